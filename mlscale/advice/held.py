@@ -13,8 +13,9 @@ from mlscale.data.surfaces import Surfaces
 def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply | None) -> dict[str, Surfaces]:
     """Absolute surfaces whose high ends are of what a board does that supplies no more.
 
-    Where a kernel may draw more than that, though it is not predicted to, its power ends there, and
-    its time is that of the clock to which the GPU is lowered, both at their high ends.
+    Where a kernel may draw more than that, though it is not predicted to, its power ends there (at
+    what is predicted, where that is within the slack above), and its time is that of the clock to
+    which the GPU is lowered, both at their high ends.
     """
     time, power = surfaces["time"], surfaces.get("power")
     if supply is None or power is None or power.high is None or time.high is None:
@@ -29,9 +30,10 @@ def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply | None) -> dict
             time_ms, power_w = time.high[:, c, :, m], power.high[:, c, :, m]
             lowered_ms[:, c, :, m] = _lowered(supply.most_w, clocks, time_ms, power_w)
     high_ms = np.where(is_held, np.maximum(time.high, lowered_ms), time.high)
+    most_w = np.maximum(supply.most_w, power.values)
     return surfaces | {
         "time": replace(time, high=high_ms),
-        "power": replace(power, high=np.where(is_held, supply.most_w, power.high)),
+        "power": replace(power, high=np.where(is_held, most_w, power.high)),
     }
 
 

@@ -136,8 +136,9 @@ class Search:
         too_slow = best < 0
         for k in np.flatnonzero(too_slow).tolist():
             own_ms, own_w = self._costs("values", k)
-            own_ms = np.where(self._offered, own_ms, np.nan)
-            quickest = best_index("time", own_ms, own_w, float(own_ms[self._base]), of_power)
+            at_base_ms = float(own_ms[self._base])
+            own_ms = np.where(self._possible(own_w), own_ms, np.nan)
+            quickest = best_index("time", own_ms, own_w, at_base_ms, of_power)
             best[k] = np.ravel_multi_index(quickest, self._grid.shape)
         return best, too_slow
 

@@ -8,7 +8,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.device_table import known_device
 from mlscale.data.profiles import Profiles
 
-MOST_SUPPLIED = "the most that the board may be set to or was measured to draw"
+MOST_SUPPLIED = "the highest power limit known of the board, or the most it was measured to draw"
 ROUNDING = 1e-9  # of power, that is no excess
 AS_MEASURED = 0.02  # likewise: to so much predictions meet a power that was measured
 

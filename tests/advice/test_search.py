@@ -89,8 +89,8 @@ class TestTheBoardsLimit:
         quarter = advice.surfaces["time"].grid.size // 4
         assert (
             f"{quarter} of {4 * quarter} configurations are left out: a kernel would draw more "
-            "there than 700 W, the most that the board may be set to or was measured to draw (800 "
-            "W at most as predicted); the GPU lowers its clock instead"
+            "there than 700 W, the highest power limit known of the board, or the most it was "
+            "measured to draw (800 W at most as predicted); the GPU lowers its clock instead"
         ) in advice.warnings
 
     def test_what_the_base_drew_is_possible(self) -> None:
@@ -156,3 +156,32 @@ class TestTheBoardsLimit:
         assert held["power"].high.ravel() == pytest.approx([100, 200, 300], rel=1e-9)
         assert with_held_ends(given, None) is given
         assert with_held_ends(given, Supply(400, 400)) is given
+
+    def test_an_interval_holds_a_power_just_above_a_measured_one(self) -> None:
+        # A board that drew 701 W at most is predicted to draw 712, 1.6 % more, which the slack of
+        # 2 % lets stand: the high end is not below what is predicted.
+        given = {
+            "time": surfaces(1.0, [(1.9, 2.0, 2.2)]),
+            "power": surfaces(650.0, [(690.0, 712.0, 760.0)]),
+        }
+        high_w = with_held_ends(given, Supply(701, 701, 0.02))["power"].high
+        assert high_w is not None
+        assert high_w.ravel() == pytest.approx([712, 650])
+
+    def test_the_quickest_of_a_kernel_that_is_too_slow_can_be_supplied(self) -> None:
+        # Hand: of the run of 2 ms, 1.6 are allowed, 80 %. At 800 and 1400 MHz it takes 1.5 ms: the
+        # second kernel gains by the memory clock, the first, at its 1 ms, by the engine clock
+        # alone, and at 1000 MHz (0.7 ms) it would draw 900 W.
+        grid = ConfigGrid((8,), (400.0, 800.0, 1000.0), (700.0, 1400.0))
+        base = HardwareConfig(8, 800.0, 700.0)
+        time_ms = np.array([[[2, 2], [1, 1], [0.7, 0.7]], [[1, 0.5], [1, 0.5], [1, 0.5]]])
+        power_w = np.array([[[100, 100], [300, 300], [900, 900]], [[100.0, 100]] * 3])
+        both = {
+            quantity: Surfaces(grid, base, values[:, None], ((), ()))
+            for quantity, values in (("time", time_ms), ("power", power_w))
+        }
+        limits = Limits(max_time_ms=1.6)
+        search = Search(both, np.ones(2), "energy", limits, True, Supply(700, 700))
+        best, too_slow = search.best_of_kernels
+        assert too_slow.tolist() == [True, False]
+        assert search.surfaces["time"].grid.config(np.unravel_index(best[0], grid.shape)) == base
