@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
@@ -176,8 +175,8 @@ class ErrorStudy(PredictorStudy):
         if self.name == COMPARE and not self.predictors:
             everyone = all_candidates(self.features, data)
         else:
-            asked = self.predictors or _usual(data, base)
-            everyone = candidates(asked, self.features, data, base=base)
+            usual = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
+            everyone = candidates(self.predictors or [*usual], self.features, data, base=base)
         if self.train_base is not None:
             return self._predicting_other_bases(everyone)
         if not self.train_on:
@@ -318,11 +317,6 @@ def part_errors(
         "train_seconds": float(np.mean([p.train_seconds for p in predictions])),
         "predict_seconds": sum(p.predict_seconds for p in predictions) / len(held_out),
     }
-
-
-def _usual(data: Measurements, base: HardwareConfig) -> list[str]:
-    """Who stands in a study beside the baselines where nobody is named."""
-    return list(dict.fromkeys((*applying(("wu",), data), default_predictor(data, base))))
 
 
 def _coverage(results: Sequence[Any]) -> float | None:

@@ -98,18 +98,6 @@ class TestByHand:
         [result] = study(*by_hand(), [predictor], ["power"])
         np.testing.assert_allclose(result["errors"], [of_a, of_b], rtol=1e-12, atol=1e-12)
 
-    def test_who_is_named_needs_no_counters_at_the_base(self) -> None:
-        # Counters at 500 MHz alone; 'no-scaling' looks at none, so the base of 1000 MHz serves.
-        data, _ = by_hand()
-        counters = np.full_like(data.counter_samples, np.nan)
-        counters[:, :, :, 0] = 3.0
-        data = replace(data, counter_samples=counters)
-        options: dict[str, Any] = {"features": ["raw"], "quantity": "time", "seeds": 1}
-        named = study_of(data, predictors=["no-scaling"], **options)
-        assert "no-scaling" in {row["predictor"] for row in named.rows(named.results())}
-        with refused("no counters at the base"):
-            study_of(data, **options).results()
-
     def test_row_of_figures(self) -> None:
         data, _ = by_hand()
         [row] = rows_of(data, "no-scaling")
