@@ -51,7 +51,7 @@ _FORMS = {
     **dict.fromkeys(("SCLK", "MCLK"), re.compile(r"\d+Mhz")),
     "GPU%": re.compile(r"[\d.]+%"),
 }
-_UNKNOWN = re.compile(r"N/A|n/a|[Uu]n(known|supported)")
+_UNKNOWN = re.compile(r"N/A|n/a|None|Unsup\.|[Uu]n(known|supported)")
 
 
 def read_csv(path: Path, lines: Lines) -> Iterator[Sample]:

@@ -10,7 +10,7 @@ import pytest
 from synthetic.monitor_logs import row
 from text_files import written
 
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs
 from mlscale.profilers.sampled.importing import logs_at_one_clock
 
@@ -61,6 +61,16 @@ def test_the_table_of_rocm_5_does_not(tmp_path: Path) -> None:
         imported(tmp_path, OF_ROCM_5)
     values = row(imported(tmp_path, OF_ROCM_5, device="mi210"))
     assert (values["power_w"], values["engine_mhz"], values["cu_count"]) == (179, 1700, 104)
+
+
+def test_a_processors_own_gpu_beside_a_card_does_not_refuse_the_table(tmp_path: Path) -> None:
+    """In a form that public logs have: a GPU that is asleep or has no sensor has the clock None."""
+    text = (
+        OF_ROCM_5 + "1    26.0c           5.035W  None     1000Mhz  0%   auto  Unsup.  1%     0%\n"
+    )
+    with pytest.warns(DataWarning, match="GPU 1: has no busy span"):
+        values = row(imported(tmp_path, text, device="mi210"))
+    assert (values["power_w"], values["engine_mhz"]) == (179, 1700)
 
 
 def test_a_table_that_was_moved_is_refused(tmp_path: Path) -> None:
