@@ -307,10 +307,12 @@ def import_again(
     GPU was set to in the further run; the counters, if there are any, stay those of the first.
     gpu: as in import_profile. Raises InputError.
     """
-    counting = [path for path in paths if _read(path, False, gpu, no_progress)[0].has_counters]
+    first = {path: _read(path, False, gpu, no_progress)[0] for path in paths}
+    counting = [path for path, content in first.items() if content.has_counters]
     files, clocks = [*counting, trace], base
     if _read(trace, False, gpu, no_progress)[0].has_counters:
-        if traced := [path for path in paths if path not in counting]:
+        of_kernels = [path for path, content in first.items() if content.groups]
+        if traced := [path for path in of_kernels if path not in counting]:
             raise InputError(
                 f"{trace}: has counters, beside which times are others than those of {traced[0]}; "
                 "give a trace of the further run too"

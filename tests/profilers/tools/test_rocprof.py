@@ -14,9 +14,11 @@ from synthetic.exports import (
     rocprofv3,
     row,
 )
+from text_files import written
 
-from mlscale import InputError
+from mlscale import HardwareConfig, InputError
 from mlscale.profilers import ImportedTable
+from mlscale.profilers.importing import import_again
 
 
 def test_v1(tmp_path: Path) -> None:
@@ -216,6 +218,18 @@ class TestAgents:
         imported = self.given(tmp_path, engine_mhz=2000.0, memory_mhz=1300.0)
         assert imported.table.text["device"] == ["mi300x"]
         assert str(imported.config) == "cu=304,engine=2000,memory=1300"
+
+    def test_are_no_trace_beside_which_a_second_profile_is_refused(self, tmp_path: Path) -> None:
+        """Its launches take 4000 ns."""
+        paths = [
+            written(tmp_path, rocprofv3(AMD), "fast.csv"),
+            written(tmp_path, AGENTS, "agents.csv"),
+            written(tmp_path, rocprofv3(AMD, 1000, 5000), "slow.csv"),
+        ]
+        base, at = HardwareConfig(304, 2000, 1300), HardwareConfig(304, 1000, 1300)
+        table = import_again(paths[:2], paths[2], "mi300x", base, at)
+        assert table.numbers["time_ms"] == pytest.approx([0.004])
+        assert table.numbers["engine_mhz"].tolist() == [1000]
 
     def test_the_highest_clock_is_told_where_a_clock_lacks(self, tmp_path: Path) -> None:
         with pytest.raises(InputError) as refusal:
