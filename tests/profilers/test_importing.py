@@ -206,6 +206,14 @@ def test_a_compressed_file_says_what_unpacks_it(tmp_path: Path, begin: bytes, co
         import_profile(path)
 
 
+def test_a_model_is_no_export() -> None:
+    model = Path(__file__).parents[2] / "models" / "nvidia-time.mlscale"
+    with refused(
+        r"nvidia-time.mlscale: is a ZIP archive, as mlscale's models are, and no profiler"
+    ):
+        import_profile(model)
+
+
 def test_what_is_compressed_by_gzip_and_no_trace_is_to_be_unpacked(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(long_page().encode()))
     with refused(r"a.csv.gz: is compressed, and not PyTorch's .*; unpack it first: gunzip a.csv"):

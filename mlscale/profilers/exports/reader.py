@@ -34,6 +34,7 @@ _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"[\s\"]*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
+_ZIP = b"PK\x03\x04"
 _COMPRESSED = {  # by the bytes with which its files begin, what unpacks them
     b"\x04\x22\x4d\x18": "lz4 -d",
     b"\x28\xb5\x2f\xfd": "zstd -d",
@@ -209,6 +210,11 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
             mark = binary.read(len(_SQLITE))
         if unpacker := next((_COMPRESSED[b] for b in _COMPRESSED if mark.startswith(b)), None):
             raise InputError(f"{path}: is compressed; unpack it first: {unpacker} {path.name}")
+        if mark.startswith(_ZIP):
+            raise InputError(
+                f"{path}: is a ZIP archive, as mlscale's models are, and no profiler's export; "
+                "name a model with --model, and unpack anything else"
+            )
         if mark == _SQLITE:
             yield Export(path, layout_of_database(path))
             return
