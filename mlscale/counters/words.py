@@ -76,7 +76,9 @@ def _share(words: str) -> Input:
 # The inputs that `mlscale.counters.kernel_use.inputs` computes, by its names for them.
 INPUTS = {
     "memory share": _logged("DRAM traffic, of what the GPU reaches; 2 % stands for less"),
-    "busiest core unit": _logged("the largest use of a unit of the core; 2 % stands for less"),
+    "busiest core unit": _logged(
+        "the largest use of a core unit (MemUnitBusy with its waiting); 2 % for less"
+    ),
     "issue use": _rooted("instructions issued per cycle and CU, of the most"),
     "l2 use": _rooted("L2 traffic per cycle and CU, of the most"),
     "texture use": _rooted("texture traffic, or how busy the memory unit is"),

@@ -39,7 +39,7 @@ def complete_kernels(
     what += worst + more
     why = _why(table, kernels, grid, counts)
     if not drop:
-        mend = "measure them or use --incomplete drop"
+        mend = "measure them or use --incomplete drop (in Python incomplete='drop')"
         raise InputError(f"{what}; {why or mend}")
     complete = [k for k, kernel in enumerate(kernels) if kernel not in lacking]
     if not complete:

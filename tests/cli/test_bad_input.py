@@ -259,7 +259,8 @@ class TestTraining:
         message = self.refuse(capsys, tmp_path, tidy.rows()[:-1])
         assert message == (
             f"{tmp_path}/table.csv: 1 of 2 kernels lack configurations: 'second' lacks "
-            "cu=4,engine=800,memory=700; measure them or use --incomplete drop"
+            "cu=4,engine=800,memory=700; measure them or use --incomplete drop "
+            "(in Python incomplete='drop')"
         )
 
     def test_unknown_application_to_leave_out(self, capsys: Capture, tmp_path: Path) -> None:
