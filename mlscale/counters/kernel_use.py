@@ -27,12 +27,15 @@ TRAFFIC = (
     *("dram_read_transactions", "dram_write_transactions"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
-TRAFFIC_NEEDED = (
-    "the DRAM traffic: dram_utilisation (a share of the peak, in ncu's --section SpeedOfLight; "
-    "'mlscale import' computes it from bytes too, on AMD from FETCH_SIZE and WRITE_SIZE), or "
-    "counters dram_read_transactions and dram_write_transactions (nvprof), or ReadBandwidth and "
-    "WriteBandwidth (Table II); or, as where ncu has no such counters (Jetson, GB10), times at a "
-    "second engine clock (--also)"
+_TRAFFIC_OF_A_TOOL = {
+    "ncu": "--section SpeedOfLight, or, where it has no counters of DRAM (Jetson, GB10),",
+    "nvprof": "metrics dram_read_transactions and dram_write_transactions, or",
+    **dict.fromkeys(("rocprof", "rocprofv3"), "counters FETCH_SIZE and WRITE_SIZE, or"),
+    "codexl": "counters FetchSize and WriteSize, or",
+}
+_TRAFFIC_OF_A_TABLE = (
+    "dram_utilisation (a share of the peak), or dram_read_transactions and "
+    "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II), or"
 )
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
@@ -103,6 +106,14 @@ def use_sources(profiles: Profiles, trained: UseSources | None = None) -> UseSou
     return use_and_sources(profiles, trained)[1]
 
 
+def traffic_needed(counter_tool: str) -> str:
+    """What to measure where nothing tells the DRAM traffic; with the tool that counted, if any."""
+    measure = _TRAFFIC_OF_A_TABLE
+    if counter_tool in _TRAFFIC_OF_A_TOOL:
+        measure = f"{counter_tool}'s {_TRAFFIC_OF_A_TOOL[counter_tool]}"
+    return f"the DRAM traffic: {measure} times at a second engine clock (--also)"
+
+
 def tells_traffic(profiles: Profiles) -> bool:
     """Whether any kernel's DRAM traffic is known. Raises InputError on a GPU without peaks."""
     return not np.isnan(use_and_sources(profiles)[0].memory).all()
@@ -140,7 +151,8 @@ def use_and_sources(
 def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
     if np.isnan(memory).all():
-        raise InputError(f"'bottleneck' needs {TRAFFIC_NEEDED}")
+        needed = traffic_needed(str(profiles.metadata.get("counter_tool")))
+        raise InputError(f"'bottleneck' needs {needed}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import TRAFFIC_NEEDED
+from mlscale.counters.kernel_use import traffic_needed
 from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.device_table import find_device
 from mlscale.errors import InputError, warn
@@ -59,7 +59,7 @@ def lack_of_traffic(tool: str, records: Sequence[KernelRecord], has_further: boo
             "it has times and no counters: predictions need times at a second engine clock too "
             "(--also), or a profile of its kernels (docs/profiling.md has the commands)"
         )
-    return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
+    return f"to predict from it, 'bottleneck' also needs {traffic_needed(tool)}"
 
 
 def check_traffic(path: Path, records: Sequence[KernelRecord], run: RunConfiguration) -> None:

@@ -220,4 +220,4 @@ def test_that_dram_use_lacks_is_said_with_the_rest(capsys: Capture, tmp_path: Pa
     file = details(tmp_path)
     message = refuse(capsys, tmp_path, "advise", file)
     assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME" in message
-    assert "needs the DRAM traffic: dram_utilisation" in message
+    assert "needs the DRAM traffic: ncu's --section SpeedOfLight, or" in message

@@ -55,7 +55,9 @@ def test_two_profiles_answer_where_dram_has_no_counters(
 
 def test_one_profile_alone_says_what_else_would_do(capsys: Capture, fast: Path) -> None:
     complaint = refused(capsys, fast, *ORIN)
-    assert "no such counters (Jetson, GB10), times at a second engine clock (--also)" in complaint
+    assert (
+        "no counters of DRAM (Jetson, GB10), times at a second engine clock (--also)" in complaint
+    )
 
 
 def test_the_clock_of_the_second_run_is_the_files_own(
