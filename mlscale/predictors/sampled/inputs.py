@@ -11,7 +11,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
 
 UTILISATIONS = ("gpu_utilisation", "gr_engine_active")  # the first that a table has is looked at
-LEAST_DRAM_PEAK, LARGEST_DRAM_SHARE = 0.3, 1.1
+LEAST_DRAM_PEAK = 0.3
 TOP = 3  # peaks are the mean of so many largest values
 LEAST_SHARE = 1e-3
 # Beside the utilisation, in this order.
@@ -49,7 +49,7 @@ class SampledInputs:
                 "no training kernel has a value for 'dram_active', which 'sampled' rests on"
             )
         top_dram, top_w = _top(columns["dram_active"]), _top(columns["power_w"])
-        raw = _inputs(columns, top_dram.mean(), top_w.mean())
+        raw = _inputs(columns, top_dram, top_w)
         present = ~np.isnan(raw).all(axis=0)
         mean, spread = scaling(raw[:, present])
         known = {name: own[~np.isnan(own)] for name, own in columns.items()}
@@ -66,7 +66,7 @@ class SampledInputs:
         )
 
     def points_of(self, profiles: Profiles) -> Floats:
-        """Points (K, D) of new kernels; the peaks are the training kernels' and its own.
+        """Points (K, D) of new kernels, as shares of the training kernels' peaks.
 
         A missing value is taken at the training mean. Raises InputError without 'dram_active'.
         """
@@ -77,14 +77,7 @@ class SampledInputs:
                 f"kernel '{profiles.kernels[lacking[0]]}' has no value for 'dram_active', which "
                 "the model needs; sample it (dcgmi dmon -e 1005)"
             )
-        peaks = [
-            np.sort(np.column_stack([np.tile(top, (len(own), 1)), np.nan_to_num(own)]))[:, -TOP:]
-            for top, own in (
-                (self.top_dram, columns["dram_active"]),
-                (self.top_w, columns["power_w"]),
-            )
-        ]
-        raw = _inputs(columns, *(peak.mean(axis=1) for peak in peaks))
+        raw = _inputs(columns, self.top_dram, self.top_w)
         return standardised(raw[:, self.present > 0], self.mean, self.spread, farthest=np.inf)
 
     def with_ranges_of(self, other: "SampledInputs") -> Self:
@@ -114,12 +107,14 @@ class SampledInputs:
         size = int((present > 0).sum())
         low, high = (shaped(state[name], len(measured)) for name in ("low", "high"))
         require_rising(low, high)
+        top_dram, top_w = (shaped(state[name], None) for name in ("top_dram", "top_w"))
+        positive(np.array([len(top_dram), top_w.sum()]), "a peak")
         return cls(
             measured=measured,
             low=low,
             high=high,
-            top_dram=shaped(state["top_dram"], None),
-            top_w=shaped(state["top_w"], None),
+            top_dram=top_dram,
+            top_w=top_w,
             present=present,
             mean=shaped(state["mean"], size),
             spread=positive(shaped(state["spread"], size), "a spread"),
@@ -142,13 +137,10 @@ def _top(values: Floats) -> Floats:
     return known if known.size else np.ones(1)
 
 
-def _inputs(columns: dict[str, Floats], dram_peak: Floats, peak_w: Floats) -> Floats:
-    """All inputs (K, D'), NaN where missing, from what was measured and the peaks.
-
-    Shares of DRAM's peak and of the largest power are taken within what can be told apart.
-    """
+def _inputs(columns: dict[str, Floats], top_dram: Floats, top_w: Floats) -> Floats:
+    """All inputs (K, D'), NaN where missing, as shares of the means of the largest values."""
     sm_active, dram_active, power_w, *utilisation = columns.values()
-    dram = np.minimum(dram_active / np.maximum(dram_peak, LEAST_DRAM_PEAK), LARGEST_DRAM_SHARE)
-    power = np.maximum(power_w / peak_w, LEAST_SHARE)
+    dram = dram_active / np.maximum(top_dram.mean(), LEAST_DRAM_PEAK)
+    power = np.maximum(power_w / top_w.mean(), LEAST_SHARE)
     shares = (np.sqrt(dram), np.log(power), 1 / power, dram / power)
     return np.column_stack([sm_active, *shares, *utilisation])

@@ -1,4 +1,4 @@
-"""The inputs, by hand: shares of the peaks that the training kernels and the kernel itself show."""
+"""The inputs, by hand: shares of the peaks that the training kernels show."""
 
 import numpy as np
 from synthetic import sampled_kernels as made
@@ -46,14 +46,20 @@ def test_are_shares_of_the_peaks() -> None:
     np.testing.assert_allclose(again, inputs.points[:1], atol=1e-8)
 
 
-def test_a_kernel_beyond_the_training_moves_its_own_peaks() -> None:
+def test_a_kernel_beyond_the_training_is_measured_as_they_are() -> None:
     inputs = SampledInputs.of(TRAINING, with_utilisation=True)
-    # Peaks of 0.8, 0.9 and 1.0, and of 200, 210 and 250 W.
+    # Of the training's 0.8 and 200 W, whatever the kernel itself shows.
     points = inputs.points_of(profiles([1.0, 0.1], [250, 100]))
-    dram, power = 1.0 / 0.9, 250 / 220
-    by_hand = [0.8, np.sqrt(min(dram, 1.1)), np.log(power), 1 / power, min(dram, 1.1) / power]
+    dram, power = 1.25, 1.25
+    by_hand = [0.8, np.sqrt(dram), np.log(power), 1 / power, dram / power]
     np.testing.assert_allclose(raw(inputs, points)[0], by_hand, atol=1e-8)
     np.testing.assert_allclose(points[1], inputs.points[0], atol=1e-8)
+
+
+def test_a_training_kernel_is_the_same_point_when_it_is_new() -> None:
+    # By definition: the latents of the training kernels were learnt at their own points.
+    inputs = SampledInputs.of(TRAINING, with_utilisation=True)
+    np.testing.assert_allclose(inputs.points_of(TRAINING), inputs.points, atol=1e-12)
 
 
 def test_a_gpu_that_no_kernel_loads_has_a_least_peak() -> None:
