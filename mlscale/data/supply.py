@@ -18,7 +18,7 @@ class Supply:
     """What a board supplies [W]; where work would need more, the GPU lowers its clock.
 
     most_w: its highest power limit, or more where it was measured to draw more. default_w: the
-    limit that it is set to unless somebody changed it, likewise. slack: of most_w, what is no
+    limit that it is set to unless somebody changed it, likewise. slack: share of most_w that is no
     excess.
     """
 
@@ -39,14 +39,17 @@ class Supply:
 def supply_of(device: str, *drawn: float) -> Supply | None:
     """What a board supplies; None where the device table has no limit of it.
 
-    drawn: powers that it was measured to draw [W].
+    drawn: powers that it was measured to draw [W]. A prediction may be 2 % above the highest of
+    them, which is possible where it was measured, though the limit be between the two.
     """
     known = known_device(device)
     if known is None or known.most_power_w is None:
         return None
-    most_w = max(known.most_power_w, *drawn)
-    default_w = max(known.tdp_w or known.most_power_w, *drawn)
-    return Supply(most_w, default_w, AS_MEASURED if most_w > known.most_power_w else ROUNDING)
+    most_drawn_w = max(drawn, default=0.0)
+    most_w = max(known.most_power_w, most_drawn_w)
+    default_w = max(known.tdp_w or known.most_power_w, most_drawn_w)
+    slack = AS_MEASURED - (1 + AS_MEASURED) * (1 - most_drawn_w / most_w)
+    return Supply(most_w, default_w, max(slack, ROUNDING))
 
 
 def drawn_w(profiles: Profiles) -> float:

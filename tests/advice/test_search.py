@@ -17,7 +17,7 @@ from mlscale.advice.search import Search
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path as shipped
-from mlscale.data.supply import Supply, drawn_w
+from mlscale.data.supply import Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -120,6 +120,15 @@ class TestTheBoardsLimit:
         assert advice.whole_run.best.config == fast.config
         assert advice.supply == Supply(560, 560, 0.02)
         assert not any("left out" in warning for warning in advice.warnings)
+
+    def test_predictions_may_be_just_above_what_was_measured_below_the_limit(self) -> None:
+        # Hand: an H100 has 700 W. 2 % above 699 W is 712.98, above 600 W nothing beyond the limit.
+        near, far = supply_of("h100-sxm5", 699.0, 300.0), supply_of("h100-sxm5", 600.0)
+        assert near is not None
+        assert far is not None
+        assert near.suffices(np.array([712.9, 713.1])).tolist() == [True, False]
+        assert far.suffices(np.array([700.0, 700.1])).tolist() == [True, False]
+        assert near.most_w == near.default_w == 700
 
     def test_a_best_above_the_default_limit_says_so(self) -> None:
         # An H20 ships with 400 W and may be set to 500: 4.5 times the power is 450 W at 1000 MHz.
