@@ -147,6 +147,11 @@ class TestAgainstTheProfile:
             join_power(self.of("a100-sxm4-40gb", cu_count=42.0), 200.0)
         assert join_power(self.of("mi300x", cu_count=38.0), 300.0).numbers["power_w"][0] == 300
 
+    def test_milliwatts_of_a_gpu_that_is_not_known_are_refused(self) -> None:
+        """As a log of one's own has them from NVML: 387260 mW."""
+        with pytest.raises(InputError, match="387260 W is no single GPU's; if it is in mW, give"):
+            join_power(self.of("made-gpu"), 387260.0)
+
     def test_more_than_the_board_draws_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of"):
             join_power(self.of("a100-sxm4-40gb"), 1e9)
