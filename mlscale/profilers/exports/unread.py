@@ -43,7 +43,7 @@ _REFUSED = (  # columns that only such a table has
     ({"Device", "Context", "Stream", "Kernel"}, _BY_LAUNCH),
     (
         {"Domain", "Function", "Correlation_Id"},
-        f"is rocprofv3's trace of calls of the host's, {_V3_MEND}",
+        f"is rocprofv3's trace of the host's calls, {_V3_MEND}",
     ),
     ({"Kind", "Direction", "Correlation_Id"}, f"is rocprofv3's trace of copies, {_V3_MEND}"),
 )

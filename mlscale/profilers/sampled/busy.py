@@ -152,8 +152,11 @@ def _busy_rule(log: SampledLog) -> tuple[Floats, float, str]:
             activity = log.columns[name]
             highest = float(np.nanmax(activity))
             if highest <= IDLE:
+                is_whole = name != "gpu_utilisation" or (100 * highest) % 1 < 1e-9
+                unless = "" if is_whole else ", unless shares of 1 stand where percent belong"
                 raise InputError(
                     f"{log}: has no busy span: {name} is at most {highest:.3g}, the GPU is idle"
+                    f"{unless}"
                 )
             threshold = BUSY_PART * highest
             return activity, threshold, f"{name} is {threshold:.3g} or more, a tenth of its highest"

@@ -51,8 +51,9 @@ def read_query(path: Path, lines: Lines) -> Iterator[Sample]:
         yield Sample("0" if gpu is None else gpu, name, time_s, values)
     if _of_several_gpus(unnumbered):
         raise InputError(
-            f"{path}: is of several GPUs that cannot be told apart; record again with 'index' "
-            "among --query-gpu's names, or one GPU alone with --id"
+            f"{path}: is of several GPUs that cannot be told apart, or its time stamps are too "
+            "coarse to tell that it is of one; record again with 'index' among --query-gpu's "
+            "names, or one GPU alone with --id and times in milliseconds"
         )
     if unknown > 1:
         warn(

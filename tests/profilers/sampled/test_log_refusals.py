@@ -26,6 +26,18 @@ def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     assert row(load(path))["power_w"] == 200
 
 
+@pytest.mark.parametrize(
+    ("use", "end"),
+    [("0.99", "0.0099, the GPU is idle, unless shares of 1 stand where percent"), ("1", "idle$")],
+)
+def test_shares_where_percent_belong_look_idle(tmp_path: Path, use: str, end: str) -> None:
+    """By hand: 0.99 % is 0.0099; a whole percent is what an idle GPU's monitor prints."""
+    rows = "".join(f"{second}.0,300,{use}\n" for second in range(4))
+    path = written(tmp_path, f"timestamp,power.draw,utilization.gpu\n{rows}")
+    with pytest.raises(InputError, match=end):
+        load(path)
+
+
 def test_a_line_of_a_log_inside_another_file_makes_it_no_log(tmp_path: Path) -> None:
     line = "2026/02/03 10:00:00.000, 0, 90 %, 200 W\n"
     assert log_format(written(tmp_path, line)) is not None

@@ -135,7 +135,7 @@ SUMMARY = """\
 
 
 def test_the_table_that_v3_prints(tmp_path: Path) -> None:
-    """Of kernels alone: 80 ms in 40 launches, 1 ms in 5; calls of the host's are none."""
+    """Of kernels alone: 80 ms in 40 launches, 1 ms in 5; the host's calls are none."""
     with pytest.warns(match="times without counters"):
         imported = read(tmp_path, SUMMARY)
     assert (imported.kernels, imported.launches) == (2, 45)
@@ -150,7 +150,7 @@ def test_the_table_that_v3_prints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "what"),
     [
-        ('"Domain","Function","Process_Id","Thread_Id","Correlation_Id"', "calls of the host's"),
+        ('"Domain","Function","Process_Id","Thread_Id","Correlation_Id"', "the host's calls"),
         ('"Kind","Direction","Source_Agent_Id","Correlation_Id","Start_Timestamp"', "copies"),
     ],
 )
