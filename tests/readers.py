@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from model_files import DRAM_GRID, content_of, trained
 from synthetic import (
+    amd_logs,
     bottleneck_kernels,
     dvfs,
     exports,
@@ -124,8 +125,9 @@ def _exports(folder: Path) -> Iterator[Reader]:
 def _logs() -> dict[str, str]:
     ticks = monitor_readings.block(3, 6, 2)
     names = ("query", "smi_dmon", "dcgmi_dmon", "dcgm_exporter", "dcgm_sdk")
-    names += ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
-    return {name: getattr(monitor_logs, name)(ticks) for name in names}
+    of_amd = ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
+    logs = {name: getattr(monitor_logs, name)(ticks) for name in names}
+    return logs | {name: getattr(amd_logs, name)(ticks) for name in of_amd}
 
 
 def _tables(folder: Path) -> Iterator[Reader]:
