@@ -137,8 +137,8 @@ def read(
     if weights := getattr(arguments, "weights", None):
         profiles = with_weights(profiles, options.input_file(weights))
     notes: list[str] = []
-    if arguments.profiled_only and head is None:
-        notes = [*left_out(profiles)]
+    if arguments.profiled_only:
+        notes = [*left_out(profiles)] if head is None else []
         profiles = profiles.profiled
     name, model = (str(model_text), named) if named else shipped_model(profiles, has_further)
     notes += [] if named else [choice_note(name, model, profiles)]

@@ -17,10 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from command import Capture, files_in, interrupted, refuse, succeed, when_kept
 from dask_cluster import workers
+from pyarrow.csv import read_csv
 
 import mlscale.studies.fleet
 from mlscale.cli import fleet
 from mlscale.cli.main import main
+from mlscale.data.grid import AXES
+from mlscale.data.public import path
 from mlscale.prediction_table import PART
 from mlscale.progress import PROGRESS
 
@@ -162,6 +165,22 @@ class TestTheSame:
         assert (document["kernels"], document["parts"]) == (7, 2)
         assert document["verdict"] == whole["verdict"]
 
+    def test_kernels_that_are_left_out_hold_no_memory_clock(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """A model of several memory clocks; half of the run's time is without counters."""
+        rows = read_csv(path("simulated-gcn3-profile.csv"))
+        known = ["device", "application", "kernel", *AXES, "time_ms"]
+        uncounted = rows.select(known).set_column(2, "kernel", pa.array(["other"]))
+        table = tmp_path / "f.parquet"
+        pq.write_table(pa.concat_tables([rows, uncounted], promote_options="default"), table)
+        given = ("advise", table, "--model", "simulated-gcn3", "--minimize", "time")
+        given = (*given, "--profiled-only", "--format", "json")
+        document = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/o/")[0])
+        whole = json.loads(succeed(capsys, *given)[0])
+        assert document["verdict"] == whole["verdict"]
+        assert not [one for one in document["warnings"] if one.startswith("the memory clock")]
+
 
 class TestStopped:
     def test_what_is_resumed_is_the_same(self, capsys: Capture, tmp_path: Path) -> None:
@@ -297,6 +316,8 @@ import os
 os.cpu_count = lambda: 2
 import signal, sys
 from mlscale.cli.main import main
+from mlscale.data.grid import AXES
+from mlscale.data.public import path
 from mlscale.prediction_table import PART
 from mlscale.progress import Progress
 
