@@ -53,7 +53,8 @@ class WholePower:
 class Terms:
     """What is sought for a run, and what is known of power; the same for all its kernels.
 
-    warnings: what a reader should know of that. keeps_memory: at the base's memory clock alone.
+    warnings: what a reader should know of that. keeps_memory: why only the base's memory clock is
+    offered, for a reader; None where all are.
     """
 
     objective: str
@@ -61,7 +62,7 @@ class Terms:
     static_power_w: float | None
     power: WholePower
     warnings: tuple[str, ...]
-    keeps_memory: bool = False
+    keeps_memory: str | None = None
 
 
 def advise(
@@ -131,14 +132,21 @@ def terms_of(
             "table's metadata may (power_kind, docs/file-formats.md)"
         )
     _require_power(objective, limits, power)
-    uncounted = taken_for_the_mean(profiles)
-    keeps_memory = uncounted > MOST_UNCOUNTED and len(model.grid.memory_mhz) > 1
+    keeps_memory = _why_memory_is_kept(model, profiles)
     if keeps_memory and objective != "clock":
-        warnings.append(
-            f"the memory clock is left as it is: {share_in_percent(uncounted)} % of the run's time "
-            "is in kernels without counters, which may need it more than the others"
-        )
+        warnings.append(keeps_memory)
     return Terms(objective, limits, static_power_w, power, tuple(warnings), keeps_memory)
+
+
+def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:
+    """Why no other memory clock is offered than that of the base; None where all are."""
+    uncounted = taken_for_the_mean(profiles)
+    if uncounted <= MOST_UNCOUNTED or len(model.grid.memory_mhz) == 1:
+        return None
+    return (
+        f"the memory clock is left as it is: {share_in_percent(uncounted)} % of the run's time "
+        "is in kernels without counters, which may need it more than the others"
+    )
 
 
 def search_for(
@@ -166,7 +174,7 @@ def search_on(
 ) -> Search:
     """The search on absolute surfaces. known: `run_base` or `peak_w` of Search."""
     has_energy = terms.power.why_no_energy is None
-    known |= {"supply": supply, "keeps_memory": terms.keeps_memory}
+    known |= {"supply": supply, "keeps_memory": terms.keeps_memory is not None}
     return Search(surfaces, launches, terms.objective, terms.limits, has_energy, **known)
 
 
@@ -208,7 +216,10 @@ def advice_on(
         tried_mhz=search.surfaces["time"].grid.engine_mhz,
         warnings=(*terms.warnings, *_board_warnings(search, whole_run.best), *idle, *notes),
         surfaces=search.surfaces,
+        held=search.held,
         supply=search.supply,
+        offered=search.offered,
+        keeps_memory=terms.keeps_memory,
     )
 
 

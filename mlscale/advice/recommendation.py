@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlscale.advice.objectives import Limits, slowdown_percent
+from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import Supply
 from mlscale.data.surfaces import Surfaces
@@ -128,8 +129,10 @@ class Advice:
     kernels: of one launch each, in the order of the profile. whole_run: the one configuration for
     the run, which is each kernel as often as its launches say. tried_mhz: the engine clocks that
     were tried, ascending. surfaces: what all this rests on, by quantity every kernel's absolute
-    values [ms], [W], with intervals that hold at once. supply: what the board supplies, where that
-    and the whole power are known; where a kernel draws more, nothing is advised.
+    values [ms], [W], with intervals that hold at once; held: they, their high ends as the board's
+    limit leaves them. supply: what the board supplies, where that and the whole power are known;
+    where a kernel draws more, nothing is advised. offered (C, E, M): where advice was sought, None
+    for everywhere; keeps_memory: why only at the base's memory clock.
     """
 
     objective: str
@@ -141,7 +144,10 @@ class Advice:
     tried_mhz: tuple[float, ...]
     warnings: tuple[str, ...]
     surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
+    held: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
     supply: Supply | None = None
+    offered: Mask | None = field(default=None, repr=False, compare=False)
+    keeps_memory: str | None = None
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:

@@ -185,10 +185,10 @@ class Search:
 
     def _possible(self, power_w: Floats | None) -> Mask:
         """Where a kernel or the run that draws that power may be set to, (..., C, E, M)."""
-        return self._offered & self._supplied(power_w)
+        return self.offered & self._supplied(power_w)
 
     @property
-    def _offered(self) -> Mask:
+    def offered(self) -> Mask:
         """What the GPU may be set to, whatever it draws there, (C, E, M)."""
         offered = np.full(self._grid.shape, not self.keeps_memory)
         offered[:, :, self._base[2]] = True

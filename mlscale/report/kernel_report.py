@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.advice.advise import whole_power
-from mlscale.advice.objectives import best_index
+from mlscale.advice.objectives import best_index, pareto_front
 from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
@@ -33,14 +33,16 @@ class KernelReport:
     trained_range: what training speaks for, where the grid goes beyond; else None.
     quantities: by name (the keys of COSTS, as far as they can be given), (C, E, M); units: those
     that suit the base. intervals: low and high of time and power, where the predictor gives them;
-    they hold at once. supply: what the board supplies, where that is known; is_supplied (C, E, M):
-    where that suffices. advice: the best for it alone, its part of the run and its flags. place:
-    between the GPU's peaks. counters: of its profile, by name. explanations: by quantity, none
-    for a kernel without counters; `position` is the kernel's place in them. counters_used: names
-    of features and counters that the time's predictor looks at. feature_status: how the profiler
-    gives a feature, 'exact', 'nearest' or 'missing', where that is known. why_no_energy: where
-    energy cannot be given, for a reader. was_trained_on: whether a kernel of this name is among
-    the training kernels.
+    they hold at once, and their high ends are as the board's limit leaves them. supply: what the
+    board supplies, where that is known; is_supplied (C, E, M): where that suffices. is_offered
+    (C, E, M): where advice was sought; keeps_memory: why only at the base's memory clock, None
+    for everywhere. advice: the best for it alone, its part of the run and its flags; has_limits:
+    whether the run's limits count there. place: between the GPU's peaks. counters: of its
+    profile, by name. explanations: by quantity, none for a kernel without counters; `position` is
+    the kernel's place in them. counters_used: names of features and counters that the time's
+    predictor looks at. feature_status: how the profiler gives a feature, 'exact', 'nearest' or
+    'missing', where that is known. why_no_energy: where energy cannot be given, for a reader.
+    was_trained_on: whether a kernel of this name is among the training kernels.
     """
 
     name: str
@@ -57,6 +59,9 @@ class KernelReport:
     intervals: dict[str, Interval]
     supply: Supply | None
     is_supplied: Mask
+    is_offered: Mask
+    keeps_memory: str | None
+    has_limits: bool
     explanations: dict[str, Explanation]
     position: int
     counters_used: tuple[str, ...]
@@ -82,6 +87,14 @@ class KernelReport:
         return f"{subject} not predicted: {self.why_no_energy}."
 
     @property
+    def memory_note(self) -> str | None:
+        """That no other memory clock counts as the best, as a sentence; None where all do."""
+        if self.keeps_memory is None:
+            return None
+        reason = f"{self.keeps_memory[:1].upper()}{self.keeps_memory[1:]}"
+        return f"{reason}. So no configuration at another counts as the best."
+
+    @property
     def limit_note(self) -> str | None:
         """That the board cannot supply some configurations, as a sentence; None where it can."""
         count = self.is_supplied.size - int(self.is_supplied.sum())
@@ -93,13 +106,26 @@ class KernelReport:
             "of them counts as the best."
         )
 
+    @property
+    def possible_time(self) -> Floats:
+        """Time wherever the kernel may be set to, (C, E, M); NaN elsewhere."""
+        return np.where(self.is_supplied & self.is_offered, self.quantities["time"], np.nan)
+
     def best(self, objective: str) -> Index:
-        """Where an objective is least, of what the board can supply.
+        """Where an objective is least, of what is offered and the board can supply.
 
         Raises InputError without power.
         """
-        time = np.where(self.is_supplied, self.quantities["time"], np.nan)
+        time = self.possible_time
         return best_index(objective, time, self.quantities.get("power"), float(time[self.base]))
+
+    @property
+    def front(self) -> Mask:
+        """Where no other that may be set is both as quick and as frugal, (C, E, M).
+
+        Needs energy.
+        """
+        return pareto_front(self.possible_time, self.quantities["energy"])
 
 
 def largest_kernels(profiles: Profiles) -> list[int]:
@@ -134,7 +160,7 @@ def kernel_reports(
         quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
         if power.why_no_energy is None:
             quantities["energy"] = quantities["time"] * quantities["power"]
-        is_supplied = np.ones(model.grid.shape, dtype=bool)
+        everywhere = is_supplied = np.ones(model.grid.shape, dtype=bool)
         if advice.supply is not None:
             is_supplied = advice.supply.suffices(quantities["power"])
         scales = {q: scale_and_unit(of[base], COSTS[q]) for q, of in quantities.items()}
@@ -154,11 +180,14 @@ def kernel_reports(
                 units={q: unit for q, (_, unit) in scales.items()},
                 intervals={
                     quantity: (of.low[k] / scales[quantity][0], of.high[k] / scales[quantity][0])
-                    for quantity, of in advice.surfaces.items()
+                    for quantity, of in advice.held.items()
                     if of.low is not None and of.high is not None
                 },
                 supply=advice.supply,
                 is_supplied=is_supplied,
+                is_offered=everywhere if advice.offered is None else advice.offered,
+                keeps_memory=advice.keeps_memory,
+                has_limits=bool(advice.limits.words()),
                 explanations=explanations if has_counters[k] else {},
                 position=profiled.index(k) if has_counters[k] else 0,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlscale.advice.objectives import objective_values, pareto_front, saving_percent
+from mlscale.advice.objectives import objective_values, saving_percent
 from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import ABOVE_LIMIT, COVERAGE
@@ -74,10 +74,10 @@ def heat_maps(report: KernelReport) -> Markup:
         "Surfaces",
         soft(
             "Each cell is one configuration: the predicted value and, below it, its multiple of "
-            "the value at the base. The base has a solid frame, the lowest value of the whole grid "
+            "the value at the base. The base has a solid frame, the lowest value that may be set "
             "(best) a dashed one."
         ),
-        _of_limit(report),
+        _of_best(report),
         row(*maps),
     )
 
@@ -140,7 +140,7 @@ def pareto(report: KernelReport) -> Markup:
     if report.missing_quantities:
         return part(heading, paragraph(report.missing_quantities))
     time, energy = (report.quantities[q].ravel() for q in ("time", "energy"))
-    front = pareto_front(np.where(report.is_supplied.ravel(), time, np.nan), energy)
+    front = report.front.ravel()
     base = int(np.ravel_multi_index(report.base, report.grid.shape))
     names = [
         config_in_words(config) + (" (base)" if i == base else "")
@@ -156,6 +156,7 @@ def pareto(report: KernelReport) -> Markup:
             f"{front.sum()} of {len(names)} configurations are on the front: no other is both "
             f"as quick and as frugal. The base is {'' if front[base] else 'not '}one of them."
         ),
+        _of_best(report),
         row(
             chart(caption, figure, title, f"{report.name!a} front"),
             front_table(names, time, energy, front, base, units),
@@ -169,14 +170,16 @@ def best(report: KernelReport) -> Markup:
     possible = [name for name in _OBJECTIVES if needed.get(name, "energy") in report.quantities]
     headers = ["objective", "best configuration", "saving"]
     headers += [f"{quantity} {report.units[quantity]}" for quantity in report.quantities]
+    without = "Without limits; --max-power, --max-time and --max-slowdown set some."
+    if report.has_limits:
+        without = "Without the limits of the run: the table of kernels has the best within them."
     return part(
         "Best configurations",
         soft(
-            "Over the whole grid, without limits; mlscale advise takes limits on time and power. "
-            "The saving is in the objective itself, against the base; EDP is energy x time, ED2P "
-            "energy x time^2."
+            f"{without} The saving is in the objective itself, against the base; EDP is energy x "
+            "time, ED2P energy x time^2."
         ),
-        _of_limit(report),
+        _of_best(report),
         table(headers, [_best_row(report, objective) for objective in possible], words=(0, 1)),
         paragraph(report.missing_quantities) if report.missing_quantities else None,
     )
@@ -184,6 +187,12 @@ def best(report: KernelReport) -> Markup:
 
 def _of_limit(report: KernelReport) -> Markup | None:
     return soft(report.limit_note) if report.limit_note else None
+
+
+def _of_best(report: KernelReport) -> Markup | None:
+    """What does not count as the best, and why."""
+    notes = [note for note in (report.memory_note, report.limit_note) if note]
+    return soft(" ".join(notes)) if notes else None
 
 
 def _best_row(report: KernelReport, objective: str) -> list[Child]:
