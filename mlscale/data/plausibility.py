@@ -12,8 +12,8 @@ from mlscale.errors import InputError, warn
 from mlscale.text import counted
 
 _OFF = 10.0  # times what a GPU can have: in another unit
-# No GPU has a clock above it [MHz]; data rates of memories, which some tools call clocks, included.
-_HIGHEST_MHZ = {"engine_mhz": 1e4, "memory_mhz": 1e5}
+# No GPU has more; data rates of memories, which some tools call clocks, included.
+_HIGHEST = {"engine_mhz": 1e4, "memory_mhz": 1e5, "power_w": 5e3}
 _LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
@@ -21,7 +21,7 @@ _GEOMETRY = ("workgroups", "workgroup_size")
 
 def check_units(table: Table, key: str) -> None:
     """Raise InputError where clocks or powers are none of the GPU's: they have another unit."""
-    for name in ("engine_mhz", "memory_mhz", "power_w"):
+    for name in _HIGHEST:
         values = table.numbers.get(name, np.empty(0))
         known = np.flatnonzero(np.isfinite(values))
         for row in known[[values[known].argmax(), values[known].argmin()]] if known.size else ():
@@ -31,20 +31,20 @@ def check_units(table: Table, key: str) -> None:
 def check_unit(where: str, key: str, name: str, value: float) -> None:
     """Raise InputError where a clock [MHz] or power_w [W] is far from what the GPU can have.
 
-    Of a GPU that is not known, where no GPU has so high a clock.
+    Of a GPU that is not known, where no GPU has so much.
     """
     device = find_device(key)
-    if device is None and value > _HIGHEST_MHZ.get(name, np.inf):
+    unit, smaller = ("W", "mW") if name == "power_w" else ("MHz", "kHz")
+    if device is None and value > _HIGHEST[name]:
         raise InputError(
-            f"{where}: {value:g} MHz cannot be, no GPU has more than {_HIGHEST_MHZ[name]:g}; give "
-            "it in MHz (kHz divided by 1000)"
+            f"{where}: {value:g} {unit} cannot be, no GPU has more than {_HIGHEST[name]:g}; give "
+            f"it in {unit} ({smaller} divided by 1000)"
         )
     if device is None or not np.isfinite(value):
         return
     most = device.most_power_w if name == "power_w" else device.highest_mhz(name)
     least_share = 0.0 if name == "power_w" else _LEAST_CLOCK
     if most is not None and not least_share * most <= value <= _OFF * most:
-        unit = "W" if name == "power_w" else "MHz"
         raise InputError(
             f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; give it in {unit}"
         )

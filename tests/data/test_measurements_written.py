@@ -34,7 +34,9 @@ def measurements(draw: st.DrawFn) -> Measurements:
     ]
     repeated = draw(arrays(np.bool_, (1, count, *shape)))
     there = np.concatenate([np.ones_like(repeated), repeated])[: 1 + int(repeated.any())]
-    positive = arrays(np.float64, there.shape, elements=st.floats(LEAST, MOST))
+    time_ms, power_w = (
+        arrays(np.float64, there.shape, elements=st.floats(LEAST, most)) for most in (MOST, 5e3)
+    )
     counts = st.floats(0, LARGEST_COUNTER, exclude_max=True) | st.just(np.nan)
     counters = draw(arrays(np.float64, (*there.shape, 2), elements=counts))
     return Measurements(
@@ -42,8 +44,8 @@ def measurements(draw: st.DrawFn) -> Measurements:
         grid=ConfigGrid(*axes),
         kernels=tuple(kernels),
         applications=tuple(draw(st.lists(name, min_size=count, max_size=count))),
-        time_samples=np.where(there, draw(positive), np.nan),
-        power_samples=np.where(there, draw(positive), np.nan) if draw(st.booleans()) else None,
+        time_samples=np.where(there, draw(time_ms), np.nan),
+        power_samples=np.where(there, draw(power_w), np.nan) if draw(st.booleans()) else None,
         counter_names=("inst_executed", "L2 (hit, %)"),
         counter_samples=np.where(there[..., None], counters, np.nan),
         metadata=draw(st.sampled_from([{}, {"origin": "made", "faults": {"k": "µ"}}])),

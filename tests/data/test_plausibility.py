@@ -66,6 +66,13 @@ class TestUnits:
         allowed = [{**rows()[0], **settings}]
         assert getattr(read_rows(tmp_path, allowed).grid, axis) == (most,)
 
+    def test_mw_of_a_gpu_that_the_table_lacks_are_refused(self, tmp_path: Path) -> None:
+        """By hand: 90 W are 90000 mW."""
+        table = [{**row, "power_w": 9e4} for row in rows()]
+        said = r"row 2, column 'power_w': 90000 W cannot be, no GPU has more than 5000; .* \(mW"
+        with refused(f"table.csv: {said}"):
+            read_rows(tmp_path, table)
+
 
 class TestRepetitions:
     def test_a_run_at_another_clock_is_told(self, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.data.device_table import find_device
+from mlscale.data.plausibility import check_unit
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import KEPT
@@ -17,7 +18,6 @@ from mlscale.text import plain_number
 
 _HELD = 0.9  # of a profiler's clock, below which a logged run was held down
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
-_MOST_W = 5000  # of any one GPU; NVML's own unit is mW
 _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 
 
@@ -82,12 +82,9 @@ def check_board(where: str, key: str, power_w: float, power_of: str | None = Non
         warn(f"{where}: power is that of {power_of}, not the whole module's")
     device = find_device(key)
     if device is None:
-        if power_w > _MOST_W:
-            raise InputError(
-                f"{where}: a power of {power_w:g} W is no single GPU's; if it is in mW, give watts"
-            )
+        check_unit(where, key, "power_w", power_w)
         return
-    limit_w = device.max_power_limit_w or device.tdp_w
+    limit_w = device.most_power_w
     if limit_w is not None and power_w > _PEAK * limit_w:
         raise InputError(
             f"{where}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
