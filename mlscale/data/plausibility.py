@@ -14,6 +14,7 @@ from mlscale.text import counted
 _OFF = 10.0  # times what a GPU can have: in another unit
 # No GPU has more; data rates of memories, which some tools call clocks, included.
 _HIGHEST = {"engine_mhz": 1e4, "memory_mhz": 1e5, "power_w": 5e3}
+_LOWEST_MHZ = 10.0  # no GPU that works has a clock below it
 _LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
@@ -31,7 +32,7 @@ def check_units(table: Table, key: str) -> None:
 def check_unit(where: str, key: str, name: str, value: float) -> None:
     """Raise InputError where a clock [MHz] or power_w [W] is far from what the GPU can have.
 
-    Of a GPU that is not known, where no GPU has so much.
+    Of a GPU that is not known, where no GPU has so much, or so slow a clock.
     """
     device = find_device(key)
     unit, smaller = ("W", "mW") if name == "power_w" else ("MHz", "kHz")
@@ -39,6 +40,11 @@ def check_unit(where: str, key: str, name: str, value: float) -> None:
         raise InputError(
             f"{where}: {value:g} {unit} cannot be, no GPU has more than {_HIGHEST[name]:g}; give "
             f"it in {unit} ({smaller} divided by 1000)"
+        )
+    if device is None and unit == "MHz" and value < _LOWEST_MHZ:
+        raise InputError(
+            f"{where}: {value:g} MHz cannot be, no GPU has less than {_LOWEST_MHZ:g}; give it in "
+            "MHz (GHz times 1000)"
         )
     if device is None or not np.isfinite(value):
         return

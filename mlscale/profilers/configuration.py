@@ -233,6 +233,7 @@ def _is_like(device: Device, cu_count: float, key: str) -> bool:
 
 def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -> None:
     """Raise InputError where a GPU's files show a clock that the device of that key cannot have."""
+    check_unit(f"{source}: {clock}", key or "", clock, observed_mhz)
     device = find_device(key) if key else None
     highest_mhz = None if device is None else device.highest_mhz(clock)
     if highest_mhz is not None and observed_mhz > (1 + CLOCK_TOLERANCE) * highest_mhz:

@@ -62,9 +62,22 @@ class TestUnits:
         base = HardwareConfig(table[0]["cu_count"], table[0]["engine_mhz"], table[0]["memory_mhz"])
         with refused(f"table.csv: {said}"):
             read_profiles(path, base, table[0]["device"])
-        settings = {axis: most, "cu_count": 4}
-        allowed = [{**rows()[0], **settings}]
-        assert getattr(read_rows(tmp_path, allowed).grid, axis) == (most,)
+        for allowed in (10, most):
+            row = {**rows()[0], axis: allowed, "cu_count": 4}
+            assert getattr(read_rows(tmp_path, [row]).grid, axis) == (allowed,)
+
+    @pytest.mark.parametrize("axis", ["engine_mhz", "memory_mhz"])
+    def test_ghz_of_a_gpu_that_the_table_lacks_are_refused(self, tmp_path: Path, axis: str) -> None:
+        """By hand: GHz are thousandths of MHz; the slowest clock of a working GPU is some 60 MHz.
+
+        400 to 700 MHz are the clocks of `rows`.
+        """
+        table = [{**row, axis: 1e-3 * row[axis]} for row in rows()]
+        with refused(
+            rf"table.csv: row \d, column '{axis}': 0.\d MHz cannot be, no GPU has less than 10; "
+            r"give it in MHz \(GHz times 1000\)"
+        ):
+            read_rows(tmp_path, table)
 
     def test_mw_of_a_gpu_that_the_table_lacks_are_refused(self, tmp_path: Path) -> None:
         """By hand: 90 W are 90000 mW."""

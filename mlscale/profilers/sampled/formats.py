@@ -35,6 +35,15 @@ class LogFormat:
     read: Callable[[Path, Lines], Iterator[Sample]]
 
 
+# nvidia-smi itself puts units behind the names, with 'nounits' too.
+OWN_SCRIPT = LogFormat(
+    "nvidia-smi",
+    "a script of your own (nvidia-smi's names)",
+    re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+(, ?[\w.]+)*\s*$"),
+    nvidia_smi.read_query,
+)
+
+
 @dataclass(frozen=True)
 class RefusedFormat:
     """A form that is known and not read. header: as of a LogFormat; why: of the refusal."""
@@ -56,6 +65,7 @@ FORMATS = (
         "dcgm", "CSV of DCGM's SDK", re.compile(r"GPUId,TimeStampUs,Field,Values?\s*$"),
         dcgm.read_sdk,
     ),
+    OWN_SCRIPT,
     LogFormat(
         "nvidia-smi", "nvidia-smi --query-gpu",
         re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(, ?[\w.]+( \[[^]]*\])?)*\s*$"),

@@ -12,6 +12,7 @@ import numpy as np
 from mlscale.arrays import is_finite
 from mlscale.data.device_table import devices_named, facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
+from mlscale.data.plausibility import check_unit
 from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
@@ -82,7 +83,7 @@ def import_logs(
     tools: dict[str, Path] = {}
     for path in paths:
         form, of_file = read_logs(path, tool)
-        check_tool(str(path), form.tool, facts.device or "")
+        check_tool(str(path), form, facts.device or "")
         tools.setdefault(form.tool, path)
         logs += [one_gpu(of_file, path, facts.gpu)] if facts.gpu else of_file
     if len(tools) > 1:
@@ -200,6 +201,10 @@ def _with_times(log: SampledLog, interval_s: float | None) -> SampledLog:
 
 def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     span = busy_span(log)
+    for axis in AXES[1:]:
+        if log.has(axis):
+            name = facts.device or log.name or ""
+            check_unit(f"{log}: {axis}", name, axis, _mean_clock(log, span, axis))
     clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
     settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
     device = find_device(facts.device or log.name or "")
@@ -231,12 +236,8 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
 
 
 def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) -> float | None:
-    """The mean clock [MHz] while the GPU worked, or the one that was set where they are the same.
-
-    Of the memory clock it is the median: a memory has few clocks, and none between two of them.
-    """
-    how = span.working_median if axis == "memory_mhz" else span.working_mean
-    mean = how(log.columns[axis]) if axis in log.columns else math.nan
+    """The mean clock [MHz] while the GPU worked, or the one that was set where both are one."""
+    mean = _mean_clock(log, span, axis) if axis in log.columns else math.nan
     if math.isnan(mean):
         return requested
     given = requested
@@ -256,6 +257,15 @@ def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) 
             f"thermal limit, or short pauses; the row is at {mean:.0f}; a locked clock tells more"
         )
     return float(round(mean)) if given is None else given
+
+
+def _mean_clock(log: SampledLog, span: BusySpan, axis: str) -> float:
+    """The mean clock [MHz] while the GPU worked.
+
+    Of the memory clock it is the median: a memory has few clocks, and none between two of them.
+    """
+    how = span.working_median if axis == "memory_mhz" else span.working_mean
+    return how(log.columns[axis])
 
 
 def _lacking_flags(

@@ -11,7 +11,7 @@ from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import KEPT
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
-from mlscale.profilers.sampled.formats import read_logs
+from mlscale.profilers.sampled.formats import LogFormat, read_logs
 from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.same_gpu import check_same_gpu
 from mlscale.text import plain_number
@@ -55,8 +55,8 @@ def _watts(
     try:
         power_w = plain_number(str(power))
     except ValueError:
-        tool, log, span = _busy_log(Path(str(power)), gpu)
-        check_same_gpu(log, tool, span, set(table.text.get("device", ())))
+        form, log, span = _busy_log(Path(str(power)), gpu)
+        check_same_gpu(log, form, span, set(table.text.get("device", ())))
         _check_same_clocks(table, log, span)
         power_w, power_of = span.working_mean(log.columns["power_w"]), log.power_of
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
@@ -136,8 +136,8 @@ def _check_same_clocks(table: Table, log: SampledLog, span: BusySpan) -> None:
             )
 
 
-def _busy_log(path: Path, gpu: str | None) -> tuple[str, SampledLog, BusySpan]:
-    """The tool that wrote a log, the log of one GPU, and its busy span. Raises InputError."""
+def _busy_log(path: Path, gpu: str | None) -> tuple[LogFormat, SampledLog, BusySpan]:
+    """The format of a log, the log of one GPU, and its busy span. Raises InputError."""
     try:
         form, logs = read_logs(path)
     except InputError as error:
@@ -151,7 +151,7 @@ def _busy_log(path: Path, gpu: str | None) -> tuple[str, SampledLog, BusySpan]:
     if math.isnan(span.working_mean(log.columns["power_w"])):
         raise InputError(f"{log}: has no power in the busy span")
     warn_of_holes(log, span)
-    return form.tool, log, span
+    return form, log, span
 
 
 def one_gpu(logs: list[SampledLog], path: Path, gpu: str | None) -> SampledLog:

@@ -6,6 +6,7 @@ from mlscale.data.device_table import devices_named, find_device, shipped_keys
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import check_clock
 from mlscale.profilers.sampled.busy import BusySpan
+from mlscale.profilers.sampled.formats import OWN_SCRIPT, LogFormat
 from mlscale.profilers.sampled.log import SampledLog
 
 _VENDORS = {  # whose GPUs each tool can watch; every tool has one maker
@@ -14,13 +15,14 @@ _VENDORS = {  # whose GPUs each tool can watch; every tool has one maker
 }
 
 
-def check_tool(source: str, tool: str, gpu: str) -> None:
+def check_tool(source: str, form: LogFormat, gpu: str) -> None:
     """Raise InputError where the tool that wrote a log cannot watch the GPU of that name.
 
-    Of a GPU that the device table lacks nothing is known, unless its device file says the maker.
+    Of a GPU that the device table lacks nothing is known, unless its device file says the maker;
+    a script of one's own watches any.
     """
-    device = find_device(gpu)
-    if device is None:
+    device, tool = find_device(gpu), form.tool
+    if device is None or form is OWN_SCRIPT:
         return
     is_shipped = device.key in shipped_keys()
     watched, watches = _VENDORS[tool], f"GPUs of {_VENDORS[tool]}"
@@ -35,7 +37,7 @@ def check_tool(source: str, tool: str, gpu: str) -> None:
         )
 
 
-def check_same_gpu(log: SampledLog, tool: str, span: BusySpan, keys: Collection[str]) -> None:
+def check_same_gpu(log: SampledLog, form: LogFormat, span: BusySpan, keys: Collection[str]) -> None:
     """Raise InputError where a log cannot be of any GPU of a table; warn where its name is unknown.
 
     keys: the table's devices; none where it names none.
@@ -45,7 +47,7 @@ def check_same_gpu(log: SampledLog, tool: str, span: BusySpan, keys: Collection[
     if keys and possible and not set(keys) & set(possible):
         raise InputError(f"{log}: is of '{log.name}', the profile of '{named}'")
     for key in keys:
-        check_tool(str(log), tool, key)
+        check_tool(str(log), form, key)
         for clock in ("engine_mhz", "memory_mhz"):
             if log.has(clock):
                 check_clock(str(log), key, clock, span.working_mean(log.columns[clock]))

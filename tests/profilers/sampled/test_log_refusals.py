@@ -38,6 +38,25 @@ def test_shares_where_percent_belong_look_idle(tmp_path: Path, use: str, end: st
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        (
+            "Made GPU",
+            "1.98 MHz cannot be, no GPU has less than 10; give it in MHz",
+        ),
+        ("NVIDIA H100 80GB HBM3", "1.98 MHz cannot be, .* has at most 1980; give it in MHz"),
+    ],
+)
+def test_clocks_in_ghz_are_refused_as_they_stand(tmp_path: Path, gpu: str, said: str) -> None:
+    """By hand: the unrounded mean of the log's own column, which no --base said."""
+    rows = "".join(f"{second}.0,{gpu},300,1.98,{90 * (second > 0)}\n" for second in range(4))
+    names = "timestamp,name,power.draw,clocks.current.sm,utilization.gpu"
+    path = written(tmp_path, f"{names}\n{rows}")
+    with pytest.raises(InputError, match=f"GPU 0: engine_mhz: {said}"):
+        load(path, device=None)
+
+
 def test_a_line_of_a_log_inside_another_file_makes_it_no_log(tmp_path: Path) -> None:
     line = "2026/02/03 10:00:00.000, 0, 90 %, 200 W\n"
     assert log_format(written(tmp_path, line)) is not None

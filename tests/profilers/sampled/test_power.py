@@ -1,10 +1,11 @@
 """Board power joined to a table that has none."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic.monitor_logs import dcgmi_dmon, query
+from synthetic.monitor_logs import dcgmi_dmon, load, query
 from synthetic.monitor_readings import Reading, block, together
 
 from mlscale.data.table import Table
@@ -96,6 +97,17 @@ class TestAgainstTheProfile:
             return
         with pytest.raises(InputError, match=f"watches {watches} alone, and '{device}' is none"):
             join_power(self.of(device), path)
+
+    def test_a_script_of_ones_own_watches_any_gpu(self, tmp_path: Path) -> None:
+        """nvidia-smi's names, without the units that nvidia-smi puts behind them; 200 W by hand."""
+        path = tmp_path / "run.csv"
+        path.write_text(re.sub(r" \[(W|MHz|%)\]", "", query(block(3, 5, 2), units=False)))
+        assert join_power(self.of("mi300x"), path).numbers["power_w"].tolist() == [200, 200]
+        of_log = load(path, device="mi300x", base={"cu_count": 304})
+        assert of_log.table.text["device"] == ["mi300x"]
+        path.write_text(query(block(3, 5, 2), units=False))
+        with pytest.raises(InputError, match="watches GPUs of NVIDIA alone, and 'mi300x' is none"):
+            join_power(self.of("mi300x"), path)
 
     def test_a_log_at_a_clock_that_the_gpu_cannot_have_is_refused(self, tmp_path: Path) -> None:
         """Without a name: 1905 MHz, and an A100's highest is 1410 by its data sheet."""
