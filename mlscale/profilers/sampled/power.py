@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.data.device_table import find_device
 from mlscale.data.plausibility import check_unit
 from mlscale.data.table import Table
@@ -16,7 +17,7 @@ from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.same_gpu import check_same_gpu
 from mlscale.text import plain_number
 
-_HELD = 0.9  # of a profiler's clock, below which a logged run was held down
+_HELD = 0.9  # of the higher of a log's and a profiler's clock, below which the other was held
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
 _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 
@@ -113,7 +114,7 @@ def _warn_of_a_part(table: Table, key: str) -> None:
 def _check_same_clocks(table: Table, log: SampledLog, span: BusySpan) -> None:
     """Warn where a log's clocks are not the table's.
 
-    Raises InputError where the run was held far below a clock that only the profiler observed.
+    Raises InputError where it ran far from a clock that only the profiler observed.
     """
     observed = table.metadata.get("clocks", {})
     is_said = not observed or "engine_mhz" in observed.get("requested", {})
@@ -121,19 +122,33 @@ def _check_same_clocks(table: Table, log: SampledLog, span: BusySpan) -> None:
         if not (log.has(clock) and table.has_values(clock)):
             continue
         log_mhz, table_mhz = span.working_mean(log.columns[clock]), np.unique(table.numbers[clock])
-        if clock == "engine_mhz" and not is_said and log_mhz < _HELD * table_mhz.min():
-            raise InputError(
-                f"{log}: engine_mhz is {log_mhz:.0f} on average, {table_mhz.min():.0f} in the "
-                "profile: a power limit or heat may have held the run below a clock that replayed "
-                "kernels reach, and its power is of another clock. Lock both at a clock that the "
-                f"board holds; or, if that is not so, say --base engine={table_mhz.min():.0f}"
-            )
+        if clock == "engine_mhz" and not is_said:
+            _check_against_observed(log, float(log_mhz), table_mhz)
         if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > KEPT:
             warn(
                 f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "
                 "is the power of the same run? A board at its power limit lowers its clock, and "
                 "what is predicted is relative to the profile's"
             )
+
+
+def _check_against_observed(log: SampledLog, log_mhz: float, observed_mhz: Floats) -> None:
+    """Raise InputError where a log's mean clock is far from what the profiler observed [MHz]."""
+    lowest, highest = observed_mhz.min(), observed_mhz.max()
+    means = f"{log}: engine_mhz is {log_mhz:.0f} on average"
+    if log_mhz < _HELD * lowest:
+        raise InputError(
+            f"{means}, {lowest:.0f} in the profile: a power limit or heat may have held the run "
+            "below a clock that replayed kernels reach, and its power is of another clock. Lock "
+            "both at a clock that the board holds; or, if that is not so, say --base "
+            f"engine={lowest:.0f}"
+        )
+    if highest < _HELD * log_mhz:
+        raise InputError(
+            f"{means}, {highest:.0f} in the profile: ncu sets its own clock unless --clock-control "
+            "none is given, and the power is of the higher clock. Profile again with it; or, if "
+            f"that is not so, say --base engine={highest:.0f}"
+        )
 
 
 def _busy_log(path: Path, gpu: str | None) -> tuple[LogFormat, SampledLog, BusySpan]:
