@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ from mlscale.data.arrow import arrow_numbers, arrow_strings, has_arrow
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.parquet import write_tables
 from mlscale.data.profiles import Profiles
+from mlscale.data.supply import drawn_w
 from mlscale.files import whole_file
 from mlscale.model import Model
 from mlscale.predictions import COLUMNS, COVERAGE, Predictions
@@ -72,9 +74,12 @@ def _parts(
     if profiles.profiled is not profiles:
         step = count  # the others rest on all profiled kernels
 
+    run_drawn_w = drawn_w(profiles)
+
     def part(start: int) -> Encoded:
         kernels = range(start, min(start + step, count))
-        return encode(model.predict(profiles.select(kernels), COVERAGE), targets)
+        predictions = model.predict(profiles.select(kernels), COVERAGE)
+        return encode(replace(predictions, run_drawn_w=run_drawn_w), targets)
 
     if count <= step:
         yield part(0)

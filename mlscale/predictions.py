@@ -60,6 +60,8 @@ class Predictions(Mapping[str, Surfaces]):
     surfaces: by quantity, 'time' and, where model and profiles have it, 'power'. coverage: of
     their intervals, None without. warnings: what a reader should know of all of them.
     trained_range: the settings that training speaks for, where the grid goes beyond; else None.
+    run_drawn_w: the most that any kernel of the run was measured to draw, where these are only
+    some of them [W]; 0 where that is not known.
     """
 
     profiles: Profiles
@@ -67,6 +69,7 @@ class Predictions(Mapping[str, Surfaces]):
     coverage: float | None = None
     warnings: tuple[str, ...] = ()
     trained_range: ConfigGrid | None = None
+    run_drawn_w: float = 0.0
 
     def __repr__(self) -> str:
         return (
@@ -107,7 +110,7 @@ class Predictions(Mapping[str, Surfaces]):
     @cached_property
     def supply(self) -> Supply | None:
         """What the board supplies; None where that is not known."""
-        return supply_of(self.device, drawn_w(self.profiles))
+        return supply_of(self.device, drawn_w(self.profiles), self.run_drawn_w)
 
     @cached_property
     def time_ms(self) -> Floats:

@@ -16,7 +16,7 @@ from mlscale.cli import goal, options, outputs, subject
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.study.run import finished_document, in_order
 from mlscale.cli.text import json_text
-from mlscale.data.fleet import Fleet, digest, row_groups
+from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import remove_unfinished, write_text
@@ -28,6 +28,7 @@ from mlscale.studies.fleet import (
     checked,
     do_part,
     is_written,
+    prediction_work,
     whole_document,
 )
 from mlscale.studies.parallel import sweep
@@ -43,8 +44,8 @@ def predict(arguments: argparse.Namespace) -> None:
     """Predict a fleet into a folder. Raises InputError."""
     _refuse(arguments, ("parquet", "json"))
     of, fleet = _subject(arguments, arguments.at, arguments.peaks)
-    work = FleetWork(fleet, Path(arguments.output).resolve(), of.targets)
-    _carry_out(arguments, of, work)
+    folder = Path(arguments.output).resolve()
+    _carry_out(arguments, of, prediction_work(fleet, folder, of.targets))
 
 
 def advise(arguments: argparse.Namespace) -> None:
@@ -77,7 +78,8 @@ def _subject(
     if len(files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
     groups, columns = row_groups(options.input_file(files[0]))
-    of = subject.read(arguments, at, peaks, next(groups[0].tables(HEAD_ROWS)))
+    head = first_rows(groups, HEAD_ROWS, arguments.profiled_only)
+    of = subject.read(arguments, at, peaks, head)
     has_power = of.profiles.power_w is not None
     device, base = of.profiles.device, of.profiles.base
     return of, Fleet(groups, columns, device, base, arguments.profiled_only, has_power)

@@ -1,7 +1,7 @@
 """Fleets: more profiles than fit in memory, in the row groups of Parquet files."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +71,20 @@ class Fleet:
             self._check_power(group, profiles)
             yield profiles
 
+    def most_drawn_w(self, most: int) -> float:
+        """The most that any kernel was measured to draw [W], so many read at a time; 0: none.
+
+        Raises InputError.
+        """
+        if not self.has_power:
+            return 0.0
+        largest = 0.0
+        for group in self.groups:
+            for table in group.tables(most, None if self.profiled_only else ["power_w"]):
+                kept = _counted(table) if self.profiled_only else table
+                largest = float(np.fmax.reduce(kept.numbers["power_w"], initial=largest))
+        return largest
+
     def _check_power(self, group: RowGroup, profiles: Profiles) -> None:
         if (profiles.power_w is not None) != self.has_power:
             raise InputError(f"{group}: power_w must be in all rows of the fleet, or in none")
@@ -102,6 +116,26 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
     if not groups:
         raise InputError(f"{path}: has no rows")
     return tuple(groups), tuple(columns)
+
+
+def first_rows(groups: Sequence[RowGroup], most: int, profiled_only: bool) -> Table:
+    """The first rows of a fleet, at most so many.
+
+    profiled_only: of kernels with counters, in whichever row group they begin; all of them where
+    there is none. Raises InputError.
+    """
+    first = next(groups[0].tables(most))
+    if not profiled_only:
+        return first
+    counted = (_counted(table) for group in groups for table in group.tables(most))
+    return next((table for table in counted if len(table)), first)
+
+
+def _counted(table: Table) -> Table:
+    """The rows of a table that have any counter."""
+    counters = [of for name, of in table.numbers.items() if name not in {*NOT_COUNTERS, *OF_LAUNCH}]
+    has_any = np.isfinite([np.full(len(table), np.nan), *counters]).any(axis=0)
+    return table.select(np.flatnonzero(has_any).tolist())
 
 
 def _files(folder: Path) -> list[Path]:

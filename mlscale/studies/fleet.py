@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -29,13 +29,14 @@ SUMS = "mlscale_sums"
 class FleetWork:
     """What is done with each row group of a fleet, and where its part of the results goes.
 
-    targets: where to predict, none for everywhere; terms and base: of the whole run, where advice
-    is asked for.
+    targets: where to predict, none for everywhere; drawn_w: the most that any kernel was measured
+    to draw there [W]. terms and base: of the whole run, where advice is asked for.
     """
 
     fleet: Fleet
     folder: Path
     targets: tuple[HardwareConfig, ...]
+    drawn_w: float = 0.0
     terms: Terms | None = None
     base: RunBase | None = None
 
@@ -44,10 +45,15 @@ class FleetWork:
         return self.folder / f"part-{number:06}.parquet"
 
 
+def prediction_work(fleet: Fleet, folder: Path, targets: tuple[HardwareConfig, ...]) -> FleetWork:
+    """The work of predictions of a fleet, of which all power is read once."""
+    return FleetWork(fleet, folder, targets, fleet.most_drawn_w(PART))
+
+
 def advice_work(fleet: Fleet, folder: Path, terms: Terms) -> FleetWork:
     """The work of advice on a fleet, for which all of it is read once, without its counters."""
     parts = (part for group in fleet.groups for part in fleet.without_counters(group, PART))
-    return FleetWork(fleet, folder, (), terms, run_base(parts, terms))
+    return FleetWork(fleet, folder, (), terms=terms, base=run_base(parts, terms))
 
 
 def do_part(model: Model, work: FleetWork, number: int) -> Row:
@@ -68,6 +74,7 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
             part["idle_ms"] = profiles.idle_ms
             if work.terms is None or work.base is None:
                 predictions = model.predict(profiles, COVERAGE)
+                predictions = replace(predictions, run_drawn_w=work.drawn_w)
                 notes.update(dict.fromkeys(predictions.warnings))
                 yield arrow_table(predictions, list(work.targets) or None)
             else:

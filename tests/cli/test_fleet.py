@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from command import Capture, files_in, interrupted, refuse, succeed, when_kept
 from dask_cluster import workers
+from fleets import CONFIGURATIONS, COUNTERS, MODEL, TEXT, assert_same, rows_of, write_fleet
 from pyarrow.csv import read_csv
 
 import mlscale.studies.fleet
@@ -27,34 +28,6 @@ from mlscale.data.public import path
 from mlscale.prediction_table import PART
 from mlscale.progress import PROGRESS
 
-MODEL = "v100"  # ships; of time and power, with intervals; 10 engine clocks
-CONFIGURATIONS = 10
-COUNTERS = ("sm_active", "sm_occupancy", "dram_active", "tensor_active", "fp64_active",
-            "fp32_active", "fp16_active")  # fmt: skip
-TEXT = ("kernel", "flags")
-
-
-def write_fleet(path: Path, rows: int = 4, count: int = 12, **changes: Any) -> Path:
-    """Made kernels in a Parquet file of so many rows in a row group; None leaves a column out."""
-    random = np.random.default_rng(0)
-    columns = {
-        "kernel": [f"k{n}" for n in range(count)],
-        "cu_count": np.full(count, 80),
-        "engine_mhz": np.full(count, 1380.0),
-        "memory_mhz": np.full(count, 877.0),
-        "time_ms": random.uniform(0.5, 50, count),
-        "power_w": random.uniform(90, 240, count),
-        "launches": np.arange(1.0, count + 1),
-        **{name: random.uniform(0.05, 0.9, count) for name in COUNTERS},
-        **changes,
-    }
-    table = pa.table({name: values for name, values in columns.items() if values is not None})
-    metadata = {"profile_kind": "sampled", "power_kind": "board", "counter_tool": "dcgm"}
-    table = table.replace_schema_metadata({"mlscale": json.dumps(metadata)})
-    pq.write_table(table, path, row_group_size=rows, write_page_checksum=True)
-    return path
-
-
 pytestmark = pytest.mark.usefixtures("one_process")
 
 
@@ -62,22 +35,6 @@ pytestmark = pytest.mark.usefixtures("one_process")
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three kernels at a time: a row group of four takes two."""
     monkeypatch.setattr(mlscale.studies.fleet, "PART", 3 * CONFIGURATIONS)
-
-
-def rows_of(folder: Path) -> dict[str, list[Any]]:
-    """The rows of all parts, in the order of their names."""
-    return pa.concat_tables(map(pq.read_table, sorted(folder.glob("*.parquet")))).to_pydict()
-
-
-def assert_same(fleet: dict[str, list[Any]], whole: dict[str, list[Any]]) -> None:
-    """Rounding of sums aside."""
-    assert list(fleet) == list(whole)
-    for name, values in fleet.items():
-        if name in TEXT:
-            assert values == whole[name]
-        else:
-            numbers = [np.array(of, dtype=float) for of in (values, whole[name])]
-            np.testing.assert_allclose(*numbers, rtol=1e-12, atol=1e-9, err_msg=name)
 
 
 class TestTheSame:

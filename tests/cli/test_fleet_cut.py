@@ -1,0 +1,59 @@
+"""Where a fleet or a large table is cut changes nothing of what is said of its kernels."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import Capture, succeed
+from fleets import CONFIGURATIONS, COUNTERS, MODEL, assert_same, rows_of, write_fleet
+from pyarrow.csv import read_csv
+
+from mlscale.data.grid import AXES
+from mlscale.data.public import path
+
+pytestmark = pytest.mark.usefixtures("one_process")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_power_that_was_drawn_counts_in_every_part(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """By hand: a V100 supplies 250 W, unless it drew 400 W for the last of twelve kernels.
+
+    All are alike, and at a clock higher than the base's a kernel of 245 W needs more than 250.
+    """
+    monkeypatch.setattr("mlscale.prediction_table.PART", 3 * CONFIGURATIONS)
+    alike = {"engine_mhz": [1237.0] * 12} | {name: [0.4] * 12 for name in COUNTERS}
+    for last_w, is_marked in ((245.0, True), (400.0, False)):
+        alike["power_w"] = [245.0] * 11 + [last_w]
+        table = write_fleet(tmp_path / "f.parquet", **alike)
+        given = ("predict", table, "--model", MODEL)
+        succeed(capsys, *given, "-o", f"{tmp_path}/{last_w}/")
+        succeed(capsys, *given, "-o", tmp_path / f"whole.{form}")
+        read = {"csv": read_csv, "parquet": pq.read_table}[form]
+        whole = read(tmp_path / f"whole.{form}").to_pydict()
+        for flags in (rows_of(tmp_path / f"{last_w}")["flags"], whole["flags"]):
+            of_first = flags[:CONFIGURATIONS]
+            assert any("above power limit" in of for of in of_first) == is_marked
+            assert flags[: 11 * CONFIGURATIONS] == of_first * 11
+
+
+def test_profiled_only_looks_for_counters_in_every_row_group(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """The first row group has none, of a GPU whose kernels need some."""
+    exported = tmp_path / "counted.csv"
+    base = ("--base", "cu=132,engine=1980,memory=2619")
+    succeed(capsys, "import", "ncu", path("h100-by-hand.csv"), *base, "-o", exported)
+    counted = read_csv(exported)
+    known = ["device", "application", "kernel", *AXES, "time_ms"]
+    rows = counted.select([name for name in known if name in counted.column_names])
+    uncounted = rows.set_column(rows.column_names.index("kernel"), "kernel", [["a", "b"]])
+    table = tmp_path / "f.parquet"
+    whole = pa.concat_tables([uncounted, counted], promote_options="default")
+    pq.write_table(whole, table, row_group_size=2)
+    given = ("predict", table, "--device", "h100-sxm5", "--profiled-only")
+    succeed(capsys, *given, "-o", f"{tmp_path}/o/")
+    succeed(capsys, *given, "-o", tmp_path / "whole.parquet")
+    assert_same(rows_of(tmp_path / "o"), pq.read_table(tmp_path / "whole.parquet").to_pydict())
