@@ -108,8 +108,8 @@ class Predictions(Mapping[str, Surfaces]):
         return tuple(tuple(dict.fromkeys(sum(flags, ()))) for flags in by_kernel)
 
     @cached_property
-    def supply(self) -> Supply | None:
-        """What the board supplies; None where that is not known."""
+    def supply(self) -> Supply:
+        """What the board supplies."""
         return supply_of(self.device, drawn_w(self.profiles), self.run_drawn_w)
 
     @cached_property
@@ -208,11 +208,7 @@ class Predictions(Mapping[str, Surfaces]):
         return () if is_inside else (EXTRAPOLATED,)
 
     def _is_above_limit(self, table: dict[str, Column]) -> Mask:
-        power_w = table["power_w"]
-        is_enough = (
-            np.ones(len(power_w), bool) if self.supply is None else self.supply.suffices(power_w)
-        )
-        return ~is_enough
+        return ~self.supply.suffices(table["power_w"])
 
     def _at(self, values: Floats, targets: Targets | None) -> Floats:
         """Return factors (K, T) at the targets, by default everywhere on the grid."""

@@ -17,6 +17,7 @@ from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, save, train
+from mlscale.data.supply import UNLIMITED
 from mlscale.predictions import COLUMNS, COVERAGE
 from mlscale.predictors.base import GivesIntervals
 
@@ -254,7 +255,7 @@ class TestAboveTheLimit:
     def test_without_a_known_limit_none_is(self) -> None:
         unknown = replace(self.profiles(), device="made-gpu")
         predictions = replace(self.MODEL, device="made-gpu").predict(unknown)
-        assert predictions.supply is None
+        assert predictions.supply == UNLIMITED
         assert set(predictions.columns(self.AT)["flags"]) == {""}
 
     def test_what_was_drawn_is_possible(self) -> None:

@@ -13,7 +13,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
-from mlscale.data.supply import MOST_SUPPLIED, Supply, drawn_w, supply_of
+from mlscale.data.supply import MOST_SUPPLIED, UNLIMITED, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
@@ -161,7 +161,7 @@ def search_for(
     _require_finite(profiles.kernels, surfaces)
     of_run = (run_base and run_base.peak_w) or 0.0
     own = drawn_w(profiles) + (terms.power.static_w or 0.0)
-    supply = None if terms.power.why_no_energy else supply_of(model.device, own, of_run)
+    supply = UNLIMITED if terms.power.why_no_energy else supply_of(model.device, own, of_run)
     return predictions, search_on(surfaces, profiles.weights, terms, supply, run_base=run_base)
 
 
@@ -169,7 +169,7 @@ def search_on(
     surfaces: dict[str, Surfaces],
     launches: Floats,
     terms: Terms,
-    supply: Supply | None,
+    supply: Supply,
     **known: Any,
 ) -> Search:
     """The search on absolute surfaces. known: `run_base` or `peak_w` of Search."""
@@ -259,8 +259,6 @@ def _exchange_ms(profiles: Profiles) -> float:
 def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
     supply, warnings = search.supply, []
-    if supply is None:
-        return []
     watts = search.impossible_w
     if watts.size:
         count = search.surfaces["time"].grid.size
@@ -270,7 +268,7 @@ def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
             "predicted); the GPU lowers its clock instead"
         )
     best_w = search.peak_at(best.config)
-    if best_w is not None and best_w > supply.default_w * (1 + supply.slack):
+    if best_w is not None and not supply.suffices_by_default(np.asarray(best_w)):
         warnings.append(
             f"at the best clocks a kernel draws {best_w:.0f} W as predicted, more than the board's "
             f"default limit of {supply.default_w:g} W: unless that is raised (to "

@@ -12,7 +12,7 @@ from mlscale.advice.recommendation import Advice, Run
 from mlscale.advice.search import RunBase
 from mlscale.arrays import Floats
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import supply_of
+from mlscale.data.supply import UNLIMITED, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.model import Model
 
@@ -75,8 +75,7 @@ def run_base(parts: Iterable[Profiles], terms: Terms) -> RunBase:
     time_ms, peak_w = 0.0, 0.0
     for profiles in parts:
         time_ms += float(profiles.run_times_ms.sum())
-        if profiles.power_w is not None:
-            peak_w = max(peak_w, float(profiles.power_w.max()))
+        peak_w = max(peak_w, drawn_w(profiles))
     static_w = terms.power.static_w or 0.0
     return RunBase(time_ms, None if terms.power.absent else peak_w + static_w)
 
@@ -103,6 +102,6 @@ def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence
     """
     surfaces, peak_w = sums.surfaces(model), sums.peak_w
     at_base = 0.0 if peak_w is None else float(peak_w[model.grid.index(model.base)])
-    supply = None if terms.power.why_no_energy else supply_of(model.device, at_base)
+    supply = UNLIMITED if terms.power.why_no_energy else supply_of(model.device, at_base)
     search = search_on(surfaces, np.ones(1), terms, supply, peak_w=peak_w)
     return advice_on(search, terms, run, notes, model.trained_range)

@@ -10,7 +10,7 @@ from mlscale.data.supply import Supply
 from mlscale.data.surfaces import Surfaces
 
 
-def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply | None) -> dict[str, Surfaces]:
+def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, Surfaces]:
     """Absolute surfaces whose high ends are of what a board does that supplies no more.
 
     Where a kernel may draw more than that, though it is not predicted to, its power ends there (at
@@ -18,7 +18,7 @@ def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply | None) -> dict
     which the GPU is lowered, both at their high ends.
     """
     time, power = surfaces["time"], surfaces.get("power")
-    if supply is None or power is None or power.high is None or time.high is None:
+    if power is None or power.high is None or time.high is None:
         return surfaces
     is_held = supply.suffices(power.values) & ~supply.suffices(power.high)
     if not is_held.any():

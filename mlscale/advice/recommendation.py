@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from mlscale.advice.objectives import Limits, slowdown_percent
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.supply import Supply
+from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import extra_named
 
@@ -130,9 +130,9 @@ class Advice:
     the run, which is each kernel as often as its launches say. tried_mhz: the engine clocks that
     were tried, ascending. surfaces: what all this rests on, by quantity every kernel's absolute
     values [ms], [W], with intervals that hold at once; held: they, their high ends as the board's
-    limit leaves them. supply: what the board supplies, where that and the whole power are known;
-    where a kernel draws more, nothing is advised. offered (C, E, M): where advice was sought, None
-    for everywhere; keeps_memory: why only at the base's memory clock.
+    limit leaves them. supply: what the board supplies, unlimited where that or the whole power is
+    not known; where a kernel draws more, nothing is advised. offered (C, E, M): where advice was
+    sought, None for everywhere; keeps_memory: why only at the base's memory clock.
     """
 
     objective: str
@@ -145,7 +145,7 @@ class Advice:
     warnings: tuple[str, ...]
     surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
     held: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
-    supply: Supply | None = None
+    supply: Supply = UNLIMITED
     offered: Mask | None = field(default=None, repr=False, compare=False)
     keeps_memory: str | None = None
 

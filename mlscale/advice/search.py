@@ -23,7 +23,7 @@ from mlscale.advice.objectives import (
 from mlscale.advice.recommendation import OperatingPoint, Recommendation, RunShare
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
-from mlscale.data.supply import Supply
+from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 
 Costs = tuple[Floats, Floats | None]  # time [ms] and power [W] everywhere on the grid
@@ -58,8 +58,7 @@ class Search:
     surfaces: absolute, of time and perhaps power, before the board's limit. launches (K,): of each
     kernel in the run.
     limits: of power, for every kernel; of time and slowdown, for the kernels' summed time.
-    supply: what the board supplies, None where that is not known; where a kernel draws more,
-    nothing is advised.
+    supply: what the board supplies; where a kernel draws more, nothing is advised.
     run_base: of the whole run, where these are only some of its kernels. peak_w (C, E, M) [W]:
     power of the most demanding kernel, where the surfaces are sums over kernels. keeps_memory:
     only the base's memory clock is offered.
@@ -70,7 +69,7 @@ class Search:
     objective: str
     limits: Limits
     has_energy: bool
-    supply: Supply | None = None
+    supply: Supply = UNLIMITED
     run_base: RunBase | None = None
     peak_w: Floats | None = None
     keeps_memory: bool = False
@@ -196,7 +195,7 @@ class Search:
 
     def _supplied(self, power_w: Floats | None) -> Mask:
         """Where the board can supply that power (..., C, E, M)."""
-        if power_w is None or self.supply is None:
+        if power_w is None:
             return np.ones(self._grid.shape, dtype=bool)
         return self.supply.suffices(power_w)
 

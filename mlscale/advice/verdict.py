@@ -61,10 +61,10 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         return f"No power cap of these keeps {' and '.join(caps.limits.words().values())}."
     if not caps.helps:
         at_own = caps.default_w is not None and not caps.binds
-        own = f"at {caps.default_w:g} W" if at_own else "as it is"
+        own = f"at {caps.default_w:.0f} W" if at_own else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
         return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
-    own = "" if caps.default_w is None else f" (of {caps.default_w:g})"
+    own = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
     text = (
         f"Set the power cap to {best.cap_w:g} W{own}: {_effects(advice, best.run, caps.objective)}"
     )

@@ -124,7 +124,7 @@ def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> 
 
 def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[str]:
     """What a GPU does where the rows with these flags are of more power than its board supplies."""
-    if predictions.supply is None or not any(ABOVE_LIMIT in own for own in flags):
+    if not any(ABOVE_LIMIT in own for own in flags):
         return []
     warning = (
         f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_w:g} W, "

@@ -34,7 +34,7 @@ class KernelReport:
     quantities: by name (the keys of COSTS, as far as they can be given), (C, E, M); units: those
     that suit the base. intervals: low and high of time and power, where the predictor gives them;
     they hold at once, and their high ends are as the board's limit leaves them. supply: what the
-    board supplies, where that is known; is_supplied (C, E, M): where that suffices. is_offered
+    board supplies; is_supplied (C, E, M): where that suffices. is_offered
     (C, E, M): where advice was sought; keeps_memory: why only at the base's memory clock, None
     for everywhere. advice: the best for it alone, its part of the run and its flags; has_limits:
     whether the run's limits count there. place: between the GPU's peaks. counters: of its
@@ -57,7 +57,7 @@ class KernelReport:
     quantities: dict[str, Floats]
     units: dict[str, str]
     intervals: dict[str, Interval]
-    supply: Supply | None
+    supply: Supply
     is_supplied: Mask
     is_offered: Mask
     keeps_memory: str | None
@@ -98,7 +98,7 @@ class KernelReport:
     def limit_note(self) -> str | None:
         """That the board cannot supply some configurations, as a sentence; None where it can."""
         count = self.is_supplied.size - int(self.is_supplied.sum())
-        if self.supply is None or not count:
+        if not count:
             return None
         return (
             f"At {count} of {self.is_supplied.size} configurations the kernel would draw more than "
@@ -160,9 +160,8 @@ def kernel_reports(
         quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
         if power.why_no_energy is None:
             quantities["energy"] = quantities["time"] * quantities["power"]
-        everywhere = is_supplied = np.ones(model.grid.shape, dtype=bool)
-        if advice.supply is not None:
-            is_supplied = advice.supply.suffices(quantities["power"])
+        everywhere = np.ones(model.grid.shape, dtype=bool)
+        power_w = quantities.get("power", np.full(model.grid.shape, np.nan))
         scales = {q: scale_and_unit(of[base], COSTS[q]) for q, of in quantities.items()}
         counters = zip(profiles.counter_names, profiles.counters[k].tolist(), strict=True)
         reports.append(
@@ -184,7 +183,7 @@ def kernel_reports(
                     if of.low is not None and of.high is not None
                 },
                 supply=advice.supply,
-                is_supplied=is_supplied,
+                is_supplied=advice.supply.suffices(power_w),
                 is_offered=everywhere if advice.offered is None else advice.offered,
                 keeps_memory=advice.keeps_memory,
                 has_limits=bool(advice.limits.words()),

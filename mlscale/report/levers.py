@@ -37,7 +37,7 @@ def power_caps(caps: CapAdvice) -> Markup:
         of_none = of_none if caps.binds else ", which changes nothing"
         best = f"Least {objective_name(caps.objective)}: a cap of {caps.best.cap_w:g} W{of_none}."
     if caps.default_w is not None:
-        best += f" The GPU's own is {caps.default_w:g} W."
+        best += f" The GPU's own is {caps.default_w:.0f} W."
     ms, time_unit = scale_and_unit(caps.at_base.time_ms, "time_ms")
     mj, energy_unit = scale_and_unit(caps.at_base.energy_mj or 0, "energy_mj")
     headers = ["cap W", "engine MHz", f"time {time_unit}", "time", INTERVAL, "power W"]

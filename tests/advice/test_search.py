@@ -17,7 +17,7 @@ from mlscale.advice.search import Search
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path as shipped
-from mlscale.data.supply import Supply, drawn_w, supply_of
+from mlscale.data.supply import UNLIMITED, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -118,14 +118,12 @@ class TestTheBoardsLimit:
         assert drawn_w(run) == 560
         advice = advise(model, run, "time")
         assert advice.whole_run.best.config == fast.config
-        assert advice.supply == Supply(560, 560, 0.02)
+        assert advice.supply == Supply(560, 560, 560)
         assert not any("left out" in warning for warning in advice.warnings)
 
     def test_predictions_may_be_just_above_what_was_measured_below_the_limit(self) -> None:
         # Hand: an H100 has 700 W. 2 % above 699 W is 712.98, above 600 W nothing beyond the limit.
         near, far = supply_of("h100-sxm5", 699.0, 300.0), supply_of("h100-sxm5", 600.0)
-        assert near is not None
-        assert far is not None
         assert near.suffices(np.array([712.9, 713.1])).tolist() == [True, False]
         assert far.suffices(np.array([700.0, 700.1])).tolist() == [True, False]
         assert near.most_w == near.default_w == 700
@@ -163,7 +161,7 @@ class TestTheBoardsLimit:
         lowered_ms = 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2)
         assert held["time"].high.ravel() == pytest.approx([2.2, lowered_ms, 1.0], rel=1e-9)
         assert held["power"].high.ravel() == pytest.approx([100, 200, 300], rel=1e-9)
-        assert with_held_ends(given, None) is given
+        assert with_held_ends(given, UNLIMITED) is given
         assert with_held_ends(given, Supply(400, 400)) is given
 
     def test_an_interval_holds_a_power_just_above_a_measured_one(self) -> None:
@@ -173,7 +171,7 @@ class TestTheBoardsLimit:
             "time": surfaces(1.0, [(1.9, 2.0, 2.2)]),
             "power": surfaces(650.0, [(690.0, 712.0, 760.0)]),
         }
-        high_w = with_held_ends(given, Supply(701, 701, 0.02))["power"].high
+        high_w = with_held_ends(given, Supply(701, 701, 701))["power"].high
         assert high_w is not None
         assert high_w.ravel() == pytest.approx([712, 650])
 
