@@ -41,7 +41,7 @@ def check_unit(where: str, key: str, name: str, value: float) -> None:
             f"{where}: {value:g} {unit} cannot be, no GPU has more than {_HIGHEST[name]:g}; give "
             f"it in {unit} ({smaller} divided by 1000)"
         )
-    if device is None and unit == "MHz" and value < _LOWEST_MHZ:
+    if device is None and unit == "MHz" and 0 < value < _LOWEST_MHZ:
         raise InputError(
             f"{where}: {value:g} MHz cannot be, no GPU has less than {_LOWEST_MHZ:g}; give it in "
             "MHz (GHz times 1000)"

@@ -30,7 +30,7 @@ def measurements(draw: st.DrawFn) -> Measurements:
     kernels = draw(st.lists(name, min_size=count, max_size=count, unique=True))
     axes = [
         tuple(sorted(draw(st.lists(steps, min_size=n, max_size=n, unique=True))))
-        for n, steps in zip(shape, (st.integers(1, 512), *[st.floats(1e-3, 1e4)] * 2), strict=True)
+        for n, steps in zip(shape, (st.integers(1, 512), *[st.floats(10, 1e4)] * 2), strict=True)
     ]
     repeated = draw(arrays(np.bool_, (1, count, *shape)))
     there = np.concatenate([np.ones_like(repeated), repeated])[: 1 + int(repeated.any())]

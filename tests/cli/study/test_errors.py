@@ -167,7 +167,8 @@ class TestDocument:
             times.insert(3, 1.0)  # the base, index 6 // 2
             for engine, time in enumerate(times, start=1):
                 row = {"device": "d", "application": kernel, "kernel": kernel, "cu_count": 1}
-                rows.append({**row, "engine_mhz": engine, "memory_mhz": 1, "time_ms": time, "n": 1})
+                settings = {"engine_mhz": 100 * engine, "memory_mhz": 100}
+                rows.append({**row, **settings, "time_ms": time, "n": 1})
         table = tidy.write_csv(tmp_path / "t.csv", rows)
         given = ["study", "errors", table, "--json", "--seeds", 1, *FREE, "--features", "raw"]
         out, _ = succeed(capsys, *given)
