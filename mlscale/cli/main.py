@@ -153,8 +153,9 @@ def _refuse_other_letters(words: Sequence[str]) -> None:
 def _refuse_empty(words: Sequence[str]) -> None:
     """Raise InputError on a word without anything in it, which no command takes for a value."""
     for before, word in pairwise(["mlscale", *words]):
-        name = word.removesuffix("=") if word.startswith("--") and word.endswith("=") else before
-        if not word.strip() or name != before:
+        is_option = word.startswith("--") and word.endswith("=")
+        if is_option or not word.strip():
+            name = word.removesuffix("=") if is_option else before
             raise InputError(
                 f"nothing stands behind '{name}' but an empty word; is a variable of the shell not "
                 "set?"

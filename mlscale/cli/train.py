@@ -4,7 +4,6 @@ import argparse
 import platform
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
@@ -149,9 +148,6 @@ def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) ->
         )
     if trains_on_several and not isinstance(predictor, PoolsGpus):
         raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
-    paths = [Path(text).resolve() for text in arguments.table]
-    if twice := [text for text in arguments.table if paths.count(Path(text).resolve()) > 1]:
-        raise UsageError(f"{twice[0]}: is given twice, and would count twice")
     own = [name for name in HYPER_PARAMETERS if name in predictor.get_params()]
     others_own = [name for name in HYPER_PARAMETERS if name not in own]
     options.refuse_unused(arguments, others_own, f"with '{predictor.name}'")
@@ -193,6 +189,9 @@ def _read(arguments: argparse.Namespace) -> list["Measurements"]:
     from mlscale.data.measurements import read
 
     paths = [options.input_file(text) for text in arguments.table]
+    files = [path.resolve() for path in paths]
+    if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
+        raise UsageError(f"{twice[0]}: is given twice, and would count twice")
     tables = [read(p, arguments.incomplete, arguments.repetitions) for p in paths]
     unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
     if unknown:

@@ -1,7 +1,4 @@
-"""The tidy table of one run: a row for each kernel and geometry, or for each launch.
-
-And rows of a further run put below those of a table.
-"""
+"""The tidy table of one run: a row for each kernel and geometry, or for each launch."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -99,7 +99,7 @@ def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Pa
         edgecolor="white",
         linewidth=0.5,
     )
-    errors = percentage_error(estimated_w, true_w).round() + 0.0  # and no -0
+    errors = percentage_error(estimated_w, true_w)
     for row, end, error in zip(rows, np.maximum(true_w, estimated_w), errors, strict=True):
         text = panel.annotate(f"{error:+z.0f} %", (end, row), (4, 0), textcoords="offset points")
         text.set(va="center", fontsize=7)

@@ -22,9 +22,6 @@ REFUSED = {
     f"{TRAIN} --predictor extra-trees": (
         "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file"
     ),
-    "train t.csv t.csv --base mid -o m --predictor nearest": (
-        "'nearest' learns from one TABLE at a time"
-    ),
     "train t.csv ./t.csv --base mid -o m --predictor bottleneck": (
         "t.csv: is given twice, and would count twice"
     ),

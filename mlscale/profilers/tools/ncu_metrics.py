@@ -63,7 +63,7 @@ ALWAYS = (
     *("launch__grid_size", "launch__block_size"),
 )
 
-_AMBIGUOUS = 1000  # from here on a percentage with a comma may have a decimal one
+_MOST_PERCENT = 1000  # from here on a percentage with a comma may have a decimal one
 _WHOLE = ("ns", "nsecond", "byte")  # of which there is no part
 _COUNTS = {
     *("", "inst", "cycle", "sector", "warp", "block", "sm", "thread", "request", "pass"),
@@ -130,7 +130,7 @@ def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
         numbers = block.cells[column].numbers()
         values = numbers * scale
         if unit == "%":
-            values[values >= _AMBIGUOUS] = math.nan
+            values[values >= _MOST_PERCENT] = math.nan
         elif unit in _WHOLE:
             values[numbers % 1 != 0] = math.nan
     return block.filled(
@@ -157,6 +157,6 @@ def _metric_value(where: str, metric: str, unit: str, text: str, has_commas: boo
             f"{where}: the unit '{unit}' is not one that mlscale knows for it; "
             "export with --print-units base"
         )
-    if unit == "%" and value >= _AMBIGUOUS and "," in head:
+    if unit == "%" and value >= _MOST_PERCENT and "," in head:
         raise InputError(f"{where}: '{text}' is ambiguous: {MEND}")
     return value * scale
