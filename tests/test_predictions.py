@@ -252,6 +252,14 @@ class TestAboveTheLimit:
         rows = predictions.rows(self.AT)
         assert [row["flags"] for row in rows] == [[], [], [], ["above power limit"]]
 
+    def test_the_flag_stands_first(self) -> None:
+        """Between the grid's 800 and 1000 MHz, in a table as in rows."""
+        at = [HardwareConfig(8, 999.0, 700.0)]
+        predictions = self.MODEL.predict(self.profiles())
+        marked = ["interpolated", "above power limit; interpolated"]
+        assert predictions.columns(at)["flags"].tolist() == marked
+        assert ["; ".join(row["flags"]) for row in predictions.rows(at)] == marked
+
     def test_without_a_known_limit_none_is(self) -> None:
         unknown = replace(self.profiles(), device="made-gpu")
         predictions = replace(self.MODEL, device="made-gpu").predict(unknown)

@@ -280,6 +280,21 @@ class TestMemoryClock:
         offered = [point.config for one in all_of_it for point in (one.best, *one.front)]
         assert {config.memory_mhz for config in offered} == {700}
 
+    def test_is_told_where_another_could_be_chosen(self) -> None:
+        """The lowest engine clock is sought at the base's memory clock; a model may have one."""
+        table = frugal.measurements().at_steps("memory_mhz", slice(1, 2))
+        of_one = train(table, HardwareConfig(8, 800.0, 700.0), "nearest")
+        for model, objective in ((MODEL, "clock"), (of_one, "energy")):
+            advice = advise(model, three(), objective)
+            assert not any("memory clock" in warning for warning in advice.warnings)
+
+    def test_kernels_that_exchange_data_are_none_of_these(self) -> None:
+        """Their time is kept at every clock, whatever the others do."""
+        names = ("gemm", "axpy", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL")
+        advice = advise(MODEL, replace(three(), kernels=names))
+        assert advice.whole_run.best.config.memory_mhz == 1000
+        assert not any("memory clock" in warning for warning in advice.warnings)
+
     def test_changes_where_such_kernels_hardly_count(self) -> None:
         """By hand: 0.1 ms of 10.1, 0.99 %; 0.11 ms of 10.11 are 1.09 %."""
         for launches, changes in ((0.1, True), (0.11, False)):

@@ -271,3 +271,15 @@ class TestTheGpusOwnCap:
         raised = advise_caps(model, profiles, [350, 400, 450], "time")
         assert raised.best is not None
         assert (raised.best.cap_w, raised.binds, raised.helps) == (450, True, True)
+
+    def test_of_dynamic_power_the_rest_counts(self) -> None:
+        # 329.2 W of dynamic power and 100 beside it are 429.2 W at the base: more than the H20's
+        # 400, so that the board has no lower cap of its own, and 429.2 W change nothing.
+        trained = train(frugal.measurements(power_kind="dynamic"), frugal.MID, "nearest")
+        model = replace(trained, device="h20")
+        profiles = replace(new_kernels(), device="h20")
+        assert profiles.power_w is not None
+        profiles = replace(profiles, power_w=5 * profiles.power_w)
+        own = advise_caps(model, profiles, [429.2], "time", static_power_w=100.0)
+        assert own.best is not None
+        assert (own.best.cap_w, own.binds) == (429.2, False)

@@ -10,18 +10,40 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import HardwareConfig, Profiles, load, train
-from mlscale.advice.advise import advise
-from mlscale.advice.held import with_held_ends
+from mlscale.advice.advise import Terms, WholePower, advise
+from mlscale.advice.fleet import advise_part, advise_run, run_base
 from mlscale.advice.objectives import Limits
+from mlscale.advice.recommendation import Run
 from mlscale.advice.search import Search
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path as shipped
-from mlscale.data.supply import UNLIMITED, Supply, drawn_w, supply_of
+from mlscale.data.supply import UNLIMITED, Supply, drawn_w
 from mlscale.data.surfaces import Surfaces
+from mlscale.predictors.baselines import NoScaling
+from mlscale.predictors.regressors import Nearest
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = replace(train(frugal.measurements(), MID, "nearest"), device="h100-sxm5")
+
+
+class Unsure(frugal.Unsure, Nearest):
+    name = "unsure"
+
+
+class Slightly(NoScaling):
+    """1 % more than at the base, at every other configuration."""
+
+    name = "slightly"
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        same = super().predict(profiles, grid)
+        values = 1.01 * same.values
+        values[:, *same.grid.index(same.base)] = 1
+        return replace(same, values=values)
+
+
+UNSURE = replace(frugal.model_of(Unsure), device="h100-sxm5")
 
 Ends = tuple[float, float, float]  # low, value, high
 NUMBER = st.floats(1, 90)
@@ -121,13 +143,6 @@ class TestTheBoardsLimit:
         assert advice.supply == Supply(560, 560, 560)
         assert not any("left out" in warning for warning in advice.warnings)
 
-    def test_predictions_may_be_just_above_what_was_measured_below_the_limit(self) -> None:
-        # Hand: an H100 has 700 W. 2 % above 699 W is 712.98, above 600 W nothing beyond the limit.
-        near, far = supply_of("h100-sxm5", 699.0, 300.0), supply_of("h100-sxm5", 600.0)
-        assert near.suffices(np.array([712.9, 713.1])).tolist() == [True, False]
-        assert far.suffices(np.array([700.0, 700.1])).tolist() == [True, False]
-        assert near.most_w == near.default_w == 700
-
     def test_a_best_above_the_default_limit_says_so(self) -> None:
         # An H20 ships with 400 W and may be set to 500: 4.5 times the power is 450 W at 1000 MHz.
         model, both = replace(MODEL, device="h20"), replace(profiles(4.5), device="h20")
@@ -139,41 +154,60 @@ class TestTheBoardsLimit:
         assert raised == [words]
         assert not any("default limit" in w for w in advise(model, both, "energy").warnings)
 
-    def test_where_power_may_be_too_much_the_interval_is_of_a_lower_clock(self) -> None:
-        # Hand: at 800 MHz 1 ms (to 1.1) and 150 W (to 250), at 400 MHz 2 ms (to 2.2) and 100 W
-        # (to 100). Held to 200 W, the high end runs 2/3 of the time at 800 MHz: 1 / (2/3 / 1.1 +
-        # 1/3 / 2.2) ms, at 200 W. The clock that even by its value needs too much stays as it is.
-        grid = ConfigGrid((8,), (400.0, 800.0, 900.0), (700.0,))
-        base = HardwareConfig(8, 400.0, 700.0)
+    def test_of_dynamic_power_the_rest_is_supplied_too(self) -> None:
+        # With 680 W beside it the base draws 745.84 W, and 780 at 1000 MHz; an H100 has 700.
+        dynamic = replace(
+            train(frugal.measurements(power_kind="dynamic"), MID, "nearest"), device="h100-sxm5"
+        )
+        advice = advise(dynamic, profiles(1), "time", static_power_w=680.0)
+        assert advice.whole_run.best.config.engine_mhz == 800
+        assert advice.supply.most_w == pytest.approx(745.84)
+        # What is not known to be the whole power is not held to the limit.
+        alone = advise(dynamic, profiles(8), "time")
+        assert alone.supply == UNLIMITED
+        assert alone.whole_run.best.config.engine_mhz == 1000
 
-        def made_up(low: list[float], value: list[float], high: list[float]) -> Surfaces:
-            ends = (np.array(of).reshape(1, 1, 3, 1) for of in (value, low, high))
-            values, *both = ends
-            return Surfaces(grid, base, values, ((),), *both)
+    def test_no_limit_needs_raising_for_what_the_slack_lets_stand(self) -> None:
+        # 699 W at the base, and 705 everywhere else: 1.01 times what was drawn.
+        by_slack = Slightly(quantity="power").fit(frugal.measurements(), MID)
+        model = replace(MODEL, predictors={**MODEL.predictors, "power": by_slack})
+        both = replace(profiles(1), power_w=np.full(2, 699.0))
+        advice = advise(model, both, "time")
+        assert advice.whole_run.best.power_w == pytest.approx(705.99)
+        assert not any("limit" in warning for warning in advice.warnings)
 
-        given = {
-            "time": made_up([2, 0.9, 0.8], [2, 1, 0.9], [2.2, 1.1, 1.0]),
-            "power": made_up([100, 120, 150], [100, 150, 220], [100, 250, 300]),
-        }
-        held = with_held_ends(given, Supply(200, 200))
-        assert held["time"].high is not None
-        assert held["power"].high is not None
-        lowered_ms = 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2)
-        assert held["time"].high.ravel() == pytest.approx([2.2, lowered_ms, 1.0], rel=1e-9)
-        assert held["power"].high.ravel() == pytest.approx([100, 200, 300], rel=1e-9)
-        assert with_held_ends(given, UNLIMITED) is given
-        assert with_held_ends(given, Supply(400, 400)) is given
+    def test_the_interval_is_of_the_clock_that_the_gpu_is_lowered_to(self) -> None:
+        # The compute kernel, 2 ms at the base; at 16 CUs 1 ms at 800 MHz and 0.8 at 1000, up to a
+        # fifth more. Of 6.5 times the power 428 W and 650, up to 513.5 and 780: for the part S of
+        # the time in which 780 S + 513.5 (1 - S) = 700 W it runs at 1000 MHz.
+        advice = advise(UNSURE, profiles(6.5).select([0]), "time")
+        share = (700 - 1.2 * 427.96) / (780 - 1.2 * 427.96)
+        latest_ms = 1 / (share / 0.96 + (1 - share) / 1.2)
+        assert advice.whole_run.best.config.engine_mhz == 1000
+        assert advice.whole_run.slowdown_range is not None
+        assert advice.whole_run.slowdown_range[1] == pytest.approx(50 * latest_ms - 100, rel=1e-9)
 
-    def test_an_interval_holds_a_power_just_above_a_measured_one(self) -> None:
-        # A board that drew 701 W at most is predicted to draw 712, 1.6 % more, which the slack of
-        # 2 % lets stand: the high end is not below what is predicted.
-        given = {
-            "time": surfaces(1.0, [(1.9, 2.0, 2.2)]),
-            "power": surfaces(650.0, [(690.0, 712.0, 760.0)]),
-        }
-        high_w = with_held_ends(given, Supply(701, 701, 701))["power"].high
-        assert high_w is not None
-        assert high_w.ravel() == pytest.approx([712, 650])
+    def test_a_run_in_parts_is_held_as_one(self) -> None:
+        # 12 times the power is 790 W at the base, in the first part: so the 750 W of the second
+        # part's compute kernel at 1000 MHz are possible, and for the whole run 800 MHz.
+        hot, cool = profiles(12), profiles(7.5)
+        terms = Terms("time", Limits(), None, WholePower("board", 0.0, None), ())
+        base = run_base([hot, cool], terms)
+        (_, of_hot), (columns, of_cool) = (
+            advise_part(MODEL, of, terms, base) for of in (hot, cool)
+        )
+        assert columns["engine_mhz"][0] == 1000
+        both = advise_run(MODEL, of_hot + of_cool, terms, Run(4, None, 0.0, 100.0), ())
+        assert both.whole_run.best.config.engine_mhz == 800
+
+    def test_a_run_in_parts_has_the_interval_of_one(self) -> None:
+        run = profiles(6.5)
+        terms = Terms("time", Limits(), None, WholePower("board", 0.0, None), ())
+        base = run_base([run], terms)
+        one, other = (advise_part(UNSURE, run.select([k]), terms, base)[1] for k in (0, 1))
+        parts = advise_run(UNSURE, one + other, terms, Run(2, None, 0.0, 100.0), ())
+        whole = advise(UNSURE, run, "time").whole_run
+        assert parts.whole_run.slowdown_range == pytest.approx(whole.slowdown_range, rel=1e-9)
 
     def test_the_quickest_of_a_kernel_that_is_too_slow_can_be_supplied(self) -> None:
         # Hand: of the run of 2 ms, 1.6 are allowed, 80 %. At 800 and 1400 MHz it takes 1.5 ms: the

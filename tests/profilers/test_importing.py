@@ -17,6 +17,7 @@ from synthetic.tidy import refused
 
 from mlscale import HardwareConfig
 from mlscale.profilers import append, import_profile
+from mlscale.profilers.appending import repeated_rows
 
 
 def write(folder: Path, *texts: str) -> list[Path]:
@@ -181,6 +182,29 @@ class TestAppend:
         assert both.metadata["feature_status"]["ReadBandwidth"] == "missing"
         assert both.metadata["feature_status"]["WriteBandwidth"] == "exact"
         assert both.metadata["clocks"] == first.metadata["clocks"]
+
+    @pytest.mark.parametrize(
+        "name", ["launches", "busy_spans", "sample_ms", "working_ms", "open_ends"]
+    )
+    def test_keeps_what_is_said_of_each_kernel(self, tmp_path: Path, name: str) -> None:
+        first, second = (read(tmp_path, long_page()).table for _ in range(2))
+        first.metadata[name], second.metadata[name] = {"one": 1, "both": 2}, {"both": 3, "two": 4}
+        together = append(first, second, "both.csv").metadata[name]
+        assert together == {"one": 1, "both": 3, "two": 4}
+
+    def test_what_both_say_is_said_once(self, tmp_path: Path) -> None:
+        first, second = (read(tmp_path, long_page()).table for _ in range(2))
+        first.metadata.update(gpus=["0", "1"], utilisation_sources={"use": "a; b"})
+        second.metadata.update(gpus=["1", "2"], utilisation_sources={"use": "b; c", "of": "a"})
+        both = append(first, second, "both.csv").metadata
+        assert both["gpus"] == ["0", "1", "2"]
+        assert both["utilisation_sources"] == {"use": "a; b; c", "of": "a"}
+
+    def test_rows_are_repeated_of_one_application_alone(self, tmp_path: Path) -> None:
+        first = read(tmp_path, long_page(), application="app").table
+        for application, repeated in (("app", 1), ("other", 0)):
+            second = read(tmp_path, long_page(), application=application).table
+            assert repeated_rows(first, second) == repeated
 
     def test_of_another_device_is_refused(self, tmp_path: Path) -> None:
         first = read(tmp_path, long_page()).table

@@ -56,6 +56,14 @@ def test_a_kernel_beyond_the_training_is_measured_as_they_are() -> None:
     np.testing.assert_allclose(points[1], inputs.points[0], atol=1e-8)
 
 
+def test_hardly_any_power_is_a_thousandth_of_the_peak() -> None:
+    inputs = SampledInputs.of(TRAINING, with_utilisation=True)
+    # 0.1 W of 200 are less than that; 0.4 of 0.8 of DRAM's peak.
+    by_hand = [0.8, np.sqrt(0.5), np.log(1e-3), 1e3, 0.5e3]
+    points = inputs.points_of(profiles([0.4], [0.1]))
+    np.testing.assert_allclose(raw(inputs, points)[0], by_hand, atol=1e-8)
+
+
 def test_a_training_kernel_is_the_same_point_when_it_is_new() -> None:
     # By definition: the latents of the training kernels were learnt at their own points.
     inputs = SampledInputs.of(TRAINING, with_utilisation=True)

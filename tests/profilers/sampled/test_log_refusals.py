@@ -108,6 +108,7 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
     [
         ("0, GPU-0123abcd-0123-4567-89ab-0123456789ab, 99, 300.5\n", "the names: record without"),
         ("NVIDIA H100 NVL, 99 %, 300.50 W\n", "the names: record without 'noheader'"),
+        ("0, 00000000:3B:00.0, 99, 300.5\n", "the names: record without 'noheader'"),
         (
             "Mon May  4 10:00:00 2026\n+---+\n| NVIDIA-SMI 581.29 |\n",
             "tells of a moment; record nv",
@@ -126,6 +127,7 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
         ("# HELP gpu_nodes_total Number of GPUs\n", "log the run with nvidia-smi or amd-smi"),
         ("timestamp,gpu_0_power,gpu_0_clock\n1.5,300,1980\n", "a log of your own is read once"),
         ("Time,GPU 0\n1.5,300\n", "a log of your own is read once"),
+        ("_time,gpu_power\n1.5,300\n", "a log of your own is read once"),
         ("size,time_ms,power_w\n1,2,3\n", "docs/sampled-logs.md"),
     ],
 )
@@ -136,6 +138,14 @@ def test_what_makes_a_log_of_a_file_near_to_one(tmp_path: Path, text: str, mend:
         import_logs([path])
     with pytest.raises(InputError, match=rf"holds no table that mlscale knows; .*{mend}"):
         import_exports([path])
+
+
+def test_a_line_further_below_says_nothing_of_the_file(tmp_path: Path) -> None:
+    """The table of nvidia-smi in the sixth line, as a long report of something else has it."""
+    path = written(tmp_path, "a report\n" * 5 + "| NVIDIA-SMI 581.29 |\n")
+    for read_it, page in ((import_logs, "docs/sampled-logs.md"), (import_exports, "docs/profil")):
+        with pytest.raises(InputError, match=rf"begins with 'a report'; (see )?{page}"):
+            read_it([path])
 
 
 def test_what_a_program_prints_above_an_export_hides_it_not(tmp_path: Path) -> None:

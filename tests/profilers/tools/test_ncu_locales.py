@@ -7,6 +7,7 @@ import pytest
 from synthetic.exports import NCU, NCU_TEXT, long_page, long_rows, read, row, wide_page
 
 from mlscale import InputError
+from mlscale.profilers.exports.locales import with_point
 
 # 117 344 ns, in which 27 595 520 bytes are 235 GB/s; 65.77 % of the cores' peak.
 SPANISH = {
@@ -42,26 +43,45 @@ def test_the_raw_page(tmp_path: Path) -> None:
     assert row(read(tmp_path, page.replace('"us"', '"ns"')))["time_ms"] == pytest.approx(0.0035)
 
 
-def test_text(tmp_path: Path) -> None:
-    """The same as with points, every number of it."""
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \r\n"])
+def test_text(tmp_path: Path, end: str) -> None:
+    """The same as with points, every number of it; Windows ends its lines in two characters."""
     swapped = str.maketrans(".,", ",.")
     number = re.compile(r"(?m)^(    \S.* )([\d.,]+)$")
     text = number.sub(lambda cell: cell[1] + cell[2].translate(swapped), NCU_TEXT)
     assert "        20,00\n" in text
     assert "        2.048\n" in text
-    assert row(read(tmp_path, text)) == row(read(tmp_path, NCU_TEXT))
+    assert row(read(tmp_path, text.replace("\n", end))) == row(read(tmp_path, NCU_TEXT))
+
+
+def test_one_decimal_is_one_too() -> None:
+    """As a spreadsheet leaves it that takes ends of 0 away; what is no number stays as it is."""
+    assert [with_point(cell) for cell in ("1.234,5", "27,5", "8", "1.23,5")] == [
+        "1234.5",
+        "27.5",
+        "8",
+        "1.23,5",
+    ]
 
 
 @pytest.mark.parametrize(
     "metrics",
     [
         {"gpu__time_duration.sum": ("ns", "117.344")},
+        {"gpu__time_duration.sum": ("nsecond", "117.344")},
         {**SPANISH, "lts__t_sector_hit_rate.pct": ("%", "50.00")},
         {"gpu__time_duration.sum": ("us", "10"), "dram__bytes.sum": ("byte", "27.595")},
         {"gpu__time_duration.sum": ("ns", "117,344"), "dram__bytes.sum": ("byte", "27.595.520")},
         {**ENGLISH, "dram__bytes.sum": ("byte", "27.595.520")},
     ],
-    ids=["alone", "both", "bytes", "comma in the other", "dots in the other"],
+    ids=[
+        "alone",
+        "alone in an older release",
+        "both",
+        "bytes",
+        "comma in the other",
+        "dots in the other",
+    ],
 )
 def test_what_could_be_either_is_refused(
     tmp_path: Path, metrics: dict[str, tuple[str, str]]

@@ -1,0 +1,95 @@
+"""Intervals of a board that supplies no more than its limit; numbers by hand."""
+
+import numpy as np
+import pytest
+
+from mlscale import HardwareConfig
+from mlscale.advice.held import with_held_ends
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.supply import UNLIMITED, Supply
+from mlscale.data.surfaces import Surfaces
+
+BASE = HardwareConfig(8, 400.0, 700.0)
+
+
+def ends(clocks: list[float], low: list[float], value: list[float], high: list[float]) -> Surfaces:
+    """One kernel over engine clocks, at one CU count and memory clock."""
+    grid = ConfigGrid((8,), tuple(clocks), (700.0,))
+    values, *both = (np.array(of).reshape(1, 1, -1, 1) for of in (value, low, high))
+    return Surfaces(grid, BASE, values, ((),), *both)
+
+
+def high_of(held: dict[str, Surfaces]) -> tuple[list[float], list[float]]:
+    """The high ends of time [ms] and power [W]."""
+    time, power = held["time"].high, held["power"].high
+    assert time is not None
+    assert power is not None
+    return time.ravel().tolist(), power.ravel().tolist()
+
+
+def test_where_power_may_be_too_much_the_interval_is_of_a_lower_clock() -> None:
+    # At 800 MHz 1 ms (to 1.1) and 150 W (to 250), at 400 MHz 2 ms (to 2.2) and 100 W (to 100).
+    # Held to 200 W, the high end runs 2/3 of the time at 800 MHz: 1 / (2/3 / 1.1 + 1/3 / 2.2) ms,
+    # at 200 W. The clock that even by its value needs too much stays as it is.
+    given = {
+        "time": ends([400, 800, 900], [2, 0.9, 0.8], [2, 1, 0.9], [2.2, 1.1, 1.0]),
+        "power": ends([400, 800, 900], [100, 120, 150], [100, 150, 220], [100, 250, 300]),
+    }
+    time_ms, power_w = high_of(with_held_ends(given, Supply(200, 200)))
+    assert time_ms == pytest.approx([2.2, 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2), 1.0], rel=1e-9)
+    assert power_w == pytest.approx([100, 200, 300], rel=1e-9)
+    assert with_held_ends(given, UNLIMITED) is given
+    assert with_held_ends(given, Supply(400, 400)) is given
+
+
+def test_where_the_lowest_clock_may_need_too_much_the_time_ends_there() -> None:
+    # By the high ends, 250 and 300 W, no clock keeps 200 W: the GPU runs at the lowest, 2.2 ms.
+    given = {
+        "time": ends([400, 800], [2, 0.9], [2, 1], [2.2, 1.1]),
+        "power": ends([400, 800], [100, 120], [150, 180], [250, 300]),
+    }
+    time_ms, power_w = high_of(with_held_ends(given, Supply(200, 200)))
+    assert time_ms == pytest.approx([2.2, 2.2])
+    assert power_w == pytest.approx([200, 200])
+
+
+def test_no_time_ends_earlier_for_that() -> None:
+    # Where the time ends later at the higher clock, 1.1 ms, than at the lower, 1.0: held to 200 W
+    # it would be 1 / (2/3 / 1.1 + 1/3 / 1.0) = 1.06 ms.
+    given = {
+        "time": ends([400, 800], [0.9, 0.5], [1.0, 0.8], [1.0, 1.1]),
+        "power": ends([400, 800], [100, 120], [100, 150], [100, 250]),
+    }
+    assert high_of(with_held_ends(given, Supply(200, 200)))[0] == pytest.approx([1.0, 1.1])
+
+
+def test_each_cu_count_and_memory_clock_has_its_own() -> None:
+    # The case of the first test at 8 CUs and 1400 MHz of the memory; at 4 CUs half the power, at
+    # 700 MHz of the memory a tenth of the power: only one of eight may need too much.
+    grid = ConfigGrid((4, 8), (400.0, 800.0), (700.0, 1400.0))
+    factor = np.array([[[0.05, 0.5]] * 2, [[0.1, 1.0]] * 2])[None]
+    time_ms, high_ms = np.array([2, 1.0]), np.array([2.2, 1.1])
+    power_w, high_w = np.array([100, 150.0]), np.array([100, 250.0])
+    whole = np.ones((1, 2, 2, 2))
+    times, powers = (
+        [whole * of[:, None] * by for of in both]
+        for both, by in (((time_ms, high_ms), 1.0), ((power_w, high_w), factor))
+    )
+    given = {
+        quantity: Surfaces(grid, BASE, value, ((),), value, high)
+        for quantity, (value, high) in (("time", times), ("power", powers))
+    }
+    expected = whole * high_ms[:, None]
+    expected[0, 1, 1, 1] = 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2)
+    held = high_of(with_held_ends(given, Supply(200, 200)))[0]
+    assert held == pytest.approx(expected.ravel().tolist(), rel=1e-9)
+
+
+def test_an_interval_holds_a_power_just_above_a_measured_one() -> None:
+    # A board that drew 701 W at most is predicted to draw 712, 1.6 % more, which the slack of 2 %
+    # lets stand: the high end is not below what is predicted.
+    given = {
+        "time": ends([400, 800], [1.9, 1.0], [2.0, 1.0], [2.2, 1.0]),
+        "power": ends([400, 800], [690, 650], [712, 650], [760, 650]),
+    }
+    assert high_of(with_held_ends(given, Supply(701, 701, 701)))[1] == pytest.approx([712, 650])
