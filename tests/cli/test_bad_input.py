@@ -268,8 +268,8 @@ class TestTraining:
         assert message == f"{tmp_path}/table.csv: there is no application 'first' to leave out"
 
     def test_several_tables(self, capsys: Capture, tmp_path: Path) -> None:
-        file = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
-        given = ["train", file, file, "--base", "mid", "-o", tmp_path / "out"]
+        files = [tidy.write_csv(tmp_path / f"{name}.csv", tidy.rows()) for name in "ab"]
+        given = ["train", *files, "--base", "mid", "-o", tmp_path / "out"]
         message = refuse(capsys, tmp_path, *given)
         assert message == "'wu' learns from one TABLE at a time; see 'mlscale train --help'"
 
