@@ -33,6 +33,7 @@ OF_SAMPLED_RUNS = {
 ANY_SAMPLED_GPU = "nvidia-sampled.mlscale"
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
+_AT_HIGHEST = 0.995  # of the highest memory clock, which profilers print rounded
 EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
 
 
@@ -232,6 +233,8 @@ def offered_grid(
     base = profiles.base
     even = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
     clocks = even if device is None else _clocks(device)
+    if device is not None:
+        clocks["memory_mhz"] = _for_cuda(device, base.memory_mhz, clocks["memory_mhz"])
     axes = []
     for axis, offered in clocks.items():
         own = getattr(base, axis)
@@ -254,6 +257,14 @@ def _clocks(device: Device) -> dict[str, tuple[float, ...]]:
     if highest and not engine:
         engine = _even_steps(highest)
     return {"engine_mhz": engine, "memory_mhz": device.settable_memory_mhz()}
+
+
+def _for_cuda(device: Device, base_mhz: float, memory_mhz: tuple[float, ...]) -> tuple[float, ...]:
+    """The memory clocks that a CUDA program can be given, on a GPU on which one ran at base_mhz."""
+    highest = max(memory_mhz, default=0.0)
+    if not device.is_consumer or base_mhz > _AT_HIGHEST * highest:
+        return memory_mhz
+    return tuple(clock for clock in memory_mhz if clock < highest)
 
 
 def _even_steps(highest_mhz: float) -> tuple[float, ...]:

@@ -66,9 +66,20 @@ class TestOfferedGrid:
         # An RTX 4090 lists 405, 810, 5001, 10251 and 10501 MHz; half of 10501 is 5250.5.
         device = load_device("rtx4090")
         high = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 10251.0)), TRAINED)
-        assert high.memory_mhz == (10251.0, 10501.0)
+        assert high.memory_mhz == (10251.0,)
         low = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 5001.0)), TRAINED)
-        assert low.memory_mhz == (5001.0, 10251.0, 10501.0)
+        assert low.memory_mhz == (5001.0, 10251.0)
+
+    def test_a_geforces_highest_memory_clock_is_offered_where_the_run_had_it(self) -> None:
+        """Under CUDA the driver keeps the state P2, of 10251 MHz; ncu prints 10501 as 10.49 GHz."""
+        at = HardwareConfig(128, 2520.0, 10490.0)
+        grid = offered_grid(load_device("rtx4090"), profiles("", at), TRAINED)
+        assert grid.memory_mhz == (10251.0, 10490.0, 10501.0)
+        workstation = load_device("rtx-a6000")
+        at = HardwareConfig(workstation.cu_count, 1500.0, 7601.0)
+        assert offered_grid(workstation, profiles("", at), TRAINED).memory_mhz == (
+            *(5001.0, 7601.0, 8001.0),
+        )
 
     def test_a_radeons_clocks_end_near_the_rated_one(self) -> None:
         # The driver takes 500 to 5000 MHz, the sheet says 2500; training went down to half.

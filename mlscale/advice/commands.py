@@ -155,10 +155,6 @@ def _listed(device: Device, memory_mhz: float) -> float:
     return nearest if abs(nearest / memory_mhz - 1) < SAME_CLOCK else memory_mhz
 
 
-def _is_consumer(device: Device) -> bool:
-    return "GeForce" in device.name or "TITAN" in device.name
-
-
 def _nvidia_clocks(
     device: Device, best: HardwareConfig, base: HardwareConfig, gpu: str
 ) -> Commands:
@@ -169,7 +165,7 @@ def _nvidia_clocks(
         return Commands(notes=(note,))
     engine, memory = f"{best.engine_mhz:.0f}", f"{_listed(device, best.memory_mhz):.0f}"
     if capability < VOLTA:
-        if _is_consumer(device):
+        if device.is_consumer:
             return Commands(notes=(f"nvidia-smi cannot lock clocks of {device.name}",))
         return Commands(
             (f"{smi} -ac {memory},{engine}",),
@@ -196,7 +192,7 @@ def _nvidia_clocks(
                 notes.append("NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it")
     if slurm:
         notes.append(f"under Slurm, where the site allows it: --gpu-freq={','.join(slurm)}")
-    if not _is_consumer(device):
+    if not device.is_consumer:
         notes.append(
             f"with DCGM, where the driver has application clocks: dcgmi config --set -a {memory},"
             f"{engine}"
@@ -217,7 +213,7 @@ def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
         notes.append(f"{device.name} is known to refuse {cap_w:g} W: {limits}")
     if device.tdp_w is None or "tdp_w" in device.unverified:
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
-    if not _is_consumer(device):
+    if not device.is_consumer:
         notes.append(f"with DCGM: dcgmi config --set -P {cap_w:g}")
     return Commands(
         (f"{smi} -pl {cap_w:g}",),

@@ -224,6 +224,14 @@ class Device:
         chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
         return () if chooses else self.memory_clocks_mhz()
 
+    @property
+    def is_consumer(self) -> bool:
+        """Whether it is a GeForce or TITAN.
+
+        Their driver runs CUDA programs in a state (P2) whose memory clock is below the highest.
+        """
+        return "GeForce" in self.name or "TITAN" in self.name
+
     def as_dict(self) -> dict[str, object]:
         """The device as JSON carries it, for example inside a model file; unknowns are left out."""
         values: dict[str, Any] = {}
