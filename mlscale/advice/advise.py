@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.advice.exchange import Exchanges, exchanges_of
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
@@ -19,11 +20,10 @@ from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.model_warnings import feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
-from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
-from mlscale.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
+from mlscale.text import percent_in_words, share_in_percent, time_in_words
+from mlscale.unprofiled import refuse_little_cover, taken_for_the_mean
 
 MUCH_IDLE = 0.1  # of the kernels' time
-LEAST_EXCHANGE = 0.01  # of a run's time in kernels of collectives, that is told
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
@@ -100,9 +100,9 @@ def advise(
     predictions, search = search_for(model, profiles, terms)
     refuse_little_cover(profiles)
     notes, trained = feature_warnings(model, profiles), predictions.trained_range
-    advice = advice_on(search, terms, _run(profiles), notes, trained, predictions)
-    exchange = _exchange_warning(profiles, advice.run)
-    return replace(advice, warnings=(*advice.warnings, *exchange))
+    exchanges = exchanges_of(profiles)
+    advice = advice_on(search, terms, _run(profiles, exchanges), notes, trained, predictions)
+    return replace(advice, warnings=(*advice.warnings, *exchanges.warnings))
 
 
 def terms_of(
@@ -235,25 +235,18 @@ def kernel_flags(search: Search, predictions: Predictions) -> list[tuple[str, ..
     ]
 
 
-def _run(profiles: Profiles) -> Run:
+def _run(profiles: Profiles, exchanges: Exchanges) -> Run:
     launches = None if profiles.launches is None else float(profiles.launches.sum())
     cover_percent = 100 * profiles.counters_cover
     is_of_monitor = is_sampled(profiles.metadata)
-    run_ms = profiles.run_times_ms.sum()
-    hidden = min(profiles.hidden_exchange_ms, _exchange_ms(profiles)) / run_ms
     return Run(
         kernels=len(profiles.kernels),
         launches=launches,
         idle_beside_ms=profiles.idle_ms,
         counters_cover_percent=cover_percent,
         is_sampled=is_of_monitor,
-        hidden_exchange_percent=100 * hidden if LEAST_EXCHANGE < hidden < 1 else 0.0,
+        hidden_exchange_percent=exchanges.hidden_percent,
     )
-
-
-def _exchange_ms(profiles: Profiles) -> float:
-    """How long the run's kernels exchange data between GPUs, at the base [ms]."""
-    return float(profiles.run_times_ms[exchanging(profiles)].sum())
 
 
 def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
@@ -298,23 +291,6 @@ def _idle_warning(idle_ms: float, whole_run: Recommendation) -> list[str]:
 def _change_in_words(slowdown_percent: float) -> str:
     word = "faster" if slowdown_percent < 0 else "slower"
     return f"{percent_in_words(slowdown_percent)} % {word}"
-
-
-def _exchange_warning(profiles: Profiles, run: Run) -> list[str]:
-    """That kernels of the run wait for other GPUs, some of them beside others."""
-    share = _exchange_ms(profiles) / profiles.run_times_ms.sum()
-    if share < LEAST_EXCHANGE:
-        return []
-    first = shortened(profiles.kernels[int(exchanging(profiles).argmax())])
-    warning = (
-        f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
-        f"GPUs ('{first}'): they wait for links and for the other GPUs, which no counter tells; "
-        "set all GPUs alike"
-    )
-    if run.hidden_exchange_percent:
-        hidden_ms = run.hidden_exchange_percent / 100 * profiles.run_times_ms.sum()
-        warning += f"; {time_in_words(hidden_ms)} of them run beside other kernels"
-    return [warning]
 
 
 def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[str, ...]:

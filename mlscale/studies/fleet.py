@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from mlscale.advice.advise import Terms
 from mlscale.advice.document import run_document
+from mlscale.advice.exchange import Exchanges, exchanges_of
 from mlscale.advice.fleet import Sums, advise_part, advise_run, run_base
 from mlscale.advice.recommendation import Row, Run
 from mlscale.advice.search import RunBase
@@ -63,6 +64,7 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
     """
     group = work.fleet.groups[number]
     part: Row = {"kernels": 0, "launches": 0.0, "says_launches": False, "bytes": 0}
+    part["exchanges"] = asdict(Exchanges())
     notes: dict[str, None] = {}
     sums: list[Sums] = []
 
@@ -72,6 +74,9 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
             part["launches"] += float(profiles.weights.sum())
             part["says_launches"] |= profiles.launches is not None
             part["idle_ms"] = profiles.idle_ms
+            own = exchanges_of(profiles)
+            part["exchanges"] = asdict(Exchanges(**part["exchanges"]) + own)
+            part["exchanges"]["beside_ms"] = own.beside_ms
             if work.terms is None or work.base is None:
                 predictions = model.predict(profiles, COVERAGE)
                 predictions = replace(predictions, run_drawn_w=work.drawn_w)
@@ -137,8 +142,19 @@ def whole_document(
     says_launches = any(part["says_launches"] for part in parts)
     files = {group.path: n for n, group in enumerate(work.fleet.groups) if parts[n]["bytes"]}
     idle_ms = sum(parts[number]["idle_ms"] for number in files.values())
-    run = Run(kernels, launches if says_launches else None, idle_ms, 100.0, is_of_monitor)
+    exchanges = reduce(add, (Exchanges(**part["exchanges"]) for part in parts))
+    beside_ms = sum(parts[number]["exchanges"]["beside_ms"] for number in files.values())
+    exchanges = replace(exchanges, beside_ms=beside_ms)
+    run = Run(
+        kernels=kernels,
+        launches=launches if says_launches else None,
+        idle_beside_ms=idle_ms,
+        counters_cover_percent=100.0,
+        is_sampled=is_of_monitor,
+        hidden_exchange_percent=exchanges.hidden_percent,
+    )
     sums = reduce(add, (_sums(work.path(number)) for number in numbers))
+    notes += exchanges.warnings
     return {**counts, **run_document(model, advise_run(model, sums, work.terms, run, notes))}
 
 

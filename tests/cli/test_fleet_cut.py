@@ -1,5 +1,6 @@
 """Where a fleet or a large table is cut changes nothing of what is said of its kernels."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,21 +40,52 @@ def test_a_power_that_was_drawn_counts_in_every_part(
             assert flags[: 11 * CONFIGURATIONS] == of_first * 11
 
 
+def counted_on_an_h100(capsys: Capture, folder: Path) -> pa.Table:
+    """Two kernels with counters, of a GPU whose kernels need some."""
+    base = ("--base", "cu=132,engine=1980,memory=2619")
+    succeed(capsys, "import", "ncu", path("h100-by-hand.csv"), *base, "-o", folder / "counted.csv")
+    return read_csv(folder / "counted.csv")
+
+
+def renamed(table: pa.Table, *kernels: str) -> pa.Table:
+    """The same rows under other names."""
+    return table.set_column(table.column_names.index("kernel"), "kernel", [list(kernels)])
+
+
 def test_profiled_only_looks_for_counters_in_every_row_group(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    """The first row group has none, of a GPU whose kernels need some."""
-    exported = tmp_path / "counted.csv"
-    base = ("--base", "cu=132,engine=1980,memory=2619")
-    succeed(capsys, "import", "ncu", path("h100-by-hand.csv"), *base, "-o", exported)
-    counted = read_csv(exported)
-    known = ["device", "application", "kernel", *AXES, "time_ms"]
-    rows = counted.select([name for name in known if name in counted.column_names])
-    uncounted = rows.set_column(rows.column_names.index("kernel"), "kernel", [["a", "b"]])
+    """The first row group has none."""
+    counted = counted_on_an_h100(capsys, tmp_path)
+    known = [
+        name
+        for name in ("device", "application", "kernel", *AXES, "time_ms")
+        if name in counted.column_names
+    ]
+    rows = [renamed(counted.select(known), "a", "b"), counted]
     table = tmp_path / "f.parquet"
-    whole = pa.concat_tables([uncounted, counted], promote_options="default")
-    pq.write_table(whole, table, row_group_size=2)
+    pq.write_table(pa.concat_tables(rows, promote_options="default"), table, row_group_size=2)
     given = ("predict", table, "--device", "h100-sxm5", "--profiled-only")
     succeed(capsys, *given, "-o", f"{tmp_path}/o/")
     succeed(capsys, *given, "-o", tmp_path / "whole.parquet")
     assert_same(rows_of(tmp_path / "o"), pq.read_table(tmp_path / "whole.parquet").to_pydict())
+
+
+def test_exchanges_between_gpus_are_told_of_a_fleet_too(capsys: Capture, tmp_path: Path) -> None:
+    """By the same profiles as one table; 1 ms of the exchanges is hidden, by the metadata."""
+    counted = counted_on_an_h100(capsys, tmp_path)
+    exchanges = ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "ncclDevKernel_AllGather_RING_LL")
+    rows = pa.concat_tables([renamed(counted, "a", "b"), renamed(counted, *exchanges), counted])
+    rows = rows.replace_schema_metadata({"mlscale": json.dumps({"hidden_exchange_ms": 1.0})})
+    table = tmp_path / "f.parquet"
+    given = ("advise", table, "--device", "h100-sxm5", "--max-slowdown", 2, "--format", "json")
+    pq.write_table(rows, table)
+    whole = json.loads(succeed(capsys, *given)[0])
+    told = [one for one in whole["warnings"] if "exchange data between GPUs" in one]
+    assert "if the exchanges between GPUs stay hidden" in whole["verdict"]
+    for size in (1, 2, 6):
+        pq.write_table(rows, table, row_group_size=size)
+        fleet = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/{size}/")[0])
+        assert fleet["verdict"] == whole["verdict"]
+        assert [one for one in fleet["warnings"] if "exchange data" in one] == told
+        assert len(told) == 1
