@@ -169,6 +169,46 @@ class Predictions(Mapping[str, Surfaces]):
         ]
         return table
 
+    def whole_run(self, targets: Targets | None = None) -> dict[str, Column]:
+        """Return `columns` without the kernel for the whole run, a row for each target (T,).
+
+        Times [ms] and energies [mJ] are summed over all launches of all kernels, the ends of
+        intervals too, as if all were off to the same side; power is energy / time. A profile
+        without launches counts each kernel once; idle time between kernels is no part of it.
+        Raises InputError outside the grid's range.
+
+        Example:
+            at_1200 = predictions.whole_run([HardwareConfig(132, 1200, 2619)])
+            print(at_1200["time_factor"])
+        """
+        configs, marks = self._targets(targets)
+        each = self.columns(targets)
+        run: dict[str, Column] = {
+            axis: np.array([getattr(config, axis) for config in configs]) for axis in AXES
+        }
+        launches = self.profiles.weights[:, None]
+
+        def of_kernels(name: str) -> Floats:
+            return np.asarray(each[name]).reshape(len(launches), len(configs))
+
+        launched_ms = launches * of_kernels("time_ms")
+        for name in ("time_ms", "time_ms_low", "time_ms_high"):
+            run[name] = (launches * of_kernels(name)).sum(axis=0)
+        for name in ("power_w", "power_w_low", "power_w_high"):
+            run[name] = (launched_ms * of_kernels(name)).sum(axis=0) / run["time_ms"]
+        at_base_ms = self.profiles.run_times_ms
+        run["time_factor"] = run["time_ms"] / at_base_ms.sum()
+        power_w = self.profiles.quantity("power") if "power" in self.surfaces else np.nan
+        run["power_factor"] = run["power_w"] * at_base_ms.sum() / (at_base_ms * power_w).sum()
+        run["energy_mj"] = run["time_ms"] * run["power_w"]
+        is_above = self._is_above_limit(each).reshape(len(launches), -1)
+        flags = [
+            "; ".join((*([ABOVE_LIMIT] if is_above[:, target].any() else ()), *mark))
+            for target, mark in enumerate(marks)
+        ]
+        run["flags"] = np.array(flags, dtype=object)
+        return run
+
     def rows(self, targets: Targets | None = None) -> list[dict[str, Any]]:
         """Return the same table row by row, for JSON: None where `columns` has NaN, flags as lists.
 

@@ -110,6 +110,44 @@ class TestRows:
         assert [(r["time_factor"], r["power_factor"]) for r in rows] == [(1.0, 1.0)] * 2
 
 
+class TestWholeRun:
+    """3 launches of the slow kernel and 10 of the quick one: 6 ms and 5 ms at the base."""
+
+    RUN = replace(two_kernels(), launches=np.array([3.0, 10.0]))
+    AT = HardwareConfig(4, 400.0, 1000.0)
+
+    def test_by_hand(self) -> None:
+        # Four times the time: 24 + 20 = 44 ms; the energy of the base, 3 x 100 + 10 x 40 = 700 mJ.
+        run = MODEL.predict(self.RUN).whole_run([self.AT, MID])
+        assert run["time_ms"].tolist() == pytest.approx([44, 11])
+        assert run["energy_mj"].tolist() == pytest.approx([700, 700])
+        assert run["power_w"].tolist() == pytest.approx([700 / 44, 700 / 11])
+        assert run["time_factor"].tolist() == pytest.approx([4, 1])
+        assert run["power_factor"].tolist() == pytest.approx([0.25, 1])
+        assert run["engine_mhz"].tolist() == [400, 800]
+        assert np.isnan(run["time_ms_low"]).all()
+
+    def test_ends_of_intervals_are_summed(self) -> None:
+        # By hand: half and twice 24 + 20 ms; half and twice the mean of 12.5 and 20 W over them.
+        predictions = MODEL.predict(self.RUN)
+        ends = {
+            quantity: replace(own, low=own.values / 2, high=own.values * 2)
+            for quantity, own in predictions.surfaces.items()
+        }
+        run = replace(predictions, surfaces=ends).whole_run([self.AT])
+        assert [*run["time_ms_low"], *run["time_ms_high"]] == pytest.approx([22, 88])
+        assert [*run["power_w_low"], *run["power_w_high"]] == pytest.approx([350 / 44, 1400 / 44])
+
+    def test_without_power_that_is_not_given(self) -> None:
+        run = core_bound(power=False).predict(replace(self.RUN, power_w=None)).whole_run([self.AT])
+        assert run["time_ms"].tolist() == pytest.approx([44])
+        assert all(np.isnan(run[name]).all() for name in ("power_w", "power_factor", "energy_mj"))
+
+    def test_is_marked_as_its_kernels_are(self) -> None:
+        run = MODEL.predict(self.RUN).whole_run([MID, HardwareConfig(8, 810.0, 700.0)])
+        assert run["flags"].tolist() == ["", "interpolated"]
+
+
 class TestBetweenTheSteps:
     @settings(max_examples=40)
     @given(

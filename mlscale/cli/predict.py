@@ -4,9 +4,11 @@ import argparse
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import further_runs, options, outputs, subject, values
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import (
@@ -24,7 +26,14 @@ from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.errors import extra_named
 from mlscale.model_warnings import warnings_for
 from mlscale.prediction_table import csv_parts, write_csv, write_parquet
-from mlscale.predictions import ABOVE_LIMIT, COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
+from mlscale.predictions import (
+    ABOVE_LIMIT,
+    COVERAGE,
+    EXTRAPOLATED,
+    INTERPOLATED,
+    Column,
+    Predictions,
+)
 
 FORMATS = ("table", "csv", "json", "parquet")
 FROM = f"{COVERAGE:.0%} from"
@@ -93,13 +102,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
     rows = predictions.columns(targets)
+    if _is_run(predictions):
+        rows = _with_run(rows, predictions.whole_run(targets))
     axes = [[f"{value:g}" for value in rows[axis].tolist()] for axis in AXES]
     shown = [column for column in TABLE if not np.isnan(rows[column[1]]).all()]
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
     flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
     marks = [", ".join(flag for flag in own if flag in MARKS) for own in flags]
     headers = ["kernel", *AXIS_HEADINGS, *(heading for heading, _, _ in shown)]
-    shown_names = kernel_names(predictions.profiles.kernels)
+    shown_names = {**kernel_names(predictions.profiles.kernels), WHOLE_RUN: WHOLE_RUN}
     names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
     lines = list(zip(names, *axes, *cells, marks, strict=True))
     text = columns([*headers, ""], lines)
@@ -111,15 +122,49 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     return text + "".join(warning_lines(warnings))
 
 
+def _is_run(predictions: Predictions) -> bool:
+    """Whether there is a run of several kernels to sum up."""
+    profiles = predictions.profiles
+    return profiles.launches is not None and len(profiles.kernels) > 1
+
+
+def _with_run(rows: dict[str, Column], run: dict[str, Column]) -> dict[str, Column]:
+    """The rows of kernels, and below them those of the whole run."""
+    name = np.full(len(run["time_ms"]), WHOLE_RUN, dtype=object)
+    return {
+        column: np.concatenate([values, name if column == "kernel" else run[column]])
+        for column, values in rows.items()
+    }
+
+
 def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
     rows = predictions.rows(targets)
     limit_warning = _limit_warning(predictions, [row["flags"] for row in rows])
     document = {
         "base": predictions.base.as_dict(),
         "predictions": rows,
+        "whole_run": _run_rows(predictions, targets),
         "warnings": [*predictions.warnings, *limit_warning],
     }
     return json_text(document)
+
+
+def _run_rows(
+    predictions: Predictions, targets: list[HardwareConfig] | None
+) -> list[dict[str, Any]]:
+    """The whole run at each target, with marks as lists; none of a single kernel."""
+    if not _is_run(predictions):
+        return []
+    run = predictions.whole_run(targets)
+    rows = [dict(zip(run, row, strict=True)) for row in zip(*run.values(), strict=True)]
+    return [{name: _json_value(value) for name, value in row.items()} for row in rows]
+
+
+def _json_value(value: Any) -> Any:
+    """A number, None for NaN; marks as a list."""
+    if isinstance(value, str):
+        return list(filter(None, value.split("; ")))
+    return None if np.isnan(value) else value.item()
 
 
 def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[str]:

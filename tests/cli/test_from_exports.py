@@ -167,6 +167,12 @@ def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) 
     times = {row["kernel"][:5]: row["time_factor"] for row in json.loads(out)["predictions"]}
     assert times["triad"] < 1.3
     assert times["gemm_"] > 1.8
+    [run] = json.loads(out)["whole_run"]
+    each = [row["time_ms"] for row in json.loads(out)["predictions"]]
+    assert run["time_ms"] == pytest.approx(sum(each), rel=1e-12)  # a launch of each, by hand
+    assert (run["power_w"], run["flags"]) == (None, [])
+    table, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=990")
+    assert [line.split()[:3] for line in table.splitlines()[4:5]] == [["whole", "run", "132"]]
     succeed(capsys, "report", BY_HAND, "-o", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "mlscale report h100-by-hand.csv -o report.html" in page

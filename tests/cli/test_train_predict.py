@@ -278,7 +278,8 @@ class TestFormats:
         self, capsys: Capture, folder: Path
     ) -> None:
         document = json.loads(predict(capsys, folder, "--format", "json", "--at", BETWEEN))
-        assert document.keys() == {"base", "predictions", "warnings"}
+        assert document.keys() == {"base", "predictions", "whole_run", "warnings"}
+        assert document["whole_run"] == []  # the profile does not say how often its kernels run
         assert document["base"] == {"cu_count": 8, "engine_mhz": 800, "memory_mhz": 700}
         assert document["warnings"] == [
             "the model was trained on made data, not on measurements",
