@@ -43,7 +43,7 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
     Sampled profiles with DRAM's share take the model of a board with the same chip. has_further:
     they are measured at a further engine clock, from which runs on any other GPU are predicted
     too, and kernels that a trace knows by their time alone, or that were counted without the
-    DRAM's traffic. Raises InputError where none fits.
+    DRAM's traffic or on a GPU whose peaks are not known. Raises InputError where none fits.
 
     Example:
         name, model = shipped_model(profiles)

@@ -115,8 +115,12 @@ def traffic_needed(counter_tool: str) -> str:
 
 
 def tells_traffic(profiles: Profiles) -> bool:
-    """Whether any kernel's DRAM traffic is known. Raises InputError on a GPU without peaks."""
-    return not np.isnan(use_and_sources(profiles)[0].memory).all()
+    """Whether any kernel's DRAM traffic is known, as a share of what the GPU can reach.
+
+    Raises InputError on a name of several GPUs.
+    """
+    has_peaks = bool(devices_named(profiles.device))
+    return has_peaks and not np.isnan(use_and_sources(profiles)[0].memory).all()
 
 
 def use_and_sources(
@@ -193,7 +197,7 @@ def device_with_peaks(key: str) -> Device:
             "width, transfers per memory clock, lanes and schedulers per CU; give --device a name "
             "of 'mlscale devices list', or a device file of your own, which 'mlscale devices new' "
             "fills from ncu's raw page, nvidia-smi -q -x or rocminfo (in a table's metadata it is "
-            "device_facts); logs or traces at two engine clocks (--also) need none"
+            "device_facts); logs, traces or profiles at two engine clocks (--also) need none"
         )
     return load_device(key)
 

@@ -53,6 +53,27 @@ def test_two_profiles_answer_where_dram_has_no_counters(
     assert run["slowdown_percent"] == pytest.approx(100 * (1300 / mhz - 1), abs=0.6)
 
 
+def test_two_profiles_answer_on_a_gpu_that_the_device_table_lacks(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Its peaks are not known, of which DRAM's traffic is a share; times are as by the clock."""
+    files = [tmp_path / name for name in ("fast.txt", "slow.txt")]
+    for path, mhz in zip(files, (1300, 900), strict=True):
+        text = profile(path, mhz).read_text()
+        path.write_text(
+            text.replace("    Memory Thr", "    DRAM Throughput   %  20.00\n    Memory Thr")
+        )
+    given = ("--device", "my-gpu", "--base", "cu=16,memory=3199")
+    also = ("--also", f"{files[1]}@engine=900", "--format", "json")
+    run = json.loads(succeed(capsys, "advise", files[0], *given, *also)[0])["whole_run"]
+    mhz = run["best"]["engine_mhz"]
+    assert 1200 < mhz < 1300
+    assert run["slowdown_percent"] == pytest.approx(100 * (1300 / mhz - 1), abs=0.6)
+    alone = refused(capsys, files[0], *given)
+    assert "the peaks of 'my-gpu' are not in the device table" in alone
+    assert alone.endswith("logs, traces or profiles at two engine clocks (--also) need none")
+
+
 def test_one_profile_alone_says_what_else_would_do(capsys: Capture, fast: Path) -> None:
     complaint = refused(capsys, fast, *ORIN)
     assert (
