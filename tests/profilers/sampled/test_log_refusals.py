@@ -143,7 +143,8 @@ def test_what_makes_a_log_of_a_file_near_to_one(tmp_path: Path, text: str, mend:
 def test_a_line_further_below_says_nothing_of_the_file(tmp_path: Path) -> None:
     """The table of nvidia-smi in the sixth line, as a long report of something else has it."""
     path = written(tmp_path, "a report\n" * 5 + "| NVIDIA-SMI 581.29 |\n")
-    for read_it, page in ((import_logs, "docs/sampled-logs.md"), (import_exports, "docs/profil")):
+    pages = {import_logs: "docs/sampled-logs.md", import_exports: "docs/profiling.md"}
+    for read_it, page in pages.items():
         with pytest.raises(InputError, match=rf"begins with 'a report'; (see )?{page}"):
             read_it([path])
 
