@@ -194,6 +194,7 @@ class TestGridsAndFrames:
         with refused("^there is no quantity 'energy'; one of time, power$"):
             data.quantity("energy")
         assert data.select([k == 3 for k in range(12)]).kernels == (data.kernels[3],)
+        assert data.select([-1, 0]).kernels == (data.kernels[11], data.kernels[0])
 
     def test_steps(self) -> None:
         for kept in (1, [0, 1]):

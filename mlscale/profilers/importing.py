@@ -320,9 +320,7 @@ def import_again(
         files, clocks = [trace], at
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the import of the first run told them
-        table = import_exports(
-            files, device=device, base=clocks.as_dict(), gpu=gpu, has_further=True
-        ).table
+        table = import_exports(files, device=device, base=clocks.as_dict(), gpu=gpu).table
     settings = {axis: np.full(len(table), value) for axis, value in at.as_dict().items()}
     return replace(table, numbers=table.numbers | settings)
 

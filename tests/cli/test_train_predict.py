@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import Capture, at_base, refuse, succeed
+from synthetic import bottleneck_kernels, tidy
 from synthetic import kernels as made
-from synthetic import tidy
 
 from mlscale import load, read, train
 from mlscale.cli.main import main
@@ -120,6 +121,19 @@ class TestTrain:
         trained = train(read(tmp_path / "t.csv"), "highest", "default")
         assert {p.name for p in trained.predictors.values()} == {"wu"}
         assert trained.base == load(model).base == trained.grid.highest
+
+    @pytest.mark.parametrize(("base", "is_told"), [("mid", True), ("highest", False)])
+    def test_default_looks_at_the_counters_of_the_base(
+        self, capsys: Capture, tmp_path: Path, base: str, is_told: bool
+    ) -> None:
+        """One kernel was counted at the middle of the clocks alone, so not at the highest."""
+        table = bottleneck_kernels.measurements(kernels=4)
+        table.counter_samples[:, 0, -1, -1, -1] = np.nan
+        table.write(tmp_path / "t.csv")
+        given = ("train", tmp_path / "t.csv", "--base", base, "-o", tmp_path / "m.mlscale")
+        out, _ = succeed(capsys, *given)
+        assert (": 'bottleneck' for time" in out) == is_told
+        assert ("not 'bottleneck', which gives intervals: kernel " in out) == (not is_told)
 
     def test_leaves_out_applications(self, folder: Path) -> None:
         model = load(folder / "model.mlscale")

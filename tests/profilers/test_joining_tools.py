@@ -166,6 +166,12 @@ class TestBothHave:
         assert (np.isnan(counts["k"]), np.isfinite(counts["f"])) == (True, True)
         assert by_kernel(imported, "workgroups") == {"k": 32, "f": 16}
 
+    def test_of_several_geometries_in_the_trace_one_is_named(self, tmp_path: Path) -> None:
+        """Counted at 16 workgroups, traced at 32 and at 64."""
+        timed = trace(("k", 30), ("k", 50), grid=32).replace(",50,32,", ",50,64,")
+        with pytest.raises(InputError, match=r"traced at grid 32, block 128 and 1 more\); profile"):
+            read(tmp_path, counted("k"), timed, **MADE)
+
     @pytest.mark.parametrize("each", [False, True])
     def test_counters_all_of_another_geometry_are_refused(self, tmp_path: Path, each: bool) -> None:
         message = (

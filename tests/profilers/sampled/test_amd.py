@@ -73,11 +73,19 @@ def test_a_processors_own_gpu_beside_a_card_does_not_refuse_the_table(tmp_path: 
     assert (values["power_w"], values["engine_mhz"]) == (179, 1700)
 
 
-def test_a_table_that_was_moved_is_refused(tmp_path: Path) -> None:
-    """With blanks taken out, other cells stand where the header has the clocks."""
-    text = NUMBERS.replace("0x740c,   1997   38", "0x740c, 1997 38")
-    with pytest.raises(InputError, match=r"row 4, column 'Power': .* does not stand below its nam"):
-        imported(tmp_path, text, device="mi210")
+@pytest.mark.parametrize(
+    ("old", "new", "column"),
+    [
+        ("0x740c,   1997   38", "0x740c, 1997 38", "Power"),  # blanks taken out
+        ("1210Mhz  1600Mhz  500.0W ", "1210Mhz  500.0W   1600Mhz", "MCLK"),  # two cells exchanged
+    ],
+)
+def test_a_table_that_was_moved_is_refused(tmp_path: Path, old: str, new: str, column: str) -> None:
+    """Other cells stand where the header has the readings."""
+    assert old in NUMBERS
+    complaint = rf"row 4, column '{column}': .* does not stand below its name; use the log"
+    with pytest.raises(InputError, match=complaint):
+        imported(tmp_path, NUMBERS.replace(old, new), device="mi210")
 
 
 def test_a_die_whose_power_is_that_of_the_die_beside_it(tmp_path: Path) -> None:
@@ -101,6 +109,48 @@ def test_a_die_whose_power_is_that_of_the_die_beside_it(tmp_path: Path) -> None:
         logs_at_one_clock([path], facts=RunFacts(time_ms=900.0))
     first = logs_at_one_clock([path], facts=RunFacts(time_ms=900.0, gpu="0"))
     assert first.numbers["power_w"].tolist() == [402]
+
+
+def test_a_model_that_is_a_number_says_the_gpu(tmp_path: Path) -> None:
+    """Some releases have the PCI number there; 0x740f is an MI210."""
+    header = "device,Card model,Average Graphics Package Power (W),GPU use (%)"
+    base = {"engine_mhz": 1700.0, "memory_mhz": 1600.0}
+    table = imported(tmp_path, f"{header}\ncard0,0x740f,300,99\n", base=base).table
+    assert table.text["device"] == ["mi210"]
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_the_memorys_activity(tmp_path: Path, form: str) -> None:
+    """35 % by the name that some releases have, beside the share that is allocated."""
+    facts = {
+        "Card series": "Instinct MI210", "sclk clock speed:": "(1700Mhz)",
+        "mclk clock speed:": "(1600Mhz)", "Average Graphics Package Power (W)": "300.0",
+        "GPU use (%)": "90", "GPU memory use (%)": "35", "GPU Memory Allocated (VRAM%)": "80",
+    }  # fmt: skip
+    text = {
+        "text": "".join(f"GPU[0]\t\t: {name.rstrip(':')}: {of}\n" for name, of in facts.items()),
+        "csv": f"device,{','.join(facts)}\ncard0,{','.join(facts.values())}\n",
+        "json": json.dumps({"card0": facts}),
+    }[form]
+    text = text.replace("clk clock speed: (", "clk clock level: 1: (")
+    assert row(imported(tmp_path, text))["memory_copy_utilisation"] == pytest.approx(0.35)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GPU POWER GFX_UTIL GFX_CLOCK MEM_UTIL MEM_CLOCK\n0 300 W 97 % 1900 MHz 12 % 1300 MHz\n",
+        "GPU  POWER   GFX_CLK   GFX%   MEM%   MEM_CLOCK\n0 300 W 1900 MHz 97 % 12 % 1300 MHz\n",
+        "gpu,gfx_activity,umc_activity,socket_power,gfx_0_clk,mem_0_clk\n0,97,12,300,1900,1300\n",
+        "gpu,power_usage,gfx_clk,gfx,mem,mem_clock\n0,300,1900,97,12,1300\n",
+    ],
+    ids=["monitor in words", "monitor", "metric as CSV", "monitor as CSV"],
+)
+def test_names_of_amd_smis_releases(tmp_path: Path, text: str) -> None:
+    values = row(imported(tmp_path, text, device="mi300x"))
+    assert (values["power_w"], values["engine_mhz"], values["memory_mhz"]) == (300, 1900, 1300)
+    assert values["gpu_utilisation"] == pytest.approx(0.97)
+    assert values["memory_copy_utilisation"] == pytest.approx(0.12)
 
 
 @pytest.mark.parametrize("name", ["N/A", "0x1002", "AMD Radeon Graphics"])

@@ -292,6 +292,14 @@ def test_times_of_a_log_of_ones_own(tmp_path: Path, stamp: str) -> None:
     assert row(load(written(tmp_path, names + rows)))["time_ms"] == pytest.approx(8000)
 
 
+def test_a_log_may_pass_from_summer_time_to_winter_time(tmp_path: Path) -> None:
+    """Four busy samples, two seconds apart, of which the clock on the wall shows none twice."""
+    stamps = ("02:59:57+02:00", "02:59:59+02:00", "02:00:01+01:00", "02:00:03+01:00")
+    rows = "".join(f"2026-10-25T{stamp},0,300,90,1980,2619\n" for stamp in stamps)
+    names = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
+    assert row(load(written(tmp_path, names + rows)))["time_ms"] == pytest.approx(8000)
+
+
 def test_times_of_dmon_may_pass_midnight(tmp_path: Path) -> None:
     """START is two seconds before midnight: samples at 23:59:58, 00:00:00, …"""
     text = WRITERS["smi-dmon-times"](block(0, 5, 0), PERIOD_S)

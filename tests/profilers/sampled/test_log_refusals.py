@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from synthetic.exports import long_page, read
 from synthetic.monitor_logs import FACTS, PERIOD_S, dcgmi_dmon, load, query, row
-from synthetic.monitor_readings import block, together
+from synthetic.monitor_readings import Reading, block, together
 from text_files import written
 
 from mlscale.errors import InputError
@@ -55,6 +55,13 @@ def test_clocks_in_ghz_are_refused_as_they_stand(tmp_path: Path, gpu: str, said:
     path = written(tmp_path, f"{names}\n{rows}")
     with pytest.raises(InputError, match=f"GPU 0: engine_mhz: {said}"):
         load(path, device=None)
+
+
+def test_shares_of_dcgm_are_shares(tmp_path: Path) -> None:
+    """Its 0.0099 is of 1, and an idle GPU's."""
+    path = written(tmp_path, dcgmi_dmon([[Reading(0.0099, 300, 1410)]] * 4))
+    with pytest.raises(InputError, match=r"gr_engine_active is at most 0.0099, the GPU is idle$"):
+        load(path)
 
 
 def test_a_line_of_a_log_inside_another_file_makes_it_no_log(tmp_path: Path) -> None:

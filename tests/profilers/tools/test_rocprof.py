@@ -145,6 +145,8 @@ def test_the_table_that_v3_prints(tmp_path: Path) -> None:
     }
     with pytest.raises(InputError, match=r"has tables of kernels in rows 3, 11; each is of a run"):
         read(tmp_path, SUMMARY + SUMMARY)
+    with pytest.raises(InputError, match="--summary sums launches up; --each cannot part them"):
+        read(tmp_path, SUMMARY, each=True)
 
 
 @pytest.mark.parametrize(
