@@ -53,6 +53,18 @@ def test_where_the_lowest_clock_may_need_too_much_the_time_ends_there() -> None:
     assert power_w == pytest.approx([200, 200])
 
 
+def test_a_power_that_is_known_at_a_higher_clock_lets_none_run_quicker_below_it() -> None:
+    # At 800 MHz it may need 250 W, at 1000 MHz 195 were measured: held to 200 W at 800 MHz the GPU
+    # goes down, as in the first test, not up to the 0.7 ms of 1000 MHz.
+    given = {
+        "time": ends([400, 800, 1000], [2, 0.9, 0.7], [2, 1, 0.7], [2.2, 1.1, 0.7]),
+        "power": ends([400, 800, 1000], [100, 120, 195], [100, 150, 195], [100, 250, 195]),
+    }
+    time_ms, power_w = high_of(with_held_ends(given, Supply(200, 200, 195)))
+    assert time_ms == pytest.approx([2.2, 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2), 0.7], rel=1e-9)
+    assert power_w == pytest.approx([100, 200, 195], rel=1e-9)
+
+
 def test_no_time_ends_earlier_for_that() -> None:
     # Where the time ends later at the higher clock, 1.1 ms, than at the lower, 1.0: held to 200 W
     # it would be 1 / (2/3 / 1.1 + 1/3 / 1.0) = 1.06 ms.
