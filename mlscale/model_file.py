@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.device_table import register_facts
+from mlscale.data.device_table import find_device, register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError, require_type
@@ -106,7 +106,8 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         if not all(isinstance(n, str) for n in (document["device"], *card.get("kernels", ()))):
             raise TypeError("its device or a kernel is not a name")
         register_facts(card["metadata"], str(path))
-        return Model(document["device"], grid, base, restored, card)
+        device = find_device(document["device"])  # files of 0.1.0 may name it as tools do
+        return Model(device.key if device else document["device"], grid, base, restored, card)
     except _ClassNotGivenError as error:
         raise InputError(f"{path}: {error}") from None
     except KeyError as error:

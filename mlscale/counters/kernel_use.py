@@ -191,7 +191,10 @@ def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
     if key not in device_keys():
         if possible := devices_named(key):
-            raise InputError(f"'{key}' may be {' or '.join(possible)}; name one with --device")
+            raise InputError(
+                f"'{key}' may be {' or '.join(possible)}; name one in the table's column 'device', "
+                "of an export with --device"
+            )
         raise InputError(
             f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
             "width, transfers per memory clock, lanes and schedulers per CU; give --device a name "

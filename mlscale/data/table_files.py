@@ -18,9 +18,14 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.arrow import has_arrow, read_plain_csv
-from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES
-from mlscale.data.parquet import as_read, is_parquet, read_parquet, write_parquet
+from mlscale.data.parquet import (
+    as_read,
+    is_parquet,
+    read_parquet,
+    with_device_keys,
+    write_parquet,
+)
 from mlscale.data.table import IDENTITY, Table, require_columns
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
@@ -67,10 +72,6 @@ def _read_csv(path: Path, needs: Collection[str]) -> Table:
     table = (_read_plain_csv(path) if is_plain else None) or _read_any_csv(path, needs)
     for name, cells in table.text.items():
         table.text[name] = [from_spreadsheet_cell(cell) for cell in cells]
-    keys = table.text.get("device", [])
-    known = {key: key.strip() for key in set(keys) if find_device(key.strip())}
-    if keys:
-        table.text["device"] = [known.get(key, key) for key in keys]
     numbers = {from_spreadsheet_cell(name): values for name, values in table.numbers.items()}
     table = replace(table, numbers=numbers)
     beside = path.with_suffix(".meta.json")
@@ -239,7 +240,7 @@ def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Tabl
             ) from None
     _leave_out_saved_index(table)
     table.check_text()
-    return table
+    return with_device_keys(table)
 
 
 def _leave_out_saved_index(table: Table) -> None:
