@@ -184,7 +184,8 @@ class PredictorStudy(Study):
 
     predictors: objects, classes or names; each study says what it takes without any. features:
     kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
-    that do not set their own, DEFAULT_CLUSTERS by default.
+    that do not set their own; by default DEFAULT_CLUSTERS, or the number of training kernels if
+    that is smaller.
     """
 
     predictors: Sequence[AnyPredictor] = ()
@@ -197,12 +198,8 @@ class PredictorStudy(Study):
         return {"clusters": self.clusters or DEFAULT_CLUSTERS}
 
     def clusters_of(self, candidate: Candidate) -> int | str | None:
-        """Return the number to set; None for a candidate without clusters, or with its own."""
-        if "clusters" not in candidate.parameters:
-            return None
-        if self.clusters is None and candidate.parameters["clusters"] is not None:
-            return None
-        return self.clusters or DEFAULT_CLUSTERS
+        """Return the number to set; None for a candidate without clusters, or to leave its own."""
+        return self.clusters if "clusters" in candidate.parameters else None
 
 
 def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[str]:

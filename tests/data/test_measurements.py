@@ -33,18 +33,6 @@ def read_rows(folder: Path, table: list[dict[str, Any]], **options: Any) -> Meas
 
 
 class TestReading:
-    @pytest.mark.parametrize("name", ["NVIDIA GeForce GTX 980", " GeForce GTX 980", "GTX980"])
-    def test_a_device_under_the_name_that_its_tools_print(self, tmp_path: Path, name: str) -> None:
-        # Hand: docs/devices.md promises that such a name is as good as the key.
-        table = [row | {"device": name} for row in rows()]
-        csv, parquet = write_csv(tmp_path / "t.csv", table), write_parquet(tmp_path / "t.pq", table)
-        assert read(csv).device == read(parquet).device == "gtx980"
-        assert Measurements.from_frame(pd.DataFrame(table)).device == "gtx980"
-
-    def test_a_name_that_several_devices_bear_is_kept(self, tmp_path: Path) -> None:
-        table = [row | {"device": "A100"} for row in rows()]
-        assert read(write_csv(tmp_path / "t.csv", table)).device == "A100"
-
     @pytest.mark.parametrize("write", [write_csv, write_parquet])
     def test_every_number_finds_its_place(self, tmp_path: Path, write: Any) -> None:
         # Hand: tidy.rows counts 1, 2, 3, 4 over engine x memory, and 11 to 14 for the second.

@@ -87,7 +87,7 @@ def add_clusters(parser: argparse.ArgumentParser) -> None:
         type=values.cluster_count,
         metavar="K",
         help="number of clusters in each cluster set of wu, or 'auto': chosen inside each fold "
-        f"(default: {DEFAULT_CLUSTERS})",
+        f"(default: {DEFAULT_CLUSTERS}, or the number of training kernels if smaller)",
     )
 
 

@@ -18,9 +18,12 @@ def origins(study: Study) -> dict[str, str | None]:
 
 def conditions(document: Row, row: Row, trained: str = "") -> str:
     """Say how a row was come by: base, protocol, what was trained on, seeds and clusters."""
+    clusters = document["clusters"]
+    trained_on = row.get("n_training_kernels", row.get("n_kernels", float("inf")) / 2)
+    may_be_fewer = isinstance(clusters, int) and trained_on < clusters
     return (
         f"base {HardwareConfig(**row['base'])}, {document['protocol']}{trained}, "
-        f"{counted(row['n_seeds'], 'seed')}, {document['clusters']} clusters"
+        f"{counted(row['n_seeds'], 'seed')}, {'at most ' * may_be_fewer}{clusters} clusters"
     )
 
 

@@ -235,7 +235,7 @@ class TestText:
             assert block.startswith(f"{title} [%], 8 kernels, base cu=8,engine=1000,memory=800, ")
             named = [line.split()[0] for line in block.splitlines()[3:]]
             assert named == list(BASELINES)
-        assert "leave-one-application-out, 3 seeds, 8 clusters" in out
+        assert "leave-one-application-out, 3 seeds, at most 8 clusters" in out
 
     def test_figures_are_those_of_the_document(self, capsys: Capture, folder: Path) -> None:
         given = ["study", "errors", folder / "bare.csv", *FREE]
