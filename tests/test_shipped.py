@@ -234,6 +234,19 @@ class TestShippedModel:
         powers = predictions["power"].values.ravel()
         assert (np.diff(powers) > 0).all()  # of the same work, more at every higher clock
 
+    @pytest.mark.parametrize(
+        ("core", "model"), [([0.33, 0.4], ANY_SAMPLED_GPU), ([0.33, np.nan], ANY_GPU)]
+    )
+    def test_of_profiled_kernels_of_which_some_lack_the_drams_traffic(
+        self, core: list[float], model: str
+    ) -> None:
+        """One that lacks all counters, as of a trace, is predicted like the others."""
+        shares = {"dram_utilisation": [0.5, np.nan], "core_utilisation": core}
+        at = HardwareConfig(132, 1980.0, 2619.0)
+        two = profiled.profiles(shares, [1.0, 1.0], at, device="h100-sxm5")
+        assert shipped_model(two, has_further=True)[0] == model
+        assert shipped_model(two)[0] == ANY_GPU
+
     def test_the_card_says_how_far_off_two_clocks_are(self) -> None:
         errors = load(path(ANY_SAMPLED_GPU)).card["errors_on_gpus_left_out"]
         assert len(errors) == 11

@@ -115,12 +115,14 @@ def traffic_needed(counter_tool: str) -> str:
 
 
 def tells_traffic(profiles: Profiles) -> bool:
-    """Whether any kernel's DRAM traffic is known, as a share of what the GPU can reach.
+    """Whether of every kernel with counters the DRAM traffic is known, as a share of the GPU's.
 
     Raises InputError on a name of several GPUs.
     """
-    has_peaks = bool(devices_named(profiles.device))
-    return has_peaks and not np.isnan(use_and_sources(profiles)[0].memory).all()
+    if not devices_named(profiles.device):
+        return False
+    is_known = ~np.isnan(use_and_sources(profiles)[0].memory)
+    return bool(is_known[profiles.has_counters].all())
 
 
 def use_and_sources(
@@ -161,7 +163,7 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(
             f"kernel '{name}' lacks its DRAM traffic at {profiles.base}; profile it with those "
-            "counters, or leave it out"
+            "counters, give times of all at a second engine clock (--also), or leave it out"
         )
     worst = int(memory.argmax())
     if memory[worst] > IMPOSSIBLE_SHARE:

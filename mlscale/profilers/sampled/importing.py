@@ -217,7 +217,7 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     time_ms = facts.time_ms or span.time_ms
     flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
     if flags or time_ms is None:
-        raise InputError(f"{log.source}: does not say all of a profile; give {' '.join(flags)}")
+        raise InputError(f"{log.source}: does not say all that is needed; give {' '.join(flags)}")
     warn_of_holes(log, span)
     names = Counter[str | float]([log.name] if log.name else [])
     run = run_configuration(log.source, {"device_name": names}, facts.device, settings)
