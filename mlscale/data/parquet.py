@@ -14,7 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.arrow import numpy_floats
 from mlscale.data.device_table import find_device, register_facts
-from mlscale.data.table import IDENTITY, Table, require_columns
+from mlscale.data.table import IDENTITY, SAVED_INDEX, Table, require_columns
 from mlscale.errors import InputError, extra_named
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.text import without_controls
@@ -126,7 +126,7 @@ def _table(arrow: Any, path: Path) -> Table:
     for name in arrow.schema.names:
         if name in IDENTITY:
             table.text[name] = _words(arrow[name], f"{path}: column '{name}'")
-        elif not name.startswith("__index_level_"):
+        elif not name.startswith(SAVED_INDEX):
             table.numbers[name] = _numbers(arrow[name], f"{path}: column '{name}'")
     return table
 

@@ -16,6 +16,7 @@ from mlscale.text import counted
 Aggregate = Literal["median", "mean", "min"]
 
 IDENTITY = ("device", "application", "kernel")
+SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged

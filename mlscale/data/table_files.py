@@ -26,7 +26,7 @@ from mlscale.data.parquet import (
     with_device_keys,
     write_parquet,
 )
-from mlscale.data.table import IDENTITY, Table, require_columns
+from mlscale.data.table import IDENTITY, SAVED_INDEX, Table, require_columns
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
@@ -54,7 +54,6 @@ def read_table(path: Path | str, needs: Collection[str] = ()) -> Table:
     """
     path = Path(path)
     table = read_parquet(path, needs) if is_parquet(path) else _read_csv(path, needs)
-    _leave_out_saved_index(table)
     table.check_text()
     return as_read(table)
 
@@ -105,7 +104,7 @@ def _read_any_csv(path: Path, needs: Collection[str]) -> Table:
     text = {name: [*columns[name]] for name in header if name in IDENTITY}
     table = Table(str(path), text, {}, {}, lines)
     for name in header:
-        if name not in IDENTITY:
+        if not (name in IDENTITY or name.startswith(SAVED_INDEX)):
             table.numbers[name] = parse_numbers(columns[name], name, table)
     return table
 
@@ -119,7 +118,7 @@ def _read_plain_csv(path: Path) -> Table | None:
     for name, column in columns.items():
         if isinstance(column, list):
             table.text[name] = column
-        else:
+        elif not name.startswith(SAVED_INDEX):
             table.numbers[name] = column
     return table
 
@@ -232,21 +231,16 @@ def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Tabl
             cells = column.astype(object).where(column.notna(), "")
             table.text[str(name)] = cells.map(str).tolist()
             continue
+        if str(name).startswith(SAVED_INDEX):
+            continue
         try:
             table.numbers[str(name)] = column.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError):
             raise InputError(
                 f"{table.source}: column '{name}' holds {column.dtype}; numbers are needed there"
             ) from None
-    _leave_out_saved_index(table)
     table.check_text()
     return with_device_keys(table)
-
-
-def _leave_out_saved_index(table: Table) -> None:
-    """Leave out what pandas calls a column without a name, which is no counter."""
-    for name in [name for name in table.numbers if name.startswith("Unnamed: ")]:
-        del table.numbers[name]
 
 
 def write_table(table: Table, path: Path | str) -> None:

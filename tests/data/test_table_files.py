@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from synthetic.tidy import refused, rows, write_csv, write_parquet
 
 from mlscale.data.table import Table
-from mlscale.data.table_files import read_table, write_table
+from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError
 
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
@@ -80,14 +81,21 @@ class TestCsv:
         assert values["y"].tolist() == [5.0, 6.0]
 
     @pytest.mark.parametrize("rows_of_it", [1, 200_000])
+    @pytest.mark.parametrize("index", ["0", "gemm 1"])
     def test_an_index_that_pandas_saved_twice_is_no_counter(
-        self, tmp_path: Path, rows_of_it: int
+        self, tmp_path: Path, rows_of_it: int, index: str
     ) -> None:
         """Of a small file and of one that Arrow reads; blanks around a known GPU are none of it."""
-        content = "Unnamed: 0,kernel,device,x\n" + "0,k, p100 ,1\n" * rows_of_it
+        content = "Unnamed: 0,kernel,device,x\n" + f"{index},k, p100 ,1\n" * rows_of_it
         table = read_table(csv_file(tmp_path, content))
         assert table.columns == ("kernel", "device", "x")
         assert set(table.text["device"]) == {"p100"}
+
+    def test_an_index_of_words_is_left_out_of_a_frame_and_of_parquet(self, tmp_path: Path) -> None:
+        frame = pd.DataFrame({"Unnamed: 0": ["a", "b"], "kernel": ["k", "l"], "x": [1.0, 2.0]})
+        frame.to_parquet(tmp_path / "table.parquet")
+        for table in (table_from_frame(frame), read_table(tmp_path / "table.parquet")):
+            assert table.columns == ("kernel", "x")
 
     @pytest.mark.parametrize(
         ("content", "problem"),
