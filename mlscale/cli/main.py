@@ -32,6 +32,7 @@ COMMANDS = {
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
+FOR_FILES = {"mlscale": "advise", "mlscale import": "auto", "mlscale study": "errors"}
 MODULES = {"import": "import_", "literature": "literature.command", "study": "study.command"}
 
 
@@ -67,6 +68,14 @@ class Parser(argparse.ArgumentParser):
             return words
         words.remove(names[0])
         return [names[0], *words]
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does, but tell of a file that stands where a sub-command belongs."""
+        if action is self._commands and self.prog in FOR_FILES and value not in action.choices:
+            usual = f"{self.prog} {FOR_FILES[self.prog]} {value}"
+            if os.path.isfile(value) or os.path.splitext(value)[1]:  # noqa: PTH113, PTH122
+                self.error(f"'{value}' stands where a {action.metavar} belongs; say: {usual}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         """Raise InputError."""

@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -255,14 +256,37 @@ def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Pa
 
     A table is called as its file is, without the suffix.
     """
-    from mlscale.data.measurements import read
-
     tables: dict[Path, Measurements] = {}
     for path in map(input_file, texts):
         if path.stem in {other.stem for other in tables}:
             raise InputError(f"two tables are named '{path.stem}'; rename one")
-        tables[path] = read(path, arguments.incomplete, arguments.repetitions)
+        tables[path] = read_measurements(arguments, path)
     return tables
+
+
+def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurements":
+    """Read a table as the options of `add_reading` say. Raises InputError."""
+    from mlscale.data.measurements import read
+
+    if os.path.isfile(path) and not is_tidy(path):  # noqa: PTH113, which raises on some names
+        _refuse_run(path)
+    return read(path, arguments.incomplete, arguments.repetitions)
+
+
+def _refuse_run(path: Path) -> None:
+    """Raise InputError on a profiler's export or a monitor's log, which a table is made of."""
+    from mlscale.profilers.exports.reader import open_export
+    from mlscale.profilers.sampled import log_format
+
+    form = log_format(path)
+    title = form.title if form else None
+    with suppress(InputError), open_export(path) as export:
+        title = export.layout.title
+    if title:
+        raise InputError(
+            f"{path}: is of {title}, and no table; 'mlscale import auto FILE … --append -o TABLE' "
+            "adds a run to one, which needs a run at each configuration"
+        )
 
 
 def positions(asked: Iterable[str], kernels: Sequence[str], where: str) -> list[int]:

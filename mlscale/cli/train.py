@@ -186,13 +186,11 @@ def _why_not_bottleneck(measurements: "Measurements", base: "HardwareConfig") ->
 
 def _read(arguments: argparse.Namespace) -> list["Measurements"]:
     """Return each table without what is left out. Raises InputError."""
-    from mlscale.data.measurements import read
-
     paths = [options.input_file(text) for text in arguments.table]
     files = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
         raise UsageError(f"{twice[0]}: is given twice, and would count twice")
-    tables = [read(p, arguments.incomplete, arguments.repetitions) for p in paths]
+    tables = [options.read_measurements(arguments, path) for path in paths]
     unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
     if unknown:
         where = ", ".join(map(str, paths))

@@ -148,7 +148,8 @@ def read_csv_rows(
             if not name:
                 problem = f"column {header.index('', 1) + 1} has no name; give it one, or delete it"
             raise InputError(f"{path}: row {first}: {problem}")
-    if len(header) == 1 and (";" in header[0] or "\t" in header[0] or len(body[0][1]) > 1):
+    is_parted = any(mark in header[0] for mark in ";\t") or max(len(row) for _, row in body) > 1
+    if len(header) == 1 and is_parted:
         raise InputError(
             f"{path}: row {first}: '{shortened(header[0])}' is one column; the first row names the "
             "columns, with commas between them, and numbers have a decimal point"
@@ -183,6 +184,11 @@ def _decode(path: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
+    if text.lstrip().startswith(("{", "[")):
+        raise InputError(
+            f"{path}: is JSON; a table is CSV or Parquet, and 'mlscale import' makes one of "
+            "profilers' traces, monitors' logs and kernel_tuner's files"
+        )
     if "\0" in text:
         raise InputError(
             f"{path}: is not a text file in UTF-8; a table is CSV (of a spreadsheet: 'CSV UTF-8'), "

@@ -96,6 +96,20 @@ class TestInput:
             closed.chmod(0o700)
 
 
+@pytest.mark.parametrize("command", [["train", "--base", "mid"], ["study", "errors"]])
+def test_a_run_where_a_table_belongs(capsys: Capture, tmp_path: Path, command: list[str]) -> None:
+    """By hand: of one run, as its tool wrote it, which no table is."""
+    for text, title in (
+        ("power.draw [W], utilization.gpu [%]\n3 W, 9 %\n", "is of nvidia-smi --query-gpu, and"),
+        ('{"traceEvents": []}\n', "is of PyTorch's profiler, Chrome trace, and no table; 'mlscale"),
+        ('{"key": "mine"}\n', "is JSON; a table is CSV or Parquet, and 'mlscale import' makes"),
+    ):
+        file = tmp_path / "run.txt"
+        file.write_text(text)
+        message = refuse(capsys, tmp_path, *command, file, "-o", tmp_path / "output")
+        assert message.startswith(f"{file}: {title}")
+
+
 class TestOutput:
     """What a study writes is a folder, which it makes; every other command writes a file."""
 

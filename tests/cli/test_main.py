@@ -60,6 +60,22 @@ def test_bad_usage_says_what_is_wrong_and_where_help_is(
 
 
 @pytest.mark.parametrize(
+    ("words", "usual"),
+    [
+        (["run.csv"], "mlscale advise"),
+        (["import", "run.csv", "-o", "t.csv"], "mlscale import auto"),
+        (["study", "run.csv"], "mlscale study errors"),
+    ],
+)
+def test_a_file_where_a_command_belongs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], usual: str
+) -> None:
+    message = refuse(capsys, tmp_path, *words)
+    assert message.startswith("'run.csv' stands where a ")
+    assert f" belongs; say: {usual} run.csv; see 'mlscale" in message
+
+
+@pytest.mark.parametrize(
     ("arguments", "place"),
     [
         (["--fast"], "mlscale"),

@@ -4,7 +4,6 @@ import argparse
 
 from mlscale.cli import options, outputs
 from mlscale.cli.text import columns, print_document
-from mlscale.data.measurements import read
 from mlscale.errors import InputError
 from mlscale.papers.nagasaka_inputs import SETS
 from mlscale.papers.nagasaka_model import FittedPowerModel
@@ -45,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Fit, write the model and show it. Raises InputError."""
     output = outputs.output_file(arguments.output)
     path = options.input_file(arguments.table)
-    data = read(path, arguments.incomplete, arguments.repetitions)
+    data = options.read_measurements(arguments, path)
     cases = select_cases(path, data, arguments.base, arguments.counters)
     case = cases[-1] if arguments.as_in_paper else cases[0]
     if arguments.as_in_paper and case.kernels != PAPER:

@@ -81,6 +81,7 @@ class Export:
     skipped: int = field(default=0, init=False)
     is_ended: bool = field(default=False, init=False)
     _passed: int = field(default=0, init=False)  # up to this line skipped ones are counted
+    _aside: int = field(default=0, init=False)  # skipped ones below which no row came yet
 
     def where(self, line: int, column: int | None = None) -> str:
         """The beginning of a message: the file, the row, and the column at that position."""
@@ -177,17 +178,20 @@ class Export:
     def _table(self, lines: Iterator[tuple[int, str]], numbers: list[int]) -> Iterator[str]:
         """Lines of the table alone; each line's number is put on `numbers` as it is read."""
         for number, line in lines:
-            if not line.strip() or (self.delimiter == "|" and "|" not in line):
+            if not line.strip():
                 if self.layout.ends_at_blank:
                     self.is_ended = True
                     return
                 continue
-            if _TOOL_LINE.match(line) or (
-                self.quoted and self.layout.every_row_quoted and not line.startswith('"')
+            if (
+                _TOOL_LINE.match(line)
+                or (self.quoted and self.layout.every_row_quoted and not line.startswith('"'))
+                or (self.delimiter == "|" and "|" not in line)
             ):
-                self.skipped += number > self._passed
+                self._aside += number > self._passed
                 self._passed = max(self._passed, number)
                 continue
+            self.skipped, self._aside = self.skipped + self._aside, 0
             numbers.append(number)
             yield _without_commas_in_braces(line) if self.layout.braces else line
 

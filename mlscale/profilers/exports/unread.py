@@ -13,9 +13,11 @@ _ROW = re.compile(
 _FOR_READERS = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia_smi_log")
 _CODECARBON = re.compile(r"timestamp,project_name,run_id,")
 _RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
+_ROCPD_SUMMARY = re.compile(r"\s*[A-Z_]+_SUMMARY:\s*$")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
 _OWN_LOG = re.compile(
-    r"(?=.*\b_?(time|timestamp|datetime|date|elapsed)(?!\w))(?=.*(power|watt|util|gpu ?\d)).*[,;]",
+    r"(?=.*\b_?(time|timestamp|datetime|date|elapsed)(?!\w))"
+    r"(?=.*(power|watt|util|gpu[ _]?us|gpu ?\d)).*[,;]",
     re.IGNORECASE,
 )
 _MENDS = {
@@ -28,6 +30,8 @@ _MENDS = {
     "(docs/sampled-logs.md)",
     _RADEONTOP: "radeontop tells no power: log the run with rocm-smi or amd-smi "
     "(docs/sampled-logs.md)",
+    _ROCPD_SUMMARY: "that is what 'rocpd summary' prints; give the database that it is of "
+    "(…_results.db)",
     _EXPORTER: "of Prometheus' metrics those of dcgm-exporter are read; log the run with "
     "nvidia-smi or amd-smi (docs/sampled-logs.md)",
     _OWN_LOG: "a log of your own is read once its columns have nvidia-smi's names: timestamp "

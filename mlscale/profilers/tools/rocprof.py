@@ -221,15 +221,25 @@ def read_stats(
 def read_summary(
     export: Export, _content: FileContent, _needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
-    """All launches of a kernel as one, of the table that v3 prints. InputError on further ones."""
+    """All launches of a kernel as one, of the table that v3 prints.
+
+    Raises InputError on further tables and on one without kernels.
+    """
     kernel, domain, calls, total = export.columns("NAME", "DOMAIN", "CALLS", "DURATION (nsec)")
+    has_kernels = False
     for line, cells in export.rows():
         row = [cell.strip() for cell in cells]
         if row[domain] == "KERNEL_DISPATCH":
+            has_kernels = True
             count = export.whole(line, row, calls, "a number of launches", least=1)
             time_s = float(np.nan_to_num(export.counter(line, row, total))) / count / 1e9
             yield LaunchRecord(line, kernel_name(row[kernel]), time_s=time_s, weight=count)
     export.refuse_further_tables()
+    if not has_kernels:
+        raise InputError(
+            f"{export.where(export.header_line)}: is a summary without kernels; profile again with "
+            "rocprofv3 --kernel-trace --summary, or give …_kernel_trace.csv"
+        )
 
 
 def read_machine(export: Export, content: FileContent) -> None:

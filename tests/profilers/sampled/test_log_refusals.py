@@ -135,6 +135,7 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
         ("timestamp,gpu_0_power,gpu_0_clock\n1.5,300,1980\n", "a log of your own is read once"),
         ("Time,GPU 0\n1.5,300\n", "a log of your own is read once"),
         ("_time,gpu_power\n1.5,300\n", "a log of your own is read once"),
+        ("timestamp,device,gpu_use_percent\n15,card0,0\n", "a log of your own is read once"),
         ("size,time_ms,power_w\n1,2,3\n", "docs/sampled-logs.md"),
     ],
 )

@@ -149,6 +149,22 @@ def test_the_table_that_v3_prints(tmp_path: Path) -> None:
         read(tmp_path, SUMMARY, each=True)
 
 
+def test_a_row_of_the_program_inside_the_table_that_v3_prints(tmp_path: Path) -> None:
+    """What it prints there ends no table: the kernels below it count, 45 launches by hand."""
+    between = SUMMARY.replace("    | halo", "step 10 of 40 done\n    | halo")
+    with pytest.warns() as told:
+        assert read(tmp_path, between).launches == 45
+    assert "passed over: 1 line inside the table" in str(told[0].message)
+
+
+def test_a_summary_without_kernels_says_what_to_ask_for(tmp_path: Path) -> None:
+    calls = "\n".join(line for line in SUMMARY.splitlines() if "KERNEL_DISPATCH" not in line)
+    with pytest.raises(InputError, match=r"row 3: is a summary without kernels; .* --kernel-trace"):
+        read(tmp_path, calls)
+    with pytest.raises(InputError, match="that is what 'rocpd summary' prints; give the database"):
+        read(tmp_path, "KERNELS_SUMMARY:\n    Name  Calls  DURATION (nsec)\n       k      1  5\n")
+
+
 @pytest.mark.parametrize(
     ("header", "what"),
     [
