@@ -188,11 +188,27 @@ def _key(item: tuple[str, object]) -> tuple[int, str]:
     return (int(item[0]), "") if item[0].isdecimal() else (1 << 62, item[0])
 
 
+def _spread(stamps: Floats) -> Floats | None:
+    """Time stamps (S,) [s]; those of several samples, as whole seconds, spread up to the next.
+
+    None where several samples have one stamp in all, which tells nothing.
+    """
+    each, first, counts = np.unique(stamps, return_index=True, return_counts=True)
+    if len(each) == 1:
+        return stamps if len(stamps) == 1 else None
+    steps = np.diff(each)
+    usual = np.median(steps)
+    between = np.append(np.minimum(steps, usual), usual) / counts
+    order = np.arange(len(stamps)) - np.repeat(first, counts)
+    return np.asarray(stamps + np.repeat(between, counts) * order)
+
+
 def _log(source: str, title: str, gpu: str, samples: list[Sample]) -> SampledLog:
     stamped = [sample.seconds for sample in samples if sample.seconds is not None]
+    seconds = None
     if len(stamped) == len(samples):
         samples = sorted(samples, key=lambda sample: sample.seconds or 0.0)
-        stamped.sort()
+        seconds = _spread(np.sort(stamped))
     names = dict.fromkeys(name for sample in samples for name in sample.values)
     columns = {
         name: np.array([sample.values.get(name, math.nan) for sample in samples]) for name in names
@@ -202,7 +218,7 @@ def _log(source: str, title: str, gpu: str, samples: list[Sample]) -> SampledLog
         title=title,
         gpu=gpu,
         name=next((sample.name for sample in samples if sample.name), None),
-        seconds=np.array(stamped) if len(stamped) == len(samples) else None,
+        seconds=seconds,
         columns={name: values for name, values in columns.items() if not np.isnan(values).all()},
         power_of=next((sample.power_of for sample in samples if sample.power_of), None),
     )

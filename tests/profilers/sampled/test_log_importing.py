@@ -1,5 +1,6 @@
 """Monitors' logs to rows: the same made readings in each tool's form give the same row."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -323,3 +324,33 @@ def test_the_power_of_an_instant_is_preferred_to_a_smoothed_one(tmp_path: Path) 
     text = "power.draw [W], power.draw.instant [W], utilization.gpu [%]\n300 W, 250 W, 90 %\n"
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
     assert row(load(written(tmp_path, text), time_ms=5.0, base=base))["power_w"] == 250
+
+
+def of_own(tmp_path: Path, stamps: list[str]) -> Path:
+    """A log of one's own that is busy at all of these times but the first and the last."""
+    names = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
+    loads = [0, *[98] * (len(stamps) - 2), 0]
+    lines = [f"{at},0,300,{load},1410,1215\n" for at, load in zip(stamps, loads, strict=True)]
+    return written(tmp_path, names + "".join(lines))
+
+
+OF_A100 = RunFacts(device="a100-sxm4-40gb")
+
+
+def test_samples_of_one_second_are_spread_over_it(tmp_path: Path) -> None:
+    """By hand: ten samples a second, of which 28 are busy, and one that came late by 30 s."""
+    stamps = [f"2026-03-02 14:00:0{n // 10}" for n in range(30)]
+    values = row(import_logs([of_own(tmp_path, stamps)], facts=OF_A100))
+    assert values["time_ms"] == pytest.approx(2800)
+    late = [*stamps, "2026-03-02 14:00:32", "2026-03-02 14:00:33"]
+    with pytest.warns(DataWarning, match="has no sample for 29.1 s of the busy span"):
+        import_logs([of_own(tmp_path, late)], facts=OF_A100)
+
+
+def test_one_time_stamp_of_all_samples_is_none(tmp_path: Path) -> None:
+    """A date alone; the time was 0 ms."""
+    path = of_own(tmp_path, ["2026-03-02"] * 12)
+    with pytest.raises(InputError, match="give --interval SECONDS"):
+        import_logs([path], facts=OF_A100)
+    values = row(import_logs([path], facts=replace(OF_A100, interval_s=0.5)))
+    assert values["time_ms"] == pytest.approx(5000)
