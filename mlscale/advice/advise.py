@@ -11,6 +11,7 @@ from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objec
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
 from mlscale.arrays import Floats
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
@@ -140,13 +141,23 @@ def terms_of(
 
 def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:
     """Why no other memory clock is offered than that of the base; None where all are."""
-    uncounted = taken_for_the_mean(profiles)
-    if uncounted <= MOST_UNCOUNTED or len(model.grid.memory_mhz) == 1:
+    if len(model.grid.memory_mhz) == 1:
         return None
-    return (
-        f"the memory clock is left as it is: {share_in_percent(uncounted)} % of the run's time "
-        "is in kernels without counters, which may need it more than the others"
-    )
+    uncounted, device = taken_for_the_mean(profiles), known_device(model.device)
+    measured_mhz = {profiles.base.memory_mhz, *(p.config.memory_mhz for p in profiles.points)}
+    if uncounted > MOST_UNCOUNTED:
+        why = (
+            f"{share_in_percent(uncounted)} % of the run's time is in kernels without counters, "
+            "which may need it more than the others"
+        )
+    elif device and device.defers_memory_clock and model.untrained and len(measured_mhz) == 1:
+        why = (
+            f"{device.key} takes another only when its driver is loaded anew, and what that "
+            "saves was measured on other GPUs alone"
+        )
+    else:
+        return None
+    return f"the memory clock is left as it is: {why}"
 
 
 def search_for(

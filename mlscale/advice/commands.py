@@ -182,14 +182,12 @@ def _nvidia_clocks(
         to_reset.append(f"{smi} -rgc")
         slurm.append(engine)
     if best.memory_mhz != base.memory_mhz:
-        if len(device.memory_clocks_mhz()) == 1:
-            notes.append(f"{device.name} has one memory clock, which no command changes")
-        else:
-            to_set.append(f"{smi} -lmc {memory},{memory}")
-            to_reset.append(f"{smi} -rmc")
+        of_memory = _nvidia_memory_clock(device, memory, smi)
+        to_set += of_memory.to_set
+        to_reset += of_memory.to_reset
+        notes += of_memory.notes
+        if of_memory.to_set and not device.defers_memory_clock:
             slurm.append(f"memory={memory}")
-            if capability < AMPERE:
-                notes.append("NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it")
     if slurm:
         notes.append(f"under Slurm, where the site allows it: --gpu-freq={','.join(slurm)}")
     if not device.is_consumer:
@@ -198,6 +196,20 @@ def _nvidia_clocks(
             f"{engine}"
         )
     return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
+
+
+def _nvidia_memory_clock(device: Device, memory: str, smi: str) -> Commands:
+    """Commands for a memory clock [MHz] of a GPU from Volta on; none where it has only one."""
+    if len(device.memory_clocks_mhz()) == 1:
+        return Commands(notes=(f"{device.name} has one memory clock, which no command changes",))
+    if device.defers_memory_clock:
+        note = "the memory clock changes when the driver's kernel modules are loaded anew"
+        return Commands((f"{smi} -lmcd {memory}",), (f"{smi} -rmcd",), (note,))
+    is_documented = float(device.compute_capability or VOLTA) >= AMPERE
+    note = "NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it"
+    return Commands(
+        (f"{smi} -lmc {memory},{memory}",), (f"{smi} -rmc",), () if is_documented else (note,)
+    )
 
 
 def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:

@@ -225,6 +225,14 @@ class Device:
         return () if chooses else self.memory_clocks_mhz()
 
     @property
+    def defers_memory_clock(self) -> bool:
+        """Whether its memory clock changes only as the driver is loaded anew: NVIDIA's Hopper.
+
+        Source: nvidia-smi(1), https://docs.nvidia.com/deploy/nvidia-smi/, of --lock-memory-clocks.
+        """
+        return self.architecture.startswith("Hopper")
+
+    @property
     def is_consumer(self) -> bool:
         """Whether it is a GeForce or TITAN.
 

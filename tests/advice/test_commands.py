@@ -3,10 +3,11 @@
 Not read in a manual: -a and -P of dcgmi, and what `amd-smi reset` takes.
 
 NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc, -ac MEM,GRAPHICS,
--rac, -pl WATTS. DCGM: `dcgmi config` --set, -a MEM,PROC, -P WATTS. AMD: `amd-smi set --help` and
-`amd-smi reset --help` of ROCm 7 (-g, --perf-determinism SCLKMAX, --power-cap WATTS), `rocm-smi
--h` of ROCm 6 (-d, --setperflevel, --setsclk, --setmclk, --setextremum, --resetclocks,
---setpoweroverdrive, --resetpoweroverdrive). Slurm: srun(1), --gpu-freq.
+-rac, -pl WATTS; docs.nvidia.com/deploy/nvidia-smi: -lmcd MHZ and -rmcd in place of -lmc on Hopper.
+DCGM: `dcgmi config` --set, -a MEM,PROC, -P WATTS. AMD: `amd-smi set --help` and `amd-smi reset
+--help` of ROCm 7 (-g, --perf-determinism SCLKMAX, --power-cap WATTS), `rocm-smi -h` of ROCm 6 (-d,
+--setperflevel, --setsclk, --setmclk, --setextremum, --resetclocks, --setpoweroverdrive,
+--resetpoweroverdrive). Slurm: srun(1), --gpu-freq.
 """
 
 import doctest
@@ -51,8 +52,8 @@ class TestClocksByHand:
                 "h100-sxm5",
                 (1410, 1593),
                 (1980, 2619),
-                ["nvidia-smi -i 0 -lgc 1410,1410", "nvidia-smi -i 0 -lmc 1593,1593"],
-                ["nvidia-smi -i 0 -rgc", "nvidia-smi -i 0 -rmc"],
+                ["nvidia-smi -i 0 -lgc 1410,1410", "nvidia-smi -i 0 -lmcd 1593"],
+                ["nvidia-smi -i 0 -rgc", "nvidia-smi -i 0 -rmcd"],
             ),
             # 6500 MHz stands for the 6501 MHz that the tool lists.
             (
@@ -113,7 +114,13 @@ class TestClocksByHand:
         ("key", "best", "base", "note"),
         [
             ("h100-sxm5", (1410, 2619), (1980, 2619), "--gpu-freq=1410"),
-            ("h100-sxm5", (1410, 1593), (1980, 2619), "--gpu-freq=1410,memory=1593"),
+            (
+                "h100-sxm5",
+                (1410, 1593),
+                (1980, 2619),
+                "when the driver's kernel modules are loaded anew",
+            ),
+            ("rtx3090", (1410, 9251), (1695, 9501), "--gpu-freq=1410,memory=9251"),
             ("h100-sxm5", (1410, 2619), (1980, 2619), "dcgmi config --set -a 2619,1410"),
             ("h100-sxm5", (1410, 2619), (1980, 2619), "nvidia-smi -i 0 -pm 1"),
             ("rtx8000", (1710, 5000), (1710, 6500), "documents -lmc for Ampere and newer"),

@@ -145,8 +145,8 @@ class TestCommands:
         # The most frugal run is at 16 CUs, 400 and 1000 MHz (tests/advice/test_advise.py).
         out, _ = succeed(capsys, "advise", *files, "--commands")
         expected = (
-            "\nTo set it:\n  nvidia-smi -i 0 -lgc 400,400\n  nvidia-smi -i 0 -lmc 1000,1000\n"
-            "To reset it:\n  nvidia-smi -i 0 -rgc\n  nvidia-smi -i 0 -rmc\nnote: "
+            "\nTo set it:\n  nvidia-smi -i 0 -lgc 400,400\n  nvidia-smi -i 0 -lmcd 1000\n"
+            "To reset it:\n  nvidia-smi -i 0 -rgc\n  nvidia-smi -i 0 -rmcd\nnote: "
         )
         assert expected in out
         assert "note: no command sets the number of CUs" in out
