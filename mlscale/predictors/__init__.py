@@ -1,7 +1,8 @@
 """Predictors: profile -> surface. One interface, many predictors, known by name or class.
 
 - The interface: `base`. What several use: `features`, `intervals`, `reach` (how far anything can
-  be off near the base), `conditioning` (on further measured points), `forest`.
+  be off near the base), `conditioning` (on further measured points), `forest`, `hyper_parameters`
+  (their types).
 - One file each: `baselines`, `regressors` (nearest kernels, trees), `wang_chu`, `board_time`.
 - A folder each: `wu`, `bottleneck`, `sampled`, `board_power`; `board` is what the predictors of
   whole boards share.

@@ -21,6 +21,7 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
+from mlscale.predictors.hyper_parameters import require_declared_type
 from mlscale.predictors.intervals import require_coverage
 from mlscale.predictors.reach import exact_at_base, within_reach
 
@@ -71,7 +72,7 @@ class Predictor(ABC):
         return {p.name: getattr(self, p.name) for p in parameters if p.kind in named}
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters. Raises InputError on one that does not exist."""
+        """Change hyper-parameters. InputError on one that does not exist or is of another type."""
         names = self.get_params().keys()
         if unknown := ", ".join(f"'{name}'" for name in params if name not in names):
             raise InputError(
@@ -79,6 +80,7 @@ class Predictor(ABC):
                 f"{', '.join(names) or 'none'}"
             )
         for name, value in params.items():
+            require_declared_type(type(self), name, value)
             setattr(self, name, value)
         return self
 
