@@ -29,6 +29,11 @@ _PERSISTENCE = (
     "without persistence mode ({} -pm 1) the driver forgets the setting when no process uses the "
     "GPU"
 )
+_JETSON_HIGHEST = "/sys/class/devfreq/17000000.*/max_freq"  # in Hz
+_OF_JETSON = (
+    "this bounds the engine clock from above until the next boot; after jetson_clocks lower "
+    "min_freq in the same folder first, and a power mode (nvpmodel) may bound it further"
+)
 _CU_NOTES = {
     "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, keep one process to a part of them",
@@ -161,8 +166,7 @@ def _nvidia_clocks(
     smi = f"nvidia-smi -i {gpu}"
     capability = float(device.compute_capability or VOLTA)
     if device.is_jetson:
-        note = f"nvidia-smi sets no clocks of {device.name}; its power modes (nvpmodel) do"
-        return Commands(notes=(note,))
+        return _jetson_clocks(device, best)
     engine, memory = f"{best.engine_mhz:.0f}", f"{_listed(device, best.memory_mhz):.0f}"
     if capability < VOLTA:
         if device.is_consumer:
@@ -210,6 +214,20 @@ def _nvidia_memory_clock(device: Device, memory: str, smi: str) -> Commands:
     return Commands(
         (f"{smi} -lmc {memory},{memory}",), (f"{smi} -rmc",), () if is_documented else (note,)
     )
+
+
+def _jetson_clocks(device: Device, best: HardwareConfig) -> Commands:
+    """The highest clock that the GPU's governor may choose, where the GPU's clocks are known."""
+    if device.engine_clock_range_mhz is None or not device.engine_clocks_mhz():
+        note = f"nvidia-smi sets no clocks of {device.name}; its power modes (nvpmodel) do"
+        return Commands(notes=(note,))
+    highest_mhz = device.engine_clock_range_mhz[1]
+    is_highest = best.engine_mhz >= device.engine_clocks_mhz()[-1]
+    to_set, to_reset = (
+        f"echo {mhz * 1e6:.0f} | sudo tee {_JETSON_HIGHEST}"
+        for mhz in (highest_mhz if is_highest else best.engine_mhz, highest_mhz)
+    )
+    return Commands((to_set,), (to_reset,), (_OF_JETSON,))
 
 
 def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:

@@ -193,7 +193,7 @@ class Device:
         """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
 
         They are the multiples of the step within the range, rounded down: a V100 in steps of
-        7.5 MHz lists 135, 142, 150, … Those of AMD's that are far above the rated clock are left
+        7.5 MHz lists 135, 142, 150, … The highest of the range is one of them. Those of AMD's that are far above the rated clock are left
         out: its driver accepts them, but they never run. Empty where range or step is not known.
         """
         if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
@@ -201,7 +201,9 @@ class Device:
         low, high = self.engine_clock_range_mhz
         if self.vendor == "AMD" and self.datasheet is not None:
             high = min(high, ABOVE_RATED * self.datasheet.engine_mhz)
-        return multiples_mhz(low, high, self.engine_clock_step_mhz)
+        clocks = multiples_mhz(low, high, self.engine_clock_step_mhz)
+        highest = float(math.floor(high))
+        return clocks if clocks[-1] == highest else (*clocks, highest)
 
     def highest_mhz(self, clock: str) -> float | None:
         """The highest 'engine_mhz' or 'memory_mhz' it is known to have [MHz], None where none is.

@@ -71,7 +71,21 @@ class TestClocksByHand:
                 ["nvidia-smi -i 0 -rac"],
             ),
             ("gtx980", (800, 1000), (800, 800), [], []),
-            ("jetson-agx-orin-64gb", (800, 3199), (1300, 3199), [], []),
+            (
+                "jetson-agx-orin-64gb",
+                (816, 3199),
+                (1300, 3199),
+                ["echo 816000000 | sudo tee /sys/class/devfreq/17000000.*/max_freq"],
+                ["echo 1300500000 | sudo tee /sys/class/devfreq/17000000.*/max_freq"],
+            ),
+            (
+                "jetson-agx-orin-64gb",
+                (1300, 3199),
+                (918, 3199),
+                ["echo 1300500000 | sudo tee /sys/class/devfreq/17000000.*/max_freq"],
+                ["echo 1300500000 | sudo tee /sys/class/devfreq/17000000.*/max_freq"],
+            ),
+            ("jetson-orin-nx-16gb", (800, 3199), (918, 3199), [], []),
             (
                 "mi300x",
                 (1300, 1300),

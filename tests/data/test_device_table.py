@@ -249,6 +249,11 @@ class TestClocks:
         assert {139, 1607, 1733, 1911} <= set(load_device("gtx1080").engine_clocks_mhz())
         assert {544, 1303, 1328} <= set(load_device("p100").engine_clocks_mhz())
 
+    def test_the_highest_clock_may_be_no_multiple_of_the_step(self) -> None:
+        """An AGX Orin's driver lists 306, 408, … 1224 and 1300.5 MHz; tegrastats prints 1300."""
+        clocks = load_device("jetson-agx-orin-64gb").engine_clocks_mhz()
+        assert clocks == (306, 408, 510, 612, 714, 816, 918, 1020, 1122, 1224, 1300)
+
     def test_memory_clocks_ascend(self) -> None:
         assert load_device("t4").memory_clocks_mhz() == (405, 5001)
 
@@ -258,7 +263,7 @@ class TestClocks:
         assert device.datasheet is not None
         if clocks := device.engine_clocks_mhz():
             lowest, highest = device.engine_clock_range_mhz or (0, 0)
-            assert (clocks[0], clocks[-1]) == (lowest, NEVER_RUN_ABOVE.get(key, highest))
+            assert (clocks[0], clocks[-1]) == (lowest, NEVER_RUN_ABOVE.get(key, highest // 1))
             assert device.datasheet.engine_mhz in clocks
             assert device.base_mhz is None or device.base_mhz in clocks
         if device.engine_clock_range_mhz:

@@ -229,16 +229,19 @@ def test_it_is_known_by_its_lines(tmp_path: Path) -> None:
 
 @RAIL
 def test_two_logs_are_advised_on_by_their_times(capsys: Capture, tmp_path: Path) -> None:
-    """Work that follows the clock: 40 s at 1300 MHz, 60 s at 867; energy is the board's."""
+    """Work that follows the clock: 40 s at 1300 MHz, 60 s at 867; energy is the board's.
+
+    Of its clocks 1224 MHz take 6 % longer, 1122 MHz 16 %.
+    """
     logs = [
         written(tmp_path, run(*of), name)
         for name, of in {"fast.txt": (40, 1300, 20.0), "slow.txt": (60, 867, 11.0)}.items()
     ]
-    given = ("--device", "jetson-agx-orin-64gb", "--format", "json")
+    given = ("--device", "jetson-agx-orin-64gb", "--max-slowdown", 10, "--format", "json")
     out, _ = succeed(capsys, "advise", logs[0], "--also", logs[1], *given)
     document = json.loads(out)
     assert document["objective"] == "clock"
-    assert document["whole_run"]["best"]["engine_mhz"] == pytest.approx(1300 / 1.05, rel=0.01)
+    assert document["whole_run"]["best"]["engine_mhz"] == 1224
     said = "power_w is that of a supply rail, and the model's is the board's"
     assert f"the lowest clock is sought, not least energy: {said}" in document["warnings"]
 
