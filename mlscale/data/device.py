@@ -192,9 +192,10 @@ class Device:
     def engine_clocks_mhz(self) -> tuple[float, ...]:
         """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
 
-        They are the multiples of the step within the range, rounded down: a V100 in steps of
-        7.5 MHz lists 135, 142, 150, … The highest of the range is one of them. Those of AMD's that are far above the rated clock are left
-        out: its driver accepts them, but they never run. Empty where range or step is not known.
+        They are the multiples of the step within the range, rounded down: a V100 in steps of 7.5
+        MHz lists 135, 142, 150, … The highest of the range is one of them. Those of AMD's that are
+        far above the rated clock are left out: its driver accepts them, but they never run. Empty
+        where range or step is not known.
         """
         if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
             return ()
