@@ -71,6 +71,24 @@ def test_files_that_the_documents_link_to_are_there() -> None:
     )
 
 
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page: in lower case, with hyphens, without signs."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    included = re.findall(r"^```\{include\} (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    plain = (re.sub(r"\]\([^)]*\)|[^\w -]", "", heading).strip().lower() for heading in headings)
+    found = {heading.replace(" ", "-") for heading in plain}
+    return found.union(*(anchors(page.parent / file) for file in included))
+
+
+def test_headings_that_the_documents_link_to_are_there() -> None:
+    for page in PAGES:
+        text = FENCED.sub("", page.read_text(encoding="utf-8"))
+        for target, heading in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
+            of = page.parent / target if target else page
+            assert heading in anchors(of), f"{page.relative_to(ROOT)}: {target}#{heading}"
+
+
 def test_every_decision_is_in_the_index() -> None:
     index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
     for note in (DOCS / "decisions").glob("0*.md"):

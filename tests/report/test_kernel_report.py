@@ -12,6 +12,7 @@ from synthetic import kernels as made
 from mlscale import Limits, Model, Profiles, advise, train
 from mlscale.advice.recommendation import Advice
 from mlscale.data.public import path
+from mlscale.predictors.regressors import Nearest
 from mlscale.profilers import import_profile
 from mlscale.report.kernel_report import KernelReport, kernel_reports
 from mlscale.shipped import model_for, shipped_model
@@ -80,6 +81,22 @@ def test_intervals_are_held_to_what_the_board_supplies() -> None:
         at_base = one.quantities["time"][one.base]
         ends = [100 * (end[index] / at_base - 1) for end in one.intervals["time"]]
         assert ends == pytest.approx(of_advice.slowdown_range)
+
+
+class Unsure(frugal.Unsure, Nearest):
+    name = "unsure"
+
+
+def test_the_head_of_a_kernel_is_of_what_the_board_supplies() -> None:
+    """By hand: of 800 W at 1000 MHz an H100 has 700, and 527 W at 800 MHz may be a fifth more."""
+    both = frugal.new_kernels()
+    assert both.power_w is not None
+    hot = replace(both, device="h100-sxm5", power_w=8 * both.power_w)
+    model = replace(frugal.model_of(Unsure), device="h100-sxm5")
+    head = report(model, hot).one("section", "kernel").text
+    low, at_base = 8 * 34.48, 8 * 65.84
+    expected = f"{at_base:.1f} W at the base; predicted {low:.1f} to {at_base:.1f} W"
+    assert f"{expected} (90 % intervals {0.9 * low:.1f} to {1.2 * at_base:.1f} W)" in head
 
 
 def test_a_page_with_limits_says_where_the_best_within_them_is() -> None:
