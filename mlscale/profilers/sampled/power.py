@@ -17,7 +17,7 @@ from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.same_gpu import check_same_gpu
 from mlscale.text import plain_number
 
-_HELD = 0.9  # of the higher of a log's and a profiler's clock, below which the other was held
+_HELD = 0.95  # of the higher of a log's and a profiler's clock, below which the other was held
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
 _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 
