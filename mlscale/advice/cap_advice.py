@@ -93,8 +93,8 @@ class CapAdvice:
     objective: what `best` has least of. best: None where no cap that the GPU takes keeps the
     limits, or none is high enough. binds: whether the best changes anything against the GPU's own
     cap, or none at all where that is not known; helps: whether it does so for the better against
-    the base, or the base keeps not the limits. default_w: the GPU's own cap, or what it was
-    measured to draw where that is more; None where it is not known.
+    the base, or the base keeps not the limits. default_w: the GPU's own cap by the device table,
+    None where it is not known.
     """
 
     objective: str
@@ -168,7 +168,7 @@ def advise_caps(
         best=None if best is None else points[best],
         binds=best is not None and runs.binds(best),
         helps=best is not None and runs.helps(best, limits),
-        default_w=supply.default_w if math.isfinite(supply.default_w) else None,
+        default_w=device.default_power_w if device else None,
         warnings=(
             *_cannot_be_set(device, points),
             *_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),

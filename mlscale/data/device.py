@@ -165,6 +165,12 @@ class Device:
         return self.max_power_limit_w or self.tdp_w
 
     @property
+    def default_power_w(self) -> float | None:
+        """What the board is set to draw at most unless somebody changed it, if known [W]."""
+        limits = [limit for limit in (self.tdp_w, self.most_power_w) if limit is not None]
+        return min(limits, default=None)
+
+    @property
     def is_jetson(self) -> bool:
         """Whether it is the GPU of one of NVIDIA's Jetson modules, by its name."""
         return "Jetson" in self.name

@@ -56,10 +56,10 @@ def supply_of(device: str, *drawn: float) -> Supply:
     Unlimited where the device table has no limit of it.
     """
     known, drawn_w = known_device(device), max(drawn, default=0.0)
-    if known is None or known.most_power_w is None:
+    if known is None or known.most_power_w is None or known.default_power_w is None:
         return UNLIMITED
-    default_w = min(known.tdp_w or math.inf, known.most_power_w)
-    return Supply(max(known.most_power_w, drawn_w), max(default_w, drawn_w), drawn_w)
+    most_w, default_w = (max(of, drawn_w) for of in (known.most_power_w, known.default_power_w))
+    return Supply(most_w, default_w, drawn_w)
 
 
 def drawn_w(profiles: Profiles) -> float:

@@ -194,16 +194,19 @@ class TestTheGpusLimits:
 
     @pytest.mark.parametrize(
         ("device", "times", "own_w"),
-        [("rx7900xtx", 1.0, 333), ("t4", 1.0, 70), ("t4", 2.0, 131.68)],
+        [("rx7900xtx", 1.0, 333), ("t4", 1.0, 70), ("t4", 2.0, 70)],
     )
-    def test_the_own_cap_can_be_set_and_supplies_what_was_measured(
+    def test_the_own_cap_can_be_set_whatever_was_measured(
         self, device: str, times: float, own_w: float
     ) -> None:
-        """An RX 7900 XTX has 355 W by its sheet, and takes caps up to 333; a T4 has 70 W."""
+        """An RX 7900 XTX has 355 W by its sheet, and takes caps up to 333; a T4 has 70 W.
+
+        Twice the power is 131.68 W: as a monitor shows of a board that passes its cap for moments.
+        """
         profiles = replace(new_kernels(), device=device)
         profiles = replace(profiles, power_w=times * profiles.quantity("power"))
         caps = advise_caps(replace(MODEL, device=device), profiles, [60])
-        assert caps.default_w == pytest.approx(own_w)
+        assert caps.default_w == own_w
 
     @pytest.mark.parametrize(("device", "warned"), [("a100-sxm4-80gb", True), ("hd7970", False)])
     def test_a_clock_above_those_tried_is_warned_of(self, device: str, warned: bool) -> None:
