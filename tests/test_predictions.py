@@ -17,6 +17,7 @@ from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, save, train
+from mlscale.data.public import path as shipped
 from mlscale.data.supply import UNLIMITED
 from mlscale.predictions import COLUMNS, COVERAGE
 from mlscale.predictors.base import GivesIntervals
@@ -322,3 +323,14 @@ class TestAboveTheLimit:
             out, _ = succeed(capsys, "predict", model, profile, "--at", at, "--json")
             document = json.loads(out)
             assert any(words in warning for warning in document["warnings"]) == is_said
+
+
+def test_json_has_no_power_of_a_run_without(capsys: Capture) -> None:
+    """The made training step: its trace says how often its kernels run."""
+    files = (shipped(f"training-step-{name}") for name in ("ncu.csv", "trace.json.gz"))
+    given = ("--base", "engine=1410,memory=1593", "--at", "engine=1200", "--format", "json")
+    (run,) = json.loads(succeed(capsys, "predict", *files, *given)[0])["whole_run"]
+    assert run["time_factor"] > 1
+    assert {name for name, value in run.items() if value is None} == {
+        *("power_w", "power_factor", "energy_mj", "power_w_low", "power_w_high")
+    }

@@ -1,5 +1,7 @@
 """A run that comes in parts: what it takes and draws at the base, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from synthetic.frugal import new_kernels
@@ -7,6 +9,10 @@ from synthetic.frugal import new_kernels
 from mlscale.advice.advise import Terms, WholePower
 from mlscale.advice.fleet import Sums, run_base
 from mlscale.advice.objectives import Limits
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import MeasuredPoint
+
+HIGHEST = HardwareConfig(8, 1000.0, 700.0)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -20,6 +26,14 @@ def test_the_base_of_a_run_is_that_of_all_its_parts(order: int) -> None:
     base = run_base([both, part][::order], Terms("energy", Limits(), 10.0, power, ()))
     assert base.time_ms == pytest.approx(14)
     assert base.peak_w == pytest.approx(75.84)
+
+
+def test_what_was_drawn_elsewhere_counts() -> None:
+    # 65.84 W at the base, and 90 W at a further clock, where the other kernel has no power.
+    point = MeasuredPoint(HIGHEST, np.array([1.6, 4.0]), np.array([90.0, np.nan]))
+    power = WholePower("board", static_w=0.0, absent=None)
+    parts = [new_kernels(), replace(new_kernels(), points=(point,))]
+    assert run_base(parts, Terms("energy", Limits(), None, power, ())).peak_w == 90
 
 
 def test_sums_of_parts_are_those_of_one_run() -> None:
