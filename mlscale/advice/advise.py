@@ -172,7 +172,7 @@ def search_for(
     _require_finite(profiles.kernels, surfaces)
     of_run = (run_base and run_base.peak_w) or 0.0
     own = drawn_w(profiles) + (terms.power.static_w or 0.0)
-    supply = UNLIMITED if terms.power.why_no_energy else supply_of(model.device, own, of_run)
+    supply = UNLIMITED if terms.power.absent else supply_of(model.device, own, of_run)
     return predictions, search_on(surfaces, profiles.weights, terms, supply, run_base=run_base)
 
 

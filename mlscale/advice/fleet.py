@@ -102,6 +102,6 @@ def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence
     """
     surfaces, peak_w = sums.surfaces(model), sums.peak_w
     at_base = 0.0 if peak_w is None else float(peak_w[model.grid.index(model.base)])
-    supply = UNLIMITED if terms.power.why_no_energy else supply_of(model.device, at_base)
+    supply = UNLIMITED if terms.power.absent else supply_of(model.device, at_base)
     search = search_on(surfaces, np.ones(1), terms, supply, peak_w=peak_w)
     return advice_on(search, terms, run, notes, model.trained_range)

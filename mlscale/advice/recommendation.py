@@ -130,9 +130,9 @@ class Advice:
     the run, which is each kernel as often as its launches say. tried_mhz: the engine clocks that
     were tried, ascending. surfaces: what all this rests on, by quantity every kernel's absolute
     values [ms], [W], with intervals that hold at once; held: they, their high ends as the board's
-    limit leaves them. supply: what the board supplies, unlimited where that or the whole power is
-    not known; where a kernel draws more, nothing is advised. offered (C, E, M): where advice was
-    sought, None for everywhere; keeps_memory: why only at the base's memory clock.
+    limit leaves them. supply: what the board supplies, unlimited where that is not known or power
+    not predicted; where a kernel draws more, nothing is advised. offered (C, E, M): where advice
+    was sought, None for everywhere; keeps_memory: why only at the base's memory clock.
     """
 
     objective: str

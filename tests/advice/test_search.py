@@ -18,8 +18,9 @@ from mlscale.advice.search import Search
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path as shipped
-from mlscale.data.supply import UNLIMITED, Supply, drawn_w
+from mlscale.data.supply import Supply, drawn_w
 from mlscale.data.surfaces import Surfaces
+from mlscale.predictions import ABOVE_LIMIT
 from mlscale.predictors.baselines import NoScaling
 from mlscale.predictors.regressors import Nearest
 
@@ -162,10 +163,13 @@ class TestTheBoardsLimit:
         advice = advise(dynamic, profiles(1), "time", static_power_w=680.0)
         assert advice.whole_run.best.config.engine_mhz == 800
         assert advice.supply.most_w == pytest.approx(745.84)
-        # What is not known to be the whole power is not held to the limit.
+        # Where the rest is not known, what alone is too much cannot be: 800 W at 1000 MHz.
         alone = advise(dynamic, profiles(8), "time")
-        assert alone.supply == UNLIMITED
-        assert alone.whole_run.best.config.engine_mhz == 1000
+        assert alone.whole_run.best.config.engine_mhz == 800
+        marks = [ABOVE_LIMIT in flags for flags in dynamic.predict(profiles(8)).columns()["flags"]]
+        marked = np.reshape(marks, (2, *dynamic.grid.shape)).any(axis=(0, 1, 3))
+        assert marked.tolist() == [mhz == 1000 for mhz in dynamic.grid.engine_mhz]
+        assert advise(dynamic, profiles(7), "time").whole_run.best.config.engine_mhz == 1000
 
     def test_no_limit_needs_raising_for_what_the_slack_lets_stand(self) -> None:
         # 699 W at the base, and 705 everywhere else: 1.01 times what was drawn.
