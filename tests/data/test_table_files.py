@@ -305,3 +305,10 @@ class TestPositive:
         table = read_table(write_csv(tmp_path / "t.csv", content))
         with refused(r"row 4, column 'time_ms': .* \(and 2 more rows\)$"):
             table.positive("time_ms")
+
+
+def test_a_frame_may_name_the_gpu_as_tools_do() -> None:
+    """As a file may; a name that the device table lacks stays as it is."""
+    for name, key in (("NVIDIA GeForce RTX 3060", "rtx3060"), ("made-gpu", "made-gpu")):
+        frame = pd.DataFrame([{"device": name, "kernel": "k", "x": 1.0}])
+        assert table_from_frame(frame).text["device"] == [key]
