@@ -133,8 +133,8 @@ def candidates(
     predictors: Sequence["AnyPredictor | Candidate"],
     kinds: Sequence[str],
     measurements: Measurements,
+    base: Base,
     alone: bool = False,
-    base: Base = "mid",
 ) -> list[Candidate]:
     """The baselines that apply and, behind them, the predictors; each with every kind of features.
 
@@ -165,12 +165,14 @@ def candidates(
     ]
 
 
-def single_candidate(predictor: AnyPredictor, tables: Mapping[str, Measurements]) -> Candidate:
-    """The candidate of a study that takes one predictor, for all its tables.
+def single_candidate(
+    predictor: AnyPredictor, tables: Mapping[str, tuple[Measurements, Base]]
+) -> Candidate:
+    """The candidate of a study that takes one predictor, for all its tables at their bases.
 
     Raises InputError where 'default' stands for different ones.
     """
-    for_tables = {name: or_default(predictor, data) for name, data in tables.items()}
+    for_tables = {name: or_default(predictor, *of) for name, of in tables.items()}
     (first, one), *others = for_tables.items()
     for name, other in others:
         if other is not one and other != one:
@@ -189,7 +191,7 @@ def all_candidates(kinds: Sequence[str], measurements: Measurements) -> list[Can
     fitting = kinds or kinds_for(measurements.counter_names, measurements.device)
     if not kinds and measurements.power_samples is not None:
         fitting = [*fitting, fitting[0] + WITH_POWER]
-    return candidates(applying(PREDICTORS, measurements), fitting, measurements)
+    return candidates(applying(PREDICTORS, measurements), fitting, measurements, "mid")
 
 
 @contextmanager

@@ -168,7 +168,7 @@ class ErrorStudy(PredictorStudy):
         data, base = self.others[table].pool[0] if self.train_on else own
         if self.training != "own-table":
             asked = self.predictors or (Bottleneck.name,)
-            able = candidates(asked, self.features, data, alone=True)
+            able = candidates(asked, self.features, data, base, alone=True)
             for candidate in able:
                 self._check_training(candidate)
             return able
@@ -176,12 +176,12 @@ class ErrorStudy(PredictorStudy):
             everyone = all_candidates(self.features, data)
         else:
             usual = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
-            everyone = candidates(self.predictors or [*usual], self.features, data, base=base)
+            everyone = candidates(self.predictors or [*usual], self.features, data, base)
         if self.train_base is not None:
             return self._predicting_other_bases(everyone)
         if not self.train_on:
             return everyone
-        named = candidates(self.predictors, self.features, data, alone=True)
+        named = candidates(self.predictors, self.features, data, base, alone=True)
         return self.others[table].able(everyone, [candidate.name for candidate in named])
 
     def _predicting_other_bases(self, everyone: Sequence[Candidate]) -> list[Candidate]:

@@ -58,16 +58,16 @@ class ExtrapolationStudy(PredictorStudy):
             for table, data in self.tables.items()
             for base in [self.base_of(table)]
             for quantity in measured_quantities(data, self.quantity)
-            for candidate in self._candidates(data)
+            for candidate in self._candidates(data, base)
             if candidate.predicts(quantity)
             for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
             for edge in [None, *edges(table, data.grid, base)]
         ]
 
-    def _candidates(self, data: Measurements) -> list[Candidate]:
+    def _candidates(self, data: Measurements, base: HardwareConfig) -> list[Candidate]:
         usual = applying((Bottleneck.name, "wu"), data)
-        everyone = candidates(self.predictors or usual, self.features, data)
+        everyone = candidates(self.predictors or usual, self.features, data, base)
         return [candidate for candidate in everyone if candidate.name != ORACLE]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:

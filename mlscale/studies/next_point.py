@@ -42,7 +42,8 @@ class NextPointStudy(Study):
         if len(self.predictors) > 1:
             raise InputError(f"the study '{self.name}' takes one predictor")
         asked = self.predictors[0] if self.predictors else Bottleneck.name
-        candidate = single_candidate(asked, self.tables)
+        tables = {name: (data, self.base_of(name)) for name, data in self.tables.items()}
+        candidate = single_candidate(asked, tables)
         able = isinstance(candidate.predictor, UsesMeasuredPoints)
         if not (able and isinstance(candidate.predictor, GivesIntervals)):
             raise InputError(f"'{candidate.name}' makes nothing of further measured points")

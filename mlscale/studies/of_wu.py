@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 from mlscale.arrays import Floats
-from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.studies.base import Part, PredictorStudy, Row, Rows, grouped, measured_quantities
@@ -30,16 +29,17 @@ class WuAloneStudy(PredictorStudy):
         return [
             Part(table, candidate, self.split, seed, quantity, count, (self.base_of(table),))
             for table, data in self.tables.items()
-            for candidate in self._candidates(data)
+            for candidate in self._candidates(table)
             for quantity in measured_quantities(data, self.quantity)
             if candidate.predicts(quantity)
             for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
         ]
 
-    def _candidates(self, data: Measurements) -> list[Candidate]:
+    def _candidates(self, table: str) -> list[Candidate]:
         asked = self.predictors or ("wu",)
-        everyone = candidates(asked, self.features, data, alone=True)
+        data, base = self.tables[table], self.base_of(table)
+        everyone = candidates(asked, self.features, data, base, alone=True)
         if other := [one.name for one in everyone if one.name != Wu.name]:
             raise InputError(f"the study '{self.name}' is of 'wu', not of '{other[0]}'")
         return everyone

@@ -14,6 +14,7 @@ import numpy as np
 from mlscale.advice import objectives as advice
 from mlscale.advice.objectives import Limits
 from mlscale.arrays import Floats
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import coverage_of_each
@@ -92,20 +93,21 @@ class RegretStudy(PredictorStudy):
         return [
             Part(table, candidate, self.split, seed, None, count, (goal.base,))
             for table, goal in self.goals.items()
-            for candidate in self._advisors(self.tables[table])
+            for candidate in self._advisors(self.tables[table], goal.base)
             if known_objectives(candidate, goal)
             for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
         ]
 
-    def _advisors(self, data: Measurements) -> list[Candidate]:
+    def _advisors(self, data: Measurements, base: HardwareConfig) -> list[Candidate]:
         """The strategies and, behind them, the predictors."""
         learning = [
             name
             for name in applying(PREDICTORS, data)
             if not issubclass(PREDICTORS[name], RateBound)
         ]
-        predictors = candidates(self.predictors or learning, self.features, data, alone=True)
+        asked = self.predictors or learning
+        predictors = candidates(asked, self.features, data, base, alone=True)
         return [*map(Candidate, STRATEGIES), *predictors]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:

@@ -57,7 +57,8 @@ class WuStudy(PredictorStudy):
         """Return the one that is studied. Raises InputError where it or its options do not fit."""
         if len(self.predictors) > 1 or len(self.features) > 1:
             raise InputError(f"the study '{self.name}' takes one predictor, one kind of features")
-        predictor = single_candidate((*self.predictors, "wu")[0], self.tables)
+        tables = {name: (data, self._bases(name, data)[0]) for name, data in self.tables.items()}
+        predictor = single_candidate((*self.predictors, "wu")[0], tables)
         if self.name == BASE_CONFIGURATION:
             return predictor
         if self.name == ORACLE_STUDY and predictor.name != "wu":
@@ -127,7 +128,7 @@ class WuStudy(PredictorStudy):
 
     def _candidates(self, data: Measurements) -> list[Candidate]:
         """Return the predictor with its features, then the baselines."""
-        everyone = candidates([self.predictor], self.features, data)
+        everyone = candidates([self.predictor], self.features, data, "mid")
         everyone.sort(key=lambda candidate: candidate.name != self.predictor.name)
         return [candidate for candidate in everyone if candidate.name != ORACLE]
 

@@ -215,7 +215,7 @@ class TestPlan:
         assert seeds == list(range(count))
 
     def test_baselines_and_oracle_stand_beside_wu(self) -> None:
-        everyone = candidates(["wu"], [], made.measurements())
+        everyone = candidates(["wu"], [], made.measurements(), "mid")
         assert [c.name for c in everyone] == [*BASELINES, "wu", "wu-oracle"]
         assert set(BASELINES) == {
             *("no-scaling", "engine-bound", "core-bound"),

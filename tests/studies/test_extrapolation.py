@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from synthetic import bottleneck_kernels, profiled
 from synthetic import kernels as made
-from synthetic import profiled
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements
 from mlscale.studies import extrapolation
-from mlscale.studies.base import Edge
+from mlscale.studies.base import Edge, PredictorStudy
 from mlscale.studies.extrapolation import ExtrapolationStudy, edges, on_edge, without_edge
+from mlscale.studies.regret import RegretStudy
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0, 4000.0), (700.0,))
 LOWEST, HIGHEST = ("engine_mhz", "lowest"), ("engine_mhz", "highest")
@@ -111,3 +112,14 @@ class TestEdges:
 def test_random_kernels_are_refused() -> None:
     with refused("the protocol 'random-kernels' is not for 'extrapolation'"):
         rows(TestByHand.DATA, "no-scaling", split="random-kernels")
+
+
+@pytest.mark.parametrize("study", [ExtrapolationStudy, RegretStudy])
+def test_the_default_predictor_is_that_of_the_studys_base(study: type[PredictorStudy]) -> None:
+    """Counted at the highest clocks alone: nothing is asked of the middle, where none were."""
+    data = bottleneck_kernels.measurements(kernels=4)
+    counters = np.full_like(data.counter_samples, np.nan)
+    counters[:, :, -1, -1, -1] = data.counter_samples[:, :, -1, -1, -1]
+    tables = {"t": replace(data, counter_samples=counters)}
+    parts = study(name="s", tables=tables, predictors=["default"], base="highest").parts
+    assert "bottleneck" in {part.candidate.name for part in parts}
