@@ -92,10 +92,8 @@ def test_numbers_that_are_not_finite(nearest: bytes, tmp_path: Path, number: str
             ("nearest", "neighbours", v, "'neighbours' cannot be")
             for v in ("a", -1, 2.5, [1], 1e308)
         ),
-        *(
-            ("wu", "clusters", v, "clusters is a whole number or 'auto', not")
-            for v in ("a", [1], 2.5)
-        ),
+        *(("wu", "clusters", v, "clusters is a whole number or 'auto', not") for v in ("a", [1])),
+        ("wu", "clusters", 2.5, "clusters must be a whole number or text or None, not float"),
     ],
 )
 def test_hyper_parameters_of_another_kind(

@@ -15,6 +15,7 @@ _OFF = 10.0  # times what a GPU can have: in another unit
 # No GPU has more; data rates of memories, which some tools call clocks, included.
 _HIGHEST = {"engine_mhz": 1e4, "memory_mhz": 1e5, "power_w": 5e3}
 _LOWEST_MHZ = 10.0  # no GPU that works has a clock below it
+_NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing observed
 _LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
@@ -41,7 +42,8 @@ def check_unit(where: str, key: str, name: str, value: float) -> None:
             f"{where}: {value:g} {unit} cannot be, no GPU has more than {_HIGHEST[name]:g}; give "
             f"it in {unit} ({smaller} divided by 1000)"
         )
-    if device is None and unit == "MHz" and 0 < value < _LOWEST_MHZ:
+    is_low = 0 < value < _LOWEST_MHZ and value != _NOMINAL_MHZ
+    if device is None and unit == "MHz" and is_low:
         raise InputError(
             f"{where}: {value:g} MHz cannot be, no GPU has less than {_LOWEST_MHZ:g}; give it in "
             "MHz (GHz times 1000)"

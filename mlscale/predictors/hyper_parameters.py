@@ -12,12 +12,12 @@ import numpy as np
 from mlscale.errors import InputError
 
 _KINDS: dict[Any, tuple[Any, str]] = {  # by declared type what may stand for it, and in words
-    str: ((str, PathLike), "text"),
+    str: ((str, PathLike, list, np.ndarray), "text"),  # a list of one name, as out of a data frame
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
     bool: ((bool, np.bool_), "True or False"),
     NoneType: (NoneType, "None"),
-    Sequence[str]: (Sequence, "a list of names"),
+    Sequence[str]: ((Sequence, np.ndarray), "a list of names"),
 }
 
 

@@ -79,6 +79,15 @@ class TestUnits:
         ):
             read_rows(tmp_path, table)
 
+    @pytest.mark.parametrize("axis", ["engine_mhz", "memory_mhz"])
+    def test_the_nominal_clock_of_a_collected_table_is_read(
+        self, tmp_path: Path, axis: str
+    ) -> None:
+        """`mlscale collect` writes 1 for a clock that nothing observed."""
+        one = rows()[0]
+        table = [r for r in rows() if all(r[a] == one[a] for a in ("engine_mhz", "memory_mhz"))]
+        assert getattr(read_rows(tmp_path, [{**r, axis: 1} for r in table]).grid, axis) == (1.0,)
+
     def test_mw_of_a_gpu_that_the_table_lacks_are_refused(self, tmp_path: Path) -> None:
         """By hand: 90 W are 90000 mW."""
         table = [{**row, "power_w": 9e4} for row in rows()]
