@@ -11,9 +11,16 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, positions_of
 from mlscale.data.completeness import complete_kernels
 from mlscale.data.grid import AXES, Base, ConfigGrid
-from mlscale.data.plausibility import check_units, warn_of_launches, warn_of_repetitions
+from mlscale.data.plausibility import (
+    check_units,
+    warn_of_counters,
+    warn_of_launches,
+    warn_of_repetitions,
+    warn_of_times,
+)
 from mlscale.data.profiles import (
     NOT_COUNTERS,
+    OF_LAUNCH,
     Profiles,
     in_application,
     launches_of_rows,
@@ -287,7 +294,10 @@ def from_table(
         aggregate=aggregate,
         launch_samples=None if launches is None else to_samples(launches, where, shape),
     )
-    return everything if len(complete) == len(kernels) else everything.select(complete)
+    kept = everything if len(complete) == len(kernels) else everything.select(complete)
+    warn_of_times(table.source, kept.kernels, kept.grid, kept.time_ms)
+    warn_of_counters(table, [n for n in counter_names if n not in OF_LAUNCH], kept.kernels)
+    return kept
 
 
 def _application_of_kernels(table: Table) -> dict[str, str]:

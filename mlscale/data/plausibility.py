@@ -1,15 +1,16 @@
 """What a table of measurements may hold by mistake: another unit, another launch, another run."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.device_table import find_device
-from mlscale.data.grid import ConfigGrid
+from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.text import counted
+from mlscale.text import counted, listed
 
 _OFF = 10.0  # times what a GPU can have: in another unit
 # No GPU has more; data rates of memories, which some tools call clocks, included.
@@ -19,6 +20,14 @@ _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing obs
 _LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
+_JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
+_COURSE = 3  # steps of a clock; of two, either time may be the wrong one
+# Columns that sweeps have beside the counters.
+_BESIDE = re.compile(
+    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|energy.*|edp"
+    r"|(.*_)?temp(erature)?(_.*)?",
+    re.IGNORECASE,
+)
 
 
 def check_units(table: Table, key: str) -> None:
@@ -115,3 +124,58 @@ def warn_of_launches(
                 "kernel, unless the application or the kernel names them apart"
             )
             return
+
+
+def warn_of_times(source: str, kernels: Sequence[str], grid: ConfigGrid, times: Floats) -> None:
+    """Warn where time rises with a clock, or falls by far more than the clock rises.
+
+    times: (K, C, E, M) [ms].
+    """
+    least, worst, found = np.log(_JUMP), "", set()
+    for axis, name in enumerate(AXES[1:], start=2):
+        if len(getattr(grid, name)) < _COURSE:
+            continue
+        rise = np.diff(np.log(getattr(grid, name))).reshape(
+            [-1 if a == axis else 1 for a in range(4)]
+        )
+        step = np.diff(np.log(times), axis=axis)
+        beyond = np.maximum(step, -step - rise)
+        found.update(np.nonzero(beyond > np.log(_JUMP))[0].tolist())
+        if beyond.size and beyond.max() > least:
+            least = beyond.max()
+            k, *at = map(int, np.unravel_index(beyond.argmax(), beyond.shape))
+            ends = (tuple(at), tuple(n + (a == axis - 1) for a, n in enumerate(at)))
+            of_ends = (f"{times[k, *end]:.4g} ms at {grid.config(end)}" for end in ends)
+            worst = f"'{kernels[k]}' takes {' and '.join(of_ends)}"
+    if found:
+        warn(
+            f"{source}: the times of {counted(len(found), 'kernel')} change by far more than a "
+            f"clock does: {worst}; one of the two may be of other work, or of another clock than "
+            "is said: measure it again"
+        )
+
+
+def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str]) -> None:
+    """Warn of columns that look like no counters, and where no counter is common to all kernels.
+
+    names: the columns that are taken for counters.
+    """
+    if columns := [f"'{name}'" for name in names if _BESIDE.fullmatch(name)]:
+        verb = "looks" if len(columns) == 1 else "look"
+        warn(
+            f"{table.source}: {', '.join(columns)} {verb} like no counter, but every column that "
+            "is not of the format counts as one: take out what predictors shall not learn from"
+        )
+    given = {name: np.flatnonzero(~np.isnan(table.numbers[name])) for name in names}
+    of_kernel = table.text["kernel"]
+    having = {name: {of_kernel[row] for row in rows} for name, rows in given.items() if rows.size}
+    if not having or any(of.issuperset(kernels) for of in having.values()):
+        return
+    without = [kernel for kernel in kernels if not any(kernel in of for of in having.values())]
+    common = max(having, key=lambda name: len(having[name]))
+    what = f"{listed(without)} of {len(kernels)} without counters; " if without else ""
+    most = counted(len(having[common]), "kernel")
+    warn(
+        f"{table.source}: {what}no counter is given for more than {most} ('{common}'): predictors "
+        "take a median for what is missing; profile these kernels too, or leave them out"
+    )

@@ -128,6 +128,11 @@ class TestApplications:
         assert message == (f"{file}: names no memory clock, nor does the entry of 'simulated-gcn3'")
 
 
+# Of the V100's, whose effective clock below 700 MHz was not the one that was set.
+OF_V100 = pytest.mark.filterwarnings("ignore:.*times of 76 kernels change by far more than a clock")
+
+
+@OF_V100
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_are_known_by_their_checksum(
     capsys: Capture, tmp_path: Path, data_folder: Path, name: str
@@ -170,6 +175,7 @@ def test_the_real_a100_file_is_known_by_its_checksum(
     assert data.counters[tpacf, 0, -1, 0, 0] == pytest.approx(0.942902)
 
 
+@OF_V100
 @pytest.mark.parametrize("name", [*REAL, "a100-spec-accel-dcgm.csv"])
 def test_sound_real_runs_at_two_clocks_are_of_the_same_work(
     capsys: Capture, tmp_path: Path, data_folder: Path, name: str

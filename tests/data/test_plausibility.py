@@ -140,3 +140,55 @@ class TestLaunches:
         table = self.with_grid([4] * 8)
         table += [{**row, "cu_count": 8, "workgroups": 8} for row in table]
         assert read_rows(tmp_path, table).grid.cu_count == (4, 8)
+
+
+class TestTimes:
+    """Tables by hand: 10 ms at 400, 500, 600, 700 MHz times 400 / clock, but for one row."""
+
+    def course(self, **changed: float) -> list[dict[str, Any]]:
+        table = [
+            {**rows()[0], "engine_mhz": mhz, "time_ms": 4000.0 / mhz, "kernel": kernel}
+            for kernel in ("first", "second")
+            for mhz in (400, 500, 600, 700)
+        ]
+        table[5].update(changed)
+        return table
+
+    @pytest.mark.parametrize("wrong", [80.0, 0.8])
+    def test_one_row_ten_times_off_is_told(self, tmp_path: Path, wrong: float) -> None:
+        """By hand: 80 to 6.667 ms is a tenfold step beyond the clock's, 10 to 80 ms eightfold."""
+        ends = {
+            80.0: "80 ms at .*engine=500,memory=500 and 6.667 ms",
+            0.8: "10 ms .* and 0.8 ms at",
+        }
+        message = (
+            f"times of 1 kernel change by far more than a clock does: 'second' takes {ends[wrong]}"
+        )
+        with pytest.warns(DataWarning, match=f"table.csv: the {message}"):
+            read_rows(tmp_path, self.course(time_ms=wrong))
+
+    @pytest.mark.parametrize("noise", [8.0, 9.5, 6.0])
+    def test_what_noise_and_caches_do_is_not(self, tmp_path: Path, noise: float) -> None:
+        """A warning would be an error here; the true time is 8 ms."""
+        read_rows(tmp_path, self.course(time_ms=noise))
+
+
+class TestCounters:
+    @pytest.mark.parametrize("name", ["temp_c", "rep", "gpu_temperature", "energy_j", "timestamp"])
+    def test_what_looks_like_no_counter_is_told(self, tmp_path: Path, name: str) -> None:
+        table = [{**row, name: 40.0 + n} for n, row in enumerate(rows())]
+        with pytest.warns(DataWarning, match=f"table.csv: '{name}' looks like no counter, but"):
+            read_rows(tmp_path, table)
+
+    def test_kernels_without_a_common_counter_are_told(self, tmp_path: Path) -> None:
+        """By hand: 'second' has no loads, 'third' alone has stores."""
+        table = rows(("first", "second", "third"))
+        for n, row in enumerate(table):
+            row["stores"] = 1.0 if n >= 8 else math.nan
+            row["loads"] = row["loads"] if n < 4 else math.nan
+        message = (
+            r"table.csv: 1 kernel \(second\) of 3 without counters; no counter is given for "
+            r"more than 1 kernel \('loads'\)"
+        )
+        with pytest.warns(DataWarning, match=message):
+            read_rows(tmp_path, table)
