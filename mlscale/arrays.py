@@ -31,7 +31,10 @@ def positions_of(argument: str, chosen: Any, count: int) -> list[int]:
 
     Raises InputError, naming the argument, on anything else, and where there is no such position.
     """
-    given = np.asarray(chosen)
+    try:
+        given = np.asarray(chosen)
+    except ValueError:  # a ragged list
+        given = np.empty((0, 0))
     if given.dtype == bool and given.shape == (count,):
         given = np.flatnonzero(given)
     if given.shape == (0,):

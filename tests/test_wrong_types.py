@@ -206,7 +206,7 @@ class TestGridsAndFrames:
     def test_kernels_and_quantities(self, of: str) -> None:
         """There are 12 kernels; a list of yes and no is a mask of all of them or nothing."""
         data = right()[of]
-        for kernels in (5, "gemm", None, ["gemm"], [0.5], [[0]], [True, False]):
+        for kernels in (5, "gemm", None, ["gemm"], [0.5], [[0]], [[0], [1, 2]], [True, False]):
             with refused("^kernels must be a list of positions, or a mask of 12$"):
                 data.select(kernels)
         with refused("^kernels: there is no position 99, there are 12$"):
