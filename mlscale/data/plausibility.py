@@ -18,6 +18,7 @@ _HIGHEST = {"engine_mhz": 1e4, "memory_mhz": 1e5, "power_w": 5e3}
 _LOWEST_MHZ = 10.0  # no GPU that works has a clock below it
 _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing observed
 _LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
+_LEAST_POWER = 0.002  # of the limit; an idle board draws some hundredths, kW are a thousandth
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
@@ -60,8 +61,9 @@ def check_unit(where: str, key: str, name: str, value: float) -> None:
     if device is None or not np.isfinite(value):
         return
     most = device.most_power_w if name == "power_w" else device.highest_mhz(name)
-    least_share = 0.0 if name == "power_w" else _LEAST_CLOCK
-    if most is not None and not least_share * most <= value <= _OFF * most:
+    least_share = _LEAST_POWER if name == "power_w" else _LEAST_CLOCK
+    is_none = name == "power_w" and value == 0  # which is another mistake than a unit
+    if most is not None and not (least_share * most <= value <= _OFF * most or is_none):
         raise InputError(
             f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; give it in {unit}"
         )

@@ -34,11 +34,12 @@ class TestUnits:
             ),
             ({"memory_mhz": 9e6}, "'memory_mhz': 9e\\+06 MHz cannot be, 'l40s' has at most 9001"),
             ({"power_w": 2.1e5}, "'power_w': 210000 W cannot be, 'l40s' has at most 350; give it"),
+            ({"power_w": 0.25}, "'power_w': 0.25 W cannot be, 'l40s' has at most 350; give it"),
             ({"engine_mhz": 2.52}, "'engine_mhz': 2.52 MHz cannot be, 'l40s' has at most 2520"),
             ({"memory_mhz": 9.001}, "'memory_mhz': 9.001 MHz cannot be, 'l40s' has at most 9001"),
         ],
     )
-    def test_ghz_khz_and_mw_are_refused(
+    def test_ghz_khz_kw_and_mw_are_refused(
         self, tmp_path: Path, changed: dict[str, float], message: str
     ) -> None:
         with refused(f"table.csv: row 4, column {message}"):

@@ -82,16 +82,16 @@ def check_board(where: str, key: str, power_w: float, power_of: str | None = Non
     if power_of:
         warn(f"{where}: power is that of {power_of}, not the whole module's")
     device = find_device(key)
-    if device is None:
-        check_unit(where, key, "power_w", power_w)
-        return
-    limit_w = device.most_power_w
+    limit_w = device.most_power_w if device else None
     if limit_w is not None and power_w > _PEAK * limit_w:
         raise InputError(
             f"{where}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
             f"{limit_w:g} W"
         )
-    if power_of or device.idle_w is None or power_w >= device.idle_w:
+    if device is None or device.idle_w is None:
+        check_unit(where, key, "power_w", power_w)
+        return
+    if power_of or power_w >= device.idle_w:
         return
     idle = f"the {device.idle_w:g} W that an idle '{key}' was seen to draw"
     if power_w < _LEAST_OF_IDLE * device.idle_w:

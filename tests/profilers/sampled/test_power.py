@@ -170,6 +170,17 @@ class TestAgainstTheProfile:
         with pytest.raises(InputError, match=r"387260 W cannot be, no GPU .* \(mW divided"):
             join_power(self.of("made-gpu"), 387260.0)
 
+    def test_kilowatts_are_refused(self) -> None:
+        """Of an A100 of 40 GB no idle power is known, and its limit is 400 W."""
+        with pytest.raises(
+            InputError, match=r"0\.25 W cannot be, 'a100-sxm4-40gb' has at most 400"
+        ):
+            join_power(self.of("a100-sxm4-40gb"), 0.25)
+        with pytest.raises(
+            InputError, match=r"0\.25 W cannot be: it is less than half of the 70 W"
+        ):
+            join_power(self.of("h100-sxm5", cu_count=132.0), 0.25)
+
     def test_more_than_the_board_draws_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of"):
             join_power(self.of("a100-sxm4-40gb"), 1e9)
