@@ -64,6 +64,10 @@ CASES: dict[str, tuple[str | bytes, str]] = {
         with_metric("lts__t_sector_hit_rate.pct", "inst", "3"), "the unit 'inst' is not one"),
     "unit left out": (with_metric("dram__bytes_read.sum", "", "3"), "the unit '' is not one"),
     "decimal comma": (with_metric(TIME, "us", "12,5"), "'12,5' has a decimal comma"),
+    "dots for thousands of a sum": (
+        with_metric("smsp__inst_executed.sum", "inst", "1.234"),
+        "'1.234' is ambiguous",
+    ),
     "dots for thousands": (with_metric(TIME, "ns", "1.234"), "'1.234' is ambiguous"),
     "comma in a percentage": (
         with_metric("lts__t_sector_hit_rate.pct", "%", "12,345"), "'12,345' is ambiguous"),

@@ -131,11 +131,16 @@ def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
         values = numbers * scale
         if unit == "%":
             values[values >= _MOST_PERCENT] = math.nan
-        elif unit in _WHOLE:
+        elif _is_whole(metric, unit):
             values[numbers % 1 != 0] = math.nan
     return block.filled(
         column, values, lambda text, where: _metric_value(where, metric, unit, text, has_commas)
     )
+
+
+def _is_whole(metric: str, unit: str) -> bool:
+    """Whether a value has no part, but as a mean of launches: ncu sums whole events."""
+    return unit in _WHOLE or (metric.endswith(".sum") and unit in _COUNTS)
 
 
 def _metric_value(where: str, metric: str, unit: str, text: str, has_commas: bool) -> float:
@@ -145,7 +150,7 @@ def _metric_value(where: str, metric: str, unit: str, text: str, has_commas: boo
     # '(!) nan' of a failed launch; 'value (a; b; c)': the instances follow in brackets.
     head = text.removeprefix("(!)").strip().partition(" (")[0]
     decimal = "," if has_commas else "."
-    if (has_commas or unit in _WHOLE) and AMBIGUOUS[decimal].fullmatch(head):
+    if (has_commas or _is_whole(metric, unit)) and AMBIGUOUS[decimal].fullmatch(head):
         raise InputError(f"{where}: '{text}' is ambiguous, it may be of thousands: {MEND}")
     if has_commas:
         head = with_point(head)
