@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Mask
+from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.held import with_held_ends
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
@@ -136,8 +138,9 @@ class Predictions(Mapping[str, Surfaces]):
 
         targets: by default every configuration of the grid; between two of its steps a
         prediction is interpolated, beyond the trained range extrapolated, and flagged so, as is
-        power that the board cannot supply. What cannot be given is NaN; the flags of a row are
-        joined by '; '. Raises InputError outside the grid's range.
+        power that the board cannot supply. Where only the interval is above what the board
+        supplies, it ends as `with_held_ends` says. What cannot be given is NaN; the flags of a row
+        are joined by '; '. Raises InputError outside the grid's range.
         """
         configs, marks = self._targets(targets)
         kernels, count = len(self.profiles.kernels), len(configs)
@@ -152,10 +155,11 @@ class Predictions(Mapping[str, Surfaces]):
             factors = self._at(surfaces.values, targets)
             table[f"{quantity}_factor"] = factors.ravel()
             table[name] = absolute_values(factors, at_base).ravel()
-            for side, bound in (("low", surfaces.low), ("high", surfaces.high)):
-                if bound is not None:
-                    ends = absolute_values(self._at(bound, targets), at_base)
-                    table[f"{name}_{side}"] = ends.ravel()
+            if surfaces.low is not None:
+                low = absolute_values(self._at(surfaces.low, targets), at_base)
+                table[f"{name}_low"] = low.ravel()
+        for quantity, high in self._high_ends(targets).items():
+            table[f"{QUANTITIES[quantity]}_high"] = high.ravel()
         table["energy_mj"] = table["time_ms"] * table["power_w"]
         table["flags"] = np.full(kernels * count, "", dtype=object)
         for mark in dict.fromkeys(marks):
@@ -249,6 +253,38 @@ class Predictions(Mapping[str, Surfaces]):
 
     def _is_above_limit(self, table: dict[str, Column]) -> Mask:
         return ~self.supply.suffices(table["power_w"])
+
+    def _high_ends(self, targets: Targets | None) -> dict[str, Floats]:
+        """Return the high ends (K, T) that there are, as the board's limit leaves them."""
+        highs = {q: of.high for q, of in self._held.items() if of.high is not None}
+        if targets is None or not highs:
+            return {quantity: high.reshape(len(high), -1) for quantity, high in highs.items()}
+        at_each = [self._high_at(config) for config in targets]
+        return {
+            quantity: np.array([high[quantity] for high in at_each]).reshape(-1, len(of)).T
+            for quantity, of in highs.items()
+        }
+
+    def _high_at(self, config: HardwareConfig) -> dict[str, Floats]:
+        """Those at one target (K,); between steps they are held there, not interpolated."""
+        index, held = (0, -1, 0), self._held
+        if config in self.grid:
+            index = self.grid.index(config)
+        else:
+            lower = (mhz for mhz in self.grid.engine_mhz if mhz < config.engine_mhz)
+            clocks = (*lower, config.engine_mhz)
+            below = ConfigGrid((config.cu_count,), clocks, (config.memory_mhz,))
+            held = self._hold({q: by_power_laws(of, below) for q, of in self.surfaces.items()})
+        return {q: of.high[:, *index] for q, of in held.items() if of.high is not None}
+
+    @cached_property
+    def _held(self) -> dict[str, Surfaces]:
+        """Absolute surfaces whose high ends are of what the board supplies."""
+        return self._hold(self.surfaces)
+
+    def _hold(self, surfaces: dict[str, Surfaces]) -> dict[str, Surfaces]:
+        absolute = {q: of.absolute(self.profiles.quantity(q)) for q, of in surfaces.items()}
+        return with_held_ends(absolute, self.supply)
 
     def _at(self, values: Floats, targets: Targets | None) -> Floats:
         """Return factors (K, T) at the targets, by default everywhere on the grid."""

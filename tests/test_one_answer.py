@@ -12,6 +12,7 @@ import pytest
 from mlscale import Limits, Profiles, advise
 from mlscale.advice.recommendation import OperatingPoint
 from mlscale.advice.search import TOO_SLOW
+from mlscale.data.profiles import QUANTITIES
 from mlscale.data.public import path
 from mlscale.predictions import ABOVE_LIMIT, coverage_of_each
 from mlscale.profilers import import_profile
@@ -71,6 +72,9 @@ def test_every_command_says_the_same(case: str, objective: str | None, limits: L
 
     for point in (advice.whole_run.best, advice.whole_run.base, *advice.whole_run.front):
         assert_same(point, of_run)
+    for quantity, own in advice.held.items():
+        high = table[f"{QUANTITIES[quantity]}_high"].reshape(shape)
+        np.testing.assert_allclose(high, own.high, rtol=1e-9)
     marked = np.array([ABOVE_LIMIT in flags for flags in table["flags"]]).reshape(shape)
     assert marked.any() == ("above" in case)
     for k, one in enumerate(kernel_reports(model, profiles, advice, range(count))):

@@ -19,7 +19,8 @@ from synthetic.tidy import refused
 from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, save, train
 from mlscale.data.public import path as shipped
 from mlscale.data.supply import UNLIMITED
-from mlscale.predictions import COLUMNS, COVERAGE
+from mlscale.data.surfaces import Surfaces
+from mlscale.predictions import COLUMNS, COVERAGE, Predictions
 from mlscale.predictors.base import GivesIntervals
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -147,6 +148,52 @@ class TestWholeRun:
     def test_is_marked_as_its_kernels_are(self) -> None:
         run = MODEL.predict(self.RUN).whole_run([MID, HardwareConfig(8, 810.0, 700.0)])
         assert run["flags"].tolist() == ["", "interpolated"]
+
+
+class TestHeldToTheBoardsLimit:
+    """A kernel of an H100, whose board supplies 700 W: by hand.
+
+    At 400 MHz 2 ms (to 2.2) and 350 W exactly, at 800 MHz 1 ms (to 1.1) and 525 W (to 2800).
+    """
+
+    def predictions(self) -> Predictions:
+        base = HardwareConfig(8, 400.0, 700.0)
+        grid = ConfigGrid((8,), (400.0, 800.0), (700.0,))
+        one = replace(two_kernels().select([0]), device="h100-sxm5", base=base)
+        profiles = replace(one, time_ms=np.array([2.0]), power_w=np.array([350.0]))
+        surfaces = {
+            quantity: Surfaces(
+                grid,
+                base,
+                np.reshape(value, (1, 1, 2, 1)),
+                ((),),
+                *(np.reshape(of, (1, 1, 2, 1)) for of in (value, high)),
+            )
+            for quantity, value, high in (
+                ("time", [1.0, 0.5], [1.1, 0.55]),
+                ("power", [1.0, 1.5], [1.0, 8.0]),
+            )
+        }
+        return Predictions(profiles, surfaces, COVERAGE)
+
+    def test_on_the_grid(self) -> None:
+        # Held to 700 W it runs a share s of the time at 800 MHz: 350 (1 - s) + 2800 s = 700.
+        share, predictions = 350 / 2450, self.predictions()
+        for table in (predictions.columns(), predictions.columns([*predictions.grid])):
+            assert table["power_w_high"].tolist() == pytest.approx([350, 700])
+            held_ms = 1 / (share / 1.1 + (1 - share) / 2.2)
+            assert table["time_ms_high"].tolist() == pytest.approx([2.2, held_ms])
+        assert predictions["power"].high is not None
+        assert predictions["power"].high.ravel().tolist() == [1.0, 8.0]
+
+    def test_between_its_steps(self) -> None:
+        # At the geometric middle of the clocks to 350 sqrt(8) W and 2.2 / sqrt(2) ms.
+        middle = HardwareConfig(8, 400 * 2**0.5, 700.0)
+        table = self.predictions().columns([middle])
+        share = 350 / (350 * 8**0.5 - 350)
+        assert table["power_w_high"].tolist() == pytest.approx([700])
+        held_ms = 1 / (share * 2**0.5 / 2.2 + (1 - share) / 2.2)
+        assert table["time_ms_high"].tolist() == pytest.approx([held_ms])
 
 
 class TestBetweenTheSteps:

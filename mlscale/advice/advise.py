@@ -16,7 +16,7 @@ from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.supply import MOST_SUPPLIED, UNLIMITED, Supply, drawn_w, supply_of
-from mlscale.data.surfaces import Surfaces, absolute_values
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.model_warnings import feature_warnings, training_warnings
@@ -338,13 +338,7 @@ def absolute(predictions: Predictions, power: WholePower) -> dict[str, Surfaces]
     for quantity, surfaces in predictions.surfaces.items():
         at_base = predictions.profiles.quantity(quantity)
         added = (power.static_w or 0.0) if quantity == "power" else 0.0
-        with np.errstate(over="ignore"):
-            low, high = (
-                None if end is None else absolute_values(end, at_base) + added
-                for end in (surfaces.low, surfaces.high)
-            )
-            values = absolute_values(surfaces.values, at_base) + added
-        in_units[quantity] = replace(surfaces, values=values, low=low, high=high)
+        in_units[quantity] = surfaces.absolute(at_base, added)
     return in_units
 
 

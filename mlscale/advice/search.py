@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlscale.advice.held import with_held_ends
 from mlscale.advice.objectives import (
     SAME,
     Limits,
@@ -23,6 +22,7 @@ from mlscale.advice.objectives import (
 from mlscale.advice.recommendation import OperatingPoint, Recommendation, RunShare
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.data.held import with_held_ends
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 

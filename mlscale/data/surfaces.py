@@ -1,7 +1,7 @@
 """Surfaces: time or power of kernels over the grid, relative to the base."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -71,6 +71,19 @@ class Surfaces:
             if factors is not None:
                 columns[name] = factors.ravel()
         return pd.DataFrame(columns)
+
+    def absolute(self, at_base: Floats, added: float = 0.0) -> Self:
+        """Return them, with their ends, times each kernel's value at the base (K,), in its unit.
+
+        added: what comes to each of the values, in that unit.
+        """
+        with np.errstate(over="ignore"):
+            values = absolute_values(self.values, at_base) + added
+            low, high = (
+                None if end is None else absolute_values(end, at_base) + added
+                for end in (self.low, self.high)
+            )
+        return replace(self, values=values, low=low, high=high)
 
     def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
         """Return the factors (K,) at one configuration, and whether they are interpolated.

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mlscale import HardwareConfig
-from mlscale.advice.held import with_held_ends
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.held import with_held_ends
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 
