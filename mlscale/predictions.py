@@ -13,6 +13,7 @@ from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.held import with_held_ends
 from mlscale.data.profiles import QUANTITIES, Profiles
+from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
 from mlscale.errors import extra_named
@@ -177,8 +178,9 @@ class Predictions(Mapping[str, Surfaces]):
         """Return `columns` without the kernel for the whole run, a row for each target (T,).
 
         Times [ms] and energies [mJ] are summed over all launches of all kernels, the ends of
-        intervals too, as if all were off to the same side; power is energy / time. A profile
-        without launches counts each kernel once; idle time between kernels is no part of it.
+        intervals too, as if all were off to the same side; power is energy / time, and its ends
+        are over the predicted times, see `run_in_sequence`. A profile without launches counts each
+        kernel once; idle time between kernels is no part of it.
         Raises InputError outside the grid's range.
 
         Example:
@@ -190,16 +192,17 @@ class Predictions(Mapping[str, Surfaces]):
         run: dict[str, Column] = {
             axis: np.array([getattr(config, axis) for config in configs]) for axis in AXES
         }
-        launches = self.profiles.weights[:, None]
+        launches = self.profiles.weights
 
         def of_kernels(name: str) -> Floats:
             return np.asarray(each[name]).reshape(len(launches), len(configs))
 
-        launched_ms = launches * of_kernels("time_ms")
-        for name in ("time_ms", "time_ms_low", "time_ms_high"):
-            run[name] = (launches * of_kernels(name)).sum(axis=0)
-        for name in ("power_w", "power_w_low", "power_w_high"):
-            run[name] = (launched_ms * of_kernels(name)).sum(axis=0) / run["time_ms"]
+        time_ms = of_kernels("time_ms")
+        for end in ("", "_low", "_high"):
+            run[f"time_ms{end}"], _ = run_in_sequence(of_kernels(f"time_ms{end}"), None, launches)
+            _, run[f"power_w{end}"] = run_in_sequence(
+                time_ms, of_kernels(f"power_w{end}"), launches
+            )
         at_base_ms = self.profiles.run_times_ms
         run["time_factor"] = run["time_ms"] / at_base_ms.sum()
         power_w = self.profiles.quantity("power") if "power" in self.surfaces else np.nan

@@ -140,6 +140,19 @@ class TestWholeRun:
         assert [*run["time_ms_low"], *run["time_ms_high"]] == pytest.approx([22, 88])
         assert [*run["power_w_low"], *run["power_w_high"]] == pytest.approx([350 / 44, 1400 / 44])
 
+    def test_power_that_is_sure_stays_so_where_a_time_is_not(self) -> None:
+        # Closed form: the high ends of time alone would weigh the slow kernel's 12.5 W twice.
+        predictions = MODEL.predict(self.RUN)
+        time, power = predictions["time"], predictions["power"]
+        unsure = np.array([2.0, 1.0]).reshape(2, 1, 1, 1)
+        ends = {
+            "time": replace(time, low=time.values / unsure, high=time.values * unsure),
+            "power": replace(power, low=power.values, high=power.values),
+        }
+        run = replace(predictions, surfaces=ends).whole_run([self.AT])
+        assert [*run["time_ms_low"], *run["time_ms_high"]] == pytest.approx([32, 68])
+        assert [*run["power_w_low"], *run["power_w_high"]] == pytest.approx([700 / 44] * 2)
+
     def test_without_power_that_is_not_given(self) -> None:
         run = core_bound(power=False).predict(replace(self.RUN, power_w=None)).whole_run([self.AT])
         assert run["time_ms"].tolist() == pytest.approx([44])

@@ -16,7 +16,6 @@ from mlscale.advice.objectives import (
     feasible,
     interval_ends,
     objective_values,
-    run_in_sequence,
     saving_percent,
     slowdown_percent,
 )
@@ -26,6 +25,7 @@ from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
+from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError

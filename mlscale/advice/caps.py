@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.objectives import SAME, run_in_sequence
+from mlscale.advice.objectives import SAME
 from mlscale.arrays import Floats, Indices
+from mlscale.data.sequence import run_in_sequence
 from mlscale.errors import InputError
 
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work

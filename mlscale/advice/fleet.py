@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from mlscale.advice.advise import Terms, advice_on, kernel_flags, search_for, search_on
-from mlscale.advice.objectives import run_in_sequence
 from mlscale.advice.recommendation import Advice, Run
 from mlscale.advice.search import RunBase
 from mlscale.arrays import Floats
 from mlscale.data.profiles import Profiles
+from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.model import Model

@@ -6,7 +6,7 @@ With time in ms and power in W, energy = time x power is in mJ.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from mlscale.text import rounded
 COSTS = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
 OBJECTIVES = {**COSTS, "clock": "MHz"}
 WITHOUT_POWER = ("time", "clock")  # the objectives that need no power
-Power = TypeVar("Power", Floats, Floats | None)
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
 
@@ -207,17 +206,6 @@ def interval_ends(values: Iterable[float]) -> tuple[float, float]:
     """
     low, *_, high = sorted(values)
     return low, high
-
-
-def run_in_sequence(time_ms: Floats, power_w: Power, launches: Floats) -> tuple[Floats, Power]:
-    """Kernels run one after the other: summed time [ms], and mean power over that time [W].
-
-    time_ms, power_w (K, ...) of one launch each, such as (K, C, E, M); launches (K,): how often
-    each kernel runs. Time x power of the answer, (...), is the sum of all launches' energies.
-    """
-    of_kernels = launches.reshape(-1, *[1] * (time_ms.ndim - 1)) * time_ms
-    total = of_kernels.sum(axis=0)
-    return total, power_w if power_w is None else (of_kernels * power_w).sum(axis=0) / total
 
 
 def static_power(kind: str | None, given_w: float | None) -> float | None:

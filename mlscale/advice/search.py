@@ -15,7 +15,6 @@ from mlscale.advice.objectives import (
     least_indices,
     objective_values,
     pareto_front,
-    run_in_sequence,
     saving_percent,
     slowdown_percent,
 )
@@ -23,6 +22,7 @@ from mlscale.advice.recommendation import OperatingPoint, Recommendation, RunSha
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.held import with_held_ends
+from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 

@@ -6,7 +6,7 @@
   `arrow`; more than memory holds: `fleet`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
   `points` at other configurations and `weights`, and `surfaces`, which `extrapolation` carries
-  beyond their grid.
+  beyond their grid; summed over a run in `sequence`.
 - What is checked: `completeness` (every configuration measured), `plausibility` (nothing of
   another unit or run), `sampled` (profiles of monitors), `same_work` (further runs).
 - Sets of others and made ones: folders `public` and `synthetic`.

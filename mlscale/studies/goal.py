@@ -14,6 +14,7 @@ from mlscale.advice.objectives import Limits
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
+from mlscale.data.sequence import run_in_sequence
 
 MOST_APPLICATIONS = 8
 LAUNCH_SIGMA = 2.0  # of the logarithm: nine launch counts in ten lie within a factor 27 of 1
@@ -146,7 +147,7 @@ def run_of(
 ) -> tuple[Floats, Floats | None, Floats | None]:
     """Time [ms] and power [W] of a run of kernels, and the power of its most demanding kernel."""
     peak_w = None if power_w is None else power_w.max(axis=0)
-    return *advice.run_in_sequence(time_ms, power_w, launches), peak_w
+    return *run_in_sequence(time_ms, power_w, launches), peak_w
 
 
 def _least(values: Floats) -> Index:

@@ -18,9 +18,9 @@ from mlscale.advice.objectives import (
     limit_ratio,
     objective_values,
     pareto_front,
-    run_in_sequence,
     saving_percent,
 )
+from mlscale.data.sequence import run_in_sequence
 
 # One CU count, two engine clocks, two memory clocks; energies 40, 40, 36, 60 mJ.
 TIME = np.array([[[4.0, 2.0], [3.0, 1.0]]])
