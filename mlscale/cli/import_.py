@@ -235,6 +235,7 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
             each=arguments.each,
             gpu=arguments.gpu,
             skip_untimed=arguments.skip_untimed,
+            power=arguments.power,
             progress=bar.update,
         )
     text = f"{output}: {_summary(imported, arguments.each)}"

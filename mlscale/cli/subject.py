@@ -217,8 +217,10 @@ def _profiles(
 ) -> Profiles:
     """The profiles that the files hold, with the power of --power. Raises InputError."""
     paths = [options.input_file(file) for file in files]
+    is_log = _is_log(arguments.power)
+    power = options.input_file(arguments.power) if is_log else arguments.power
     if len(paths) == 1 and is_tidy(paths[0]):
-        names = ["interval", "time"] if _is_log(arguments.power) else ["gpu", "interval", "time"]
+        names = ["interval", "time"] if is_log else ["gpu", "interval", "time"]
         options.refuse_unused(arguments, names, f"as {paths[0]} is no log")
         options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is no export")
         table = read_table(paths[0]) if head is None else head
@@ -229,17 +231,18 @@ def _profiles(
                 f"{tables[0]}: is a table, and several files are exports of one run; give one "
                 "table alone, which may hold all kernels"
             )
-        table, base = _imported(paths, arguments)
+        table, base = _imported(paths, arguments, power)
         device = table.text["device"][0]
-    if arguments.power is not None:
+    if power is not None:
         from mlscale.profilers.sampled import join_power
 
-        log = options.input_file(arguments.power) if _is_log(arguments.power) else None
-        table = join_power(table, log or arguments.power, arguments.gpu)
+        table = join_power(table, power, arguments.gpu)
     return profiles_at(table, base, device)
 
 
-def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:
+def _imported(
+    paths: list[Path], arguments: argparse.Namespace, power: str | Path | None
+) -> tuple[Table, HardwareConfig]:
     """The table of a profiler's exports or a monitor's logs, and its configuration."""
     from mlscale.profilers import import_exports
     from mlscale.profilers.sampled import logs_at_one_clock
@@ -252,9 +255,10 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
             base=arguments.base,
             gpu=arguments.gpu,
             skip_untimed=arguments.skip_untimed,
+            power=power,
             has_further=bool(getattr(arguments, "also", None)),
         )
-        if not imported.gpus and not _is_log(arguments.power):
+        if not imported.gpus and not isinstance(power, Path):
             why = f"as {paths[0]} does not say on which GPU its kernels ran"
             options.refuse_unused(arguments, ["gpu"], why)
         return imported.table, imported.config

@@ -122,6 +122,11 @@ def key_of(name: str, cu_count: float | None = None) -> str:
     return device.key if device else "-".join(name.lower().split())
 
 
+def names_of_gpu(facts: GpuFacts) -> list[str | float]:
+    """The names that files give the GPU; none where no file says it."""
+    return list(facts.get("device_name") or facts.get("chip") or ())
+
+
 def _warn_of_namesakes(source: str, name: str, own: Device) -> None:
     """Warn of a name that a board bears too which the device table lacks."""
     if name in own.aliases and name in own.shared_names:
@@ -130,9 +135,7 @@ def _warn_of_namesakes(source: str, name: str, own: Device) -> None:
 
 def _device(source: str, facts: GpuFacts, device: str | None, cu_count: float | None) -> str | None:
     """The key of the device table, or any name that the user or the file gives; None without."""
-    names = [
-        without_controls(str(name)) for name in facts.get("device_name") or facts.get("chip") or ()
-    ]
+    names = [without_controls(str(name)) for name in names_of_gpu(facts)]
     if len(names) > 1:
         raise InputError(f"{source}: is of several GPUs: {', '.join(sorted(names))}; import one")
     if device is not None:

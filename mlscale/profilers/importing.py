@@ -2,6 +2,7 @@
 
 import statistics
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -19,6 +20,7 @@ from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.profilers.configuration import (
     RunConfiguration,
     held_below_mhz,
+    names_of_gpu,
     run_configuration,
 )
 from mlscale.profilers.exports.layouts import ExportLayout
@@ -36,7 +38,13 @@ from mlscale.profilers.launches import FileContent, facts_of
 from mlscale.profilers.left_out import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.mapping import TableFeature, needed_counters
 from mlscale.profilers.run_table import launches_by_kernel, run_table
-from mlscale.profilers.sampled import RunFacts, join_power, log_format, logs_at_one_clock
+from mlscale.profilers.sampled import (
+    RunFacts,
+    gpu_of_log,
+    join_power,
+    log_format,
+    logs_at_one_clock,
+)
 from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocpd, rocprof
 from mlscale.text import without_controls
 
@@ -167,6 +175,7 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
         each=each,
         gpu=gpu,
         skip_untimed=skip_untimed,
+        power=power,
     )
     table = imported.table if power is None else join_power(imported.table, power, gpu)
     return profiles_at(table, imported.config, table.text["device"][0])
@@ -182,15 +191,17 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     each: bool = False,
     gpu: str | None = None,
     skip_untimed: bool = False,
+    power: float | str | Path | None = None,
     has_further: bool = False,
     progress: ByteProgress = no_progress,
 ) -> ImportedTable:
     """Read the files of one run, counters of one tool and traces of any, into a tidy table.
 
-    each: a row for each launch, as repetitions, in place of the mean. has_further: times at
-    a further clock are given beside it, so that times alone lack nothing. progress: is called with
-    the number of bytes read. The rest is as in import_profile. Raises InputError; warns of what
-    was left out.
+    each: a row for each launch, as repetitions, in place of the mean. power: as in import_profile,
+    but not joined to the table: its log names the GPU where nothing else does. has_further: times
+    at a further clock are given beside it, so that times alone lack nothing. progress: is called
+    with the number of bytes read. The rest is as in import_profile. Raises InputError; warns of
+    what was left out.
     """
     if not paths:
         raise InputError("no file is given to import")
@@ -213,7 +224,11 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
     lacks = lack_of_traffic(counter_tool, records, has_further)
-    run = run_configuration(contents[0].source, facts_of(contents), device, base or {}, lacks)
+    facts = facts_of(contents)
+    if device is None and not names_of_gpu(facts) and (name := gpu_of_log(power, gpu)):
+        warn(f"{contents[0].source}: does not say the GPU; it is '{name}' by {power}")
+        facts["device_name"] = Counter([name])
+    run = run_configuration(contents[0].source, facts, device, base or {}, lacks)
     _check_counted_clock(contents, slower_counted(records), run)
     records = with_features(counter_tool, records, run)
     check_traffic(paths[0], records, run)

@@ -13,12 +13,13 @@ from mlscale.profilers.sampled.importing import (
     import_logs,
     logs_at_one_clock,
 )
-from mlscale.profilers.sampled.power import join_power
+from mlscale.profilers.sampled.power import gpu_of_log, join_power
 
 __all__ = [
     "TOOLS",
     "RunFacts",
     "SampledTable",
+    "gpu_of_log",
     "import_logs",
     "join_power",
     "log_format",

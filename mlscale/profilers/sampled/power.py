@@ -52,21 +52,39 @@ def _watts(
 
     Raises InputError.
     """
-    power_of = None
-    try:
-        power_w = plain_number(str(power))
-    except ValueError:
+    power_w, power_of = _given_watts(power), None
+    if power_w is not None:
+        source = f"{power_w:g} W, as given"
+    else:
         form, log, span = _busy_log(Path(str(power)), gpu)
         check_same_gpu(log, form, span, set(table.text.get("device", ())))
         _check_same_clocks(table, log, span)
         power_w, power_of = span.working_mean(log.columns["power_w"]), log.power_of
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
         source += f"; of {power_of}" if power_of else ""
-    else:
-        source = f"{power_w:g} W, as given"
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"a board power of {power_w:g} W cannot be; give watts, or a log")
     return power_w, source, power_of
+
+
+def _given_watts(power: float | str | Path) -> float | None:
+    """Power that is given as a number [W]; None for a log."""
+    try:
+        return plain_number(str(power))
+    except ValueError:
+        return None
+
+
+def gpu_of_log(power: float | str | Path | None, gpu: str | None = None) -> str | None:
+    """The name of the GPU that a log of power is of.
+
+    None where it is watts, or a log that names no GPU, or several of which `gpu` chooses none.
+    Raises InputError where the log cannot be read.
+    """
+    if power is None or _given_watts(power) is not None:
+        return None
+    names = {log.name for log in _logs(Path(str(power)))[1] if gpu in (None, log.gpu)}
+    return names.pop() if len(names) == 1 else None
 
 
 def power_kind(power_of: str | None) -> str:
@@ -153,12 +171,7 @@ def _check_against_observed(log: SampledLog, log_mhz: float, observed_mhz: Float
 
 def _busy_log(path: Path, gpu: str | None) -> tuple[LogFormat, SampledLog, BusySpan]:
     """The format of a log, the log of one GPU, and its busy span. Raises InputError."""
-    try:
-        form, logs = read_logs(path)
-    except InputError as error:
-        if not isinstance(error.__cause__, OSError):
-            raise
-        raise InputError(f"{error}; give watts, or a monitor's log") from error
+    form, logs = _logs(path)
     log = one_gpu(logs, path, gpu)
     if not log.has("power_w"):
         raise InputError(f"{log}: has no power")
@@ -167,6 +180,16 @@ def _busy_log(path: Path, gpu: str | None) -> tuple[LogFormat, SampledLog, BusyS
         raise InputError(f"{log}: has no power in the busy span")
     warn_of_holes(log, span)
     return form, log, span
+
+
+def _logs(path: Path) -> tuple[LogFormat, list[SampledLog]]:
+    """The format of a log, and the log of each GPU. Raises InputError."""
+    try:
+        return read_logs(path)
+    except InputError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        raise InputError(f"{error}; give watts, or a monitor's log") from error
 
 
 def one_gpu(logs: list[SampledLog], path: Path, gpu: str | None) -> SampledLog:

@@ -2,14 +2,18 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from synthetic.exports import long_page
 from synthetic.monitor_logs import dcgmi_dmon, load, query
 from synthetic.monitor_readings import Reading, block, together
 
+from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
+from mlscale.profilers import import_profile
 from mlscale.profilers.sampled import join_power
 
 
@@ -189,6 +193,50 @@ class TestAgainstTheProfile:
         with pytest.warns(DataWarning, match="50 W is below the 70 W that an idle 'h100-sxm5"):
             join_power(self.of("h100-sxm5", cu_count=132.0), 50.0)
         assert join_power(self.of("mine"), 900.0).numbers["power_w"].tolist() == [900, 900]
+
+
+class TestOfAProfileThatNamesNoGpu:
+    """ncu's details page says no GPU; the log of its power may. Names are nvidia-smi's."""
+
+    H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB"
+
+    def test_the_gpu_of_the_log_is_taken_and_told(self, tmp_path: Path) -> None:
+        power = self.log(tmp_path, self.H100, self.H100)
+        with pytest.warns(DataWarning) as told:
+            profiles = self.profiles(tmp_path, power=power, gpu="1")
+        assert (profiles.device, profiles.base.cu_count) == ("h100-sxm5", 132)
+        says = f"run.csv: does not say the GPU; it is '{self.H100}' by {power}"
+        assert any(str(warning.message).endswith(says) for warning in told)
+
+    def test_of_two_kinds_one_is_named(self, tmp_path: Path) -> None:
+        power = self.log(tmp_path, self.H100, self.A100)
+        with pytest.warns(DataWarning, match=f"it is '{self.H100}' by"):
+            assert self.profiles(tmp_path, power=power, gpu="0").device == "h100-sxm5"
+        with pytest.raises(InputError, match="does not say the GPU; give --device NAME"):
+            self.profiles(tmp_path, power=power)
+
+    def test_what_the_user_says_comes_first(self, tmp_path: Path) -> None:
+        power = self.log(tmp_path, self.A100)
+        with pytest.raises(InputError, match=f"is of '{self.A100}', the profile of 'h100-sxm5'"):
+            self.profiles(tmp_path, power=power, device="h100-sxm5")
+
+    def test_watts_name_none(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="does not say the GPU; give --device NAME"):
+            self.profiles(tmp_path, power="200")
+
+    @staticmethod
+    def profiles(folder: Path, **options: Any) -> Profiles:
+        (folder / "run.csv").write_text(long_page())
+        base = {"engine_mhz": 1000.0, "memory_mhz": 500.0}
+        return import_profile(folder / "run.csv", base=base, **options)
+
+    @staticmethod
+    def log(folder: Path, *names: str) -> Path:
+        """One row of 200 W for each GPU."""
+        header = "index, name, power.draw [W], utilization.gpu [%]"
+        rows = [f"{gpu}, {name}, 200.00 W, 99 %" for gpu, name in enumerate(names)]
+        (folder / "power.csv").write_text("\n".join([header, *rows]) + "\n")
+        return folder / "power.csv"
 
 
 @pytest.mark.parametrize("power", ["0", "-3", "inf", "nan"])
