@@ -64,8 +64,12 @@ class Parser(argparse.ArgumentParser):
         if self._commands is None or not words or not words[0].startswith("-"):
             return words
         names = [word for word in words if word in self._commands.choices]
-        if not names or words[0] in self._option_string_actions:
+        if words[0] in self._option_string_actions:
             return words
+        if not names:
+            usual = " ".join([self.prog, FOR_FILES.get(self.prog, ""), *words])
+            hint = f"; say: {usual}" if self.prog in FOR_FILES else ""
+            self.error(f"{self._commands.metavar} is missing before {words[0]}{hint}")
         words.remove(names[0])
         return [names[0], *words]
 

@@ -180,6 +180,11 @@ def _numbered_rows(path: Path) -> list[tuple[int, list[str]]]:
 
 def _decode(path: Path) -> str:
     content = read_bytes(path)
+    if content.startswith(b"PK\x03\x04"):
+        raise InputError(
+            f"{path}: is a ZIP archive, as mlscale's models and spreadsheets (.xlsx) are; a table "
+            "is CSV or Parquet: save a spreadsheet as 'CSV UTF-8'"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -76,6 +76,26 @@ def test_a_file_where_a_command_belongs(
 
 
 @pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ["--device", "h100"],
+            "COMMAND is missing before --device; say: mlscale advise --device h",
+        ),
+        (
+            ["import", "--device", "h100", "run.csv"],
+            "FORMAT is missing before --device; say: mlscale import auto --device h100 run.csv;",
+        ),
+        (["devices", "--json"], "ACTION is missing before --json; see 'mlscale devices --help'"),
+    ],
+)
+def test_an_option_where_a_command_belongs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], problem: str
+) -> None:
+    assert refuse(capsys, tmp_path, *words).startswith(problem)
+
+
+@pytest.mark.parametrize(
     ("arguments", "place"),
     [
         (["--fast"], "mlscale"),

@@ -167,6 +167,11 @@ class TestCsv:
         ):
             read_table(csv_file(tmp_path, content))
 
+    def test_a_spreadsheet_or_a_model_is_told_by_its_archive(self, tmp_path: Path) -> None:
+        """Hand: the first bytes of every ZIP archive."""
+        with refused("table.csv: is a ZIP archive, .* save a spreadsheet as 'CSV UTF-8'"):
+            read_table(csv_file(tmp_path, b"PK\x03\x04\x14\x00"))
+
     def test_text_of_another_encoding_says_which_is_needed(self, tmp_path: Path) -> None:
         with refused("table.csv: .*UTF-8"):
             read_table(csv_file(tmp_path, "kernel,µs\nk,1\n".encode("latin-1")))

@@ -56,7 +56,10 @@ def read_trace(
             used.add(launch.gpu)
             yield launch
     if not has_events:
-        raise InputError(f"{source}: is no trace of PyTorch's profiler: it has no traceEvents")
+        raise InputError(
+            f"{source}: is no trace of PyTorch's profiler with kernels: its traceEvents are "
+            "missing or empty"
+        )
     if not number:
         raise InputError(
             f"{source}: no kernels were traced; profile with ProfilerActivity.CUDA among the "

@@ -78,6 +78,7 @@ def test_without_kernels(tmp_path: Path) -> None:
         (lambda text: text.replace(b'"args": {', b'"args": ' + b"[" * 100_000, 1), "no valid JSON"),
         (lambda text: gzip.compress(text)[:-20], "cannot be unpacked: .*cut off"),
         (lambda _: gzip.compress(b'{"a": 1}'), "no trace of PyTorch's profiler"),
+        (lambda _: b'{"traceEvents": []}', "its traceEvents are missing or empty"),
         (
             lambda _: gzip.compress(b"Name,Calls\nf,1\n"),
             "compressed, and not PyTorch's trace, which",
