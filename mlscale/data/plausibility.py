@@ -30,6 +30,13 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 
+# What tables may call the shares of a peak that predictors read, and counters that tell as much.
+_CALLED = {
+    "dram_utilisation": re.compile(r"(dram|mem(ory)?)_?util(i[sz]ation)?", re.IGNORECASE),
+    "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
+}
+_INSTEAD = {"dram_read_transactions", "ReadBandwidth", "inst_executed", "VALUInsts"}
+
 
 def check_units(table: Table, key: str) -> None:
     """Raise InputError where clocks or powers are none of the GPU's: they have another unit."""
@@ -157,11 +164,28 @@ def warn_of_times(source: str, kernels: Sequence[str], grid: ConfigGrid, times: 
         )
 
 
+def warn_of_names(table: Table) -> None:
+    """Warn of columns named nearly as the shares of a peak that predictors know by name.
+
+    nvprof has such names for levels from 0 to 10, beside the counts that are read.
+    """
+    if not _INSTEAD.isdisjoint(table.numbers):
+        return
+    for name, called in _CALLED.items():
+        near = [f"'{column}'" for column in table.numbers if called.fullmatch(column)]
+        if near and name not in table.numbers:
+            warn(
+                f"{table.source}: {', '.join(near)}: taken for a counter like any other; call it "
+                f"'{name}' if it is a share of the peak, from 0 to 1"
+            )
+
+
 def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str]) -> None:
     """Warn of columns that look like no counters, and where no counter is common to all kernels.
 
     names: the columns that are taken for counters.
     """
+    warn_of_names(table)
     if columns := [f"'{name}'" for name in names if _BESIDE.fullmatch(name)]:
         verb = "looks" if len(columns) == 1 else "look"
         warn(

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positions_of
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.plausibility import check_units
+from mlscale.data.plausibility import check_units, warn_of_names
 from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, require_type
@@ -307,6 +307,7 @@ def _profiles(
     of_kernels: turns the values of these rows (rows, …) into those of the kernels (K, …).
     """
     kernels, applications = names
+    warn_of_names(table)
     has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = [table.counter(name)[rows] for name in counter_names]

@@ -181,6 +181,32 @@ class TestCounters:
         with pytest.warns(DataWarning, match=f"table.csv: '{name}' looks like no counter, but"):
             read_rows(tmp_path, table)
 
+    @pytest.mark.parametrize(
+        ("column", "name"),
+        [
+            ("dram_utilization", "dram_utilisation"),
+            ("memory_util", "dram_utilisation"),
+            ("SM_Utilization", "core_utilisation"),
+            ("core_util", "core_utilisation"),
+        ],
+    )
+    def test_a_name_like_that_of_a_share_is_told(
+        self, tmp_path: Path, column: str, name: str
+    ) -> None:
+        """Hand: how people write them; nvprof's level dram_utilization stands beside its counts."""
+        table = [{**row, column: 0.5} for row in rows()]
+        with pytest.warns(DataWarning, match=f"table.csv: '{column}'.*; call it '{name}' if"):
+            read_rows(tmp_path, table)
+        read_rows(tmp_path, [{**row, "dram_read_transactions": 1e6} for row in table])
+        read_rows(tmp_path, [{**row, name: 0.5} for row in table])
+
+    def test_of_a_profile_too(self, tmp_path: Path) -> None:
+        row = rows()[0]
+        base = HardwareConfig(row["cu_count"], row["engine_mhz"], row["memory_mhz"])
+        path = write_csv(tmp_path / "table.csv", [{**row, "dram_util": 0.5}])
+        with pytest.warns(DataWarning, match="'dram_util'.*; call it 'dram_utilisation'"):
+            read_profiles(path, base, row["device"])
+
     def test_kernels_without_a_common_counter_are_told(self, tmp_path: Path) -> None:
         """By hand: 'second' has no loads, 'third' alone has stores."""
         table = rows(("first", "second", "third"))
