@@ -9,7 +9,7 @@ import numpy as np
 from mlscale.arrays import Floats, shaped
 from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.extrapolation import carried, positions
-from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.predictors.bottleneck.corrections import Correction, TimeTrees
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
@@ -20,11 +20,14 @@ from mlscale.predictors.bottleneck.curve import (
 )
 from mlscale.predictors.bottleneck.kernels import GpuPeaks, KernelLoad, KernelTraits
 from mlscale.predictors.bottleneck.process import Process
-from mlscale.predictors.conditioning import SurfacePrior
+from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.intervals import distance_from_base, least_scale
 
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
+# What the curve leaves of a log time on an untrained GPU, at a clock e times the base's; chosen on
+# four tables as if never trained on: docs/decisions/0008-bottleneck.md.
+UNTRAINED_DRIFT = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +61,26 @@ class TimeModel:
 
         number: of the GPU among the trained ones, None for another. On a grid that goes beyond the
         trained one, corrections and misfit stay what they are at its nearest step; on one that
-        does not hold all of its steps there are none.
+        does not hold all of its steps, and on another GPU, there is no correction, and the misfit
+        is a random walk.
         """
         points = self.process.points_of(gpu.inputs(kernels.use))
         mean, variance = self.process.latents(points, number)
         by_curve = self._by_curve(kernels, gpu, number)
-        missed, misfit = np.zeros(gpu.grid.size), np.zeros((1, gpu.grid.size))
+        missed, home = np.zeros(gpu.grid.size), None
         if number is not None:
             trained = self.gpus[number]
             home = positions(trained.grid, gpu.grid)
-            if home is not None:
-                misfit = carried(self.misfits[number], trained.grid, gpu.grid)
             if gpu.grid == trained.grid:
                 if self.parts or self.corrections[number] or self.trees[number]:
                     missed = self._missed(kernels, number, by_curve(mean))
             elif home is not None:
                 at_home = self.prior(kernels.at(home), trained, number).predicted()
                 missed = carried(at_home - by_curve(mean)[:, home], trained.grid, gpu.grid)
+        if number is None or home is None:
+            misfit = _untrained_misfit(gpu)
+        else:
+            misfit = carried(self.misfits[number], trained.grid, gpu.grid)
         missed = _from_base(missed, gpu)
         variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
         return SurfacePrior(lambda latents: by_curve(latents) + missed, mean, variances, misfit)
@@ -192,6 +198,13 @@ class TimeModel:
             ),
             parts=parts,
         )
+
+
+def _untrained_misfit(gpu: GpuPeaks) -> Floats:
+    """Return the misfit (R, N) where no training kernel shows it: a walk along each axis."""
+    settings = gpu.grid.settings()
+    distances = [np.log(settings[axis] / getattr(gpu.base, axis)) for axis in AXES]
+    return np.vstack([random_walk(distance, UNTRAINED_DRIFT) for distance in distances])
 
 
 def _from_base(logs: Floats, gpu: GpuPeaks) -> Floats:
