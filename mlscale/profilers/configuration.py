@@ -14,7 +14,7 @@ from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
 KEPT = 0.02  # of a clock: further off it was not kept, and times are off by as much
-LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
+LISTED_TOLERANCE = 0.01  # of a clock as a profiler counts it and as the vendor lists it
 PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
 OBSERVED = "what the profiler observed"
 HIGHEST = "the GPU's highest; the file does not say at what it ran"
@@ -247,9 +247,16 @@ def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -
 
 
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
-    """The memory clock that the GPU offers and that was observed, but for rounding and drift."""
-    device = find_device(key) if key and clock == "memory_mhz" else None
-    offered = device.memory_clocks_mhz() if device else ()
+    """The clock that the GPU offers and that was observed, but for rounding and drift.
+
+    Of the engine's, that is the highest alone: below it, a clock that is not listed is a mean.
+    """
+    device = find_device(key) if key else None
+    if device is None:
+        return observed_mhz
+    offered = device.memory_clocks_mhz()
+    if clock == "engine_mhz":
+        offered = tuple(mhz for mhz in device.engine_clocks_mhz()[-1:] if mhz < observed_mhz)
     nearest = min(offered, key=lambda mhz: abs(mhz - observed_mhz), default=observed_mhz)
     return nearest if abs(observed_mhz / nearest - 1) < LISTED_TOLERANCE else observed_mhz
 

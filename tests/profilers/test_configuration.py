@@ -46,6 +46,11 @@ class TestClocks:
         run = run_of("rtx4090", engine_mhz=3260, memory_mhz=11026)
         assert run == (128, 3260, 11026)
 
+    def test_just_above_the_highest_is_the_highest(self) -> None:
+        """ncu shows a B200's 1965 MHz as 1.97 Ghz; 1.96, below it, is what was observed."""
+        assert run_of("b200", engine_mhz=1970, memory_mhz=4000) == (148, 1965, 3996)
+        assert run_of("b200", engine_mhz=1960, memory_mhz=4000) == (148, 1960, 3996)
+
     def test_the_sheet_bounds_the_memory_where_no_list_is_known(self) -> None:
         """An RTX 5090: 14001 MHz on the sheet, and no list."""
         with refused("the memory clock is 15000 MHz, 'rtx5090' has at most 14001"):
