@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
     if why_wu:
-        print(f"not 'bottleneck', which gives intervals: {why_wu}")
+        print(why_wu)
     if needs := _needs(model):
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
 
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _choose_predictor(
     arguments: argparse.Namespace, measurements: "Measurements", base: "HardwareConfig"
 ) -> str | None:
-    """Name the predictor where the user does not, and return what keeps it from `bottleneck`."""
+    """Name the predictor where the user does not, and return why it is no better one."""
     from mlscale.predictors import DEFAULT, default_predictor
 
     if arguments.predictor not in (None, DEFAULT):
@@ -132,7 +132,7 @@ def _choose_predictor(
         arguments.predictor = "wu"
         return None
     arguments.predictor = default_predictor(measurements, base)
-    return _why_not_bottleneck(measurements, base) if arguments.predictor == "wu" else None
+    return _why_wu(measurements, base) if arguments.predictor == "wu" else None
 
 
 def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) -> dict[str, Any]:
@@ -173,14 +173,19 @@ def _needs(model: "Model") -> list[str]:
     return list(dict.fromkeys(name for p in with_features for name in p.needs()))
 
 
-def _why_not_bottleneck(measurements: "Measurements", base: "HardwareConfig") -> str | None:
-    """What of the GPU or the counters the predictor lacks."""
+def _why_wu(measurements: "Measurements", base: "HardwareConfig") -> str | None:
+    """Which predictor would be better, and what of the table, GPU or counters it lacks."""
     from mlscale.counters.kernel_use import kernel_use
+    from mlscale.data.sampled import is_sampled, require_engine_sweep
 
+    better = "sampled"
     try:
+        if is_sampled(measurements.metadata):
+            require_engine_sweep(better, measurements, least=2)
+        better = "bottleneck"
         kernel_use(measurements.profiles(base))
     except InputError as error:
-        return str(error)
+        return f"not '{better}', which gives intervals: {error}"
     return None
 
 

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from command import Capture, at_base, refuse, succeed
-from synthetic import bottleneck_kernels, tidy
 from synthetic import kernels as made
+from synthetic import tidy
 
-from mlscale import load, read, train
+from mlscale import load
 from mlscale.cli.main import main
 from mlscale.data.public import path
 
@@ -108,32 +107,6 @@ class TestTrain:
         )
         assert needs == "features that a profile needs (1): loads"
         assert err == ""
-
-    def test_default_is_the_predictor_that_suits(self, capsys: Capture, tmp_path: Path) -> None:
-        """Said or left away, on the command line and in Python; at the highest clocks."""
-        tidy.write_csv(tmp_path / "t.csv", tidy.rows())
-        model = tmp_path / "m.mlscale"
-        given = ["train", tmp_path / "t.csv", "--base", "highest", "--predictor", "default"]
-        out, _ = succeed(capsys, *given, "-o", model)
-        assert ": 'wu' for time and power, " in out
-        assert "base cu=4,engine=800,memory=" in out
-        assert " --predictor wu" in load(model).card["made_by"]["command"]
-        trained = train(read(tmp_path / "t.csv"), "highest", "default")
-        assert {p.name for p in trained.predictors.values()} == {"wu"}
-        assert trained.base == load(model).base == trained.grid.highest
-
-    @pytest.mark.parametrize(("base", "is_told"), [("mid", True), ("highest", False)])
-    def test_default_looks_at_the_counters_of_the_base(
-        self, capsys: Capture, tmp_path: Path, base: str, is_told: bool
-    ) -> None:
-        """One kernel was counted at the middle of the clocks alone, so not at the highest."""
-        table = bottleneck_kernels.measurements(kernels=4)
-        table.counter_samples[:, 0, -1, -1, -1] = np.nan
-        table.write(tmp_path / "t.csv")
-        given = ("train", tmp_path / "t.csv", "--base", base, "-o", tmp_path / "m.mlscale")
-        out, _ = succeed(capsys, *given)
-        assert (": 'bottleneck' for time" in out) == is_told
-        assert ("not 'bottleneck', which gives intervals: kernel " in out) == (not is_told)
 
     def test_leaves_out_applications(self, folder: Path) -> None:
         model = load(folder / "model.mlscale")
