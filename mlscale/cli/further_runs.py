@@ -114,4 +114,4 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
         raise InputError(
             f"{path}: has none of the kernels of {of.files[0]}; give a trace of the same program"
         )
-    return table.select(known)
+    return replace(table.select(known), source=str(path))

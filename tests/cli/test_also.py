@@ -159,6 +159,9 @@ class TestTrace:
         assert main([str(word) for word in given]) == 2
         said = capsys.readouterr().err.splitlines()[-1]  # behind a warning of the first trace
         assert "of a trace say where it ran: at-1200.json@engine=…, and memory=…" in said
+        assert main([str(word) for word in [*given[:-1], f"{slower}@engine=300"]]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert f"{slower}: row 1: cu=108,engine=300,memory=1593 is outside the model's grid" in said
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
         assert "simulated-gcn3-profile.csv, does not tell its counters' launches" in said
