@@ -229,7 +229,7 @@ class FileContent:
             each value was seen.
         application: the program that was profiled.
         complaint: an error line of the tool itself.
-        dropped: how many rows had no positive time.
+        dropped: how many rows had no positive time; untimed: the kernels of these.
         skipped: how many lines inside the table were no rows of it.
         span_s: from the first kernel's begin to the last one's end; None where the file does not
             say when kernels ran.
@@ -246,6 +246,7 @@ class FileContent:
     application: str | None = None
     complaint: str | None = None
     dropped: int = 0
+    untimed: set[str] = field(default_factory=set)
     skipped: int = 0
     span_s: float | None = None
     busy_s: float | None = None
@@ -276,7 +277,7 @@ class FileContent:
         timelines: dict[str, Timeline] = defaultdict(Timeline)
         for batch in batches(launches):
             rows = batch.timed()
-            self.dropped += len(batch.lines) - len(rows)
+            self._note_untimed(batch, rows)
             if not len(rows):
                 continue
             codes, first = batch.groups(rows, each)
@@ -300,6 +301,12 @@ class FileContent:
         self.hidden_exchange_s = timeline.hidden_exchange_s
         for fact, value in self.gpu_facts.get(number, {}).items():
             self.facts[fact][value] += 1
+
+    def _note_untimed(self, batch: LaunchBatch, timed: Indices) -> None:
+        """Count the launches that are dropped, and remember their kernels."""
+        untimed = np.delete(batch.kernels.codes, timed)
+        self.dropped += len(untimed)
+        self.untimed |= {without_controls(batch.kernels.texts[k]) for k in np.unique(untimed)}
 
     def _key(self, batch: LaunchBatch, row: int, each: bool) -> GroupKey:
         """The group of a launch. Raises InputError where its kernel has no name."""

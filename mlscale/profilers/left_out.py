@@ -36,7 +36,7 @@ def warn_of_left_out(
     """
     for content in contents:
         if content.dropped:
-            warn(f"{content.source}: {content.dropped} rows without a positive time were left out")
+            warn(f"{content.source}: {_untimed(content)}")
         if content.skipped:
             warn(
                 f"{content.source}: passed over: {counted(content.skipped, 'line')} inside the "
@@ -50,6 +50,21 @@ def warn_of_left_out(
     for content in contents:
         warn_of_overlap(content)
     warn_of_uncounted(contents, records)
+
+
+def _untimed(content: FileContent) -> str:
+    """How many rows without a time are left out, and of which kernels nothing is left."""
+    verb = "was" if content.dropped == 1 else "were"
+    text = f"{counted(content.dropped, 'row')} without a positive time {verb} left out"
+    untimed = sorted(content.untimed - {key.kernel for key in content.groups})
+    lost = [f"'{shortened(kernel)}'" for kernel in untimed]
+    if not lost:
+        return text
+    return (
+        f"{text}, and with {'it' if content.dropped == 1 else 'them'} all of "
+        f"{listed(lost)}; where a short time is rounded "
+        "to 0, export it in nanoseconds (ncu: --print-units base)"
+    )
 
 
 def warn_of_overlap(content: FileContent) -> None:

@@ -136,6 +136,21 @@ def test_a_launch_without_a_positive_time_is_left_out_and_told(
     assert row(imported)["time_ms"] == pytest.approx(expected)
 
 
+def test_kernels_of_which_nothing_is_left_are_named(tmp_path: Path) -> None:
+    """A time of 3.2 us is 0.00 in ms; the other kernel has a launch of each kind, and stays."""
+    times = (("0.00", "fill(int *)"), ("0.00", "gemm()"), ("1.10", "gemm()"))
+    rows = [
+        long_rows(number, kernel, {**NCU, "gpu__time_duration.sum": ("ms", time)})
+        for number, (time, kernel) in enumerate(times)
+    ]
+    message = (
+        "2 rows without a positive time were left out, and with them all of 1 kernel "
+        r"\('fill\(int \*\)'\); where a short time is rounded to 0, export it in nanoseconds"
+    )
+    with pytest.warns(DataWarning, match=message):
+        assert read(tmp_path, long_page(*rows)).table.text["kernel"] == ["gemm()"]
+
+
 TIMED = {
     "gpu__time_duration.sum",
     "sm__cycles_elapsed.sum",

@@ -59,7 +59,7 @@ def test_amds_grid_is_not_taken_and_its_numbers_count_other_devices(tmp_path: Pa
 def test_a_launch_without_a_time_is_left_out(tmp_path: Path) -> None:
     document = chrome_trace()
     del document["traceEvents"][-1]["dur"]
-    with pytest.warns(match="1 rows without a positive time"):
+    with pytest.warns(match="1 row without a positive time was left out"):
         assert load(write_json(tmp_path / "run.json", document)).launches == 2
 
 
