@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
-from mlscale.counters.words import INPUTS
+from mlscale.counters.words import INPUTS, readable
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -97,7 +97,8 @@ class Process:
 
     def flags(self, values: dict[str, Floats]) -> list[list[str]]:
         """Return for each kernel the inputs that are missing or outside the range trained."""
-        return range_flags({name: values[name] for name in self.names}, self.low, self.high)
+        named = {name: values[name] for name in self.names}
+        return range_flags(named, self.low, self.high, readable)
 
     def latents(self, points: Floats, gpu: int | None) -> tuple[Floats, Floats]:
         """Return means (L, K), and the variance (K,), given the training kernels, at points (K, D).
@@ -153,10 +154,20 @@ def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
     return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
 
 
-def range_flags(values: dict[str, Floats], lows: Floats, highs: Floats) -> list[list[str]]:
+def _as_it_is(_: str, value: float) -> str:
+    return f"{value:.4g}"
+
+
+def range_flags(
+    values: dict[str, Floats],
+    lows: Floats,
+    highs: Floats,
+    shown: Callable[[str, float], str] = _as_it_is,
+) -> list[list[str]]:
     """Return for each of K kernels what is missing or outside a range.
 
-    values: named, (K,) each, NaN where missing; lows and highs: of each.
+    values: named, (K,) each, NaN where missing; lows and highs: of each. shown: from a name and a
+    value to the value for a reader.
     """
     absent = np.isnan(np.column_stack([*values.values()]))
     flags: list[list[str]] = [[] for _ in absent]
@@ -167,7 +178,7 @@ def range_flags(values: dict[str, Floats], lows: Floats, highs: Floats) -> list[
         for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
             beyond = over > (1e-6 * width if width else 0)
             for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
-                flags[k].append(f"{name} {value:.4g} {side} trained {limit:.4g}")
+                flags[k].append(f"{name} {shown(name, value)} {side} trained {shown(name, limit)}")
     return flags
 
 
