@@ -5,6 +5,7 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
@@ -48,17 +49,21 @@ class KernelRecord:
 
 
 def slower_counted(records: Iterable[KernelRecord]) -> float:
-    """How many times as long the kernels took while they were counted as in the trace: the median.
+    """How many times as long the kernels took while they were counted as in the trace.
 
-    Of launches so long that flushed caches and the like hardly matter; 1 where there are none.
+    The median over the run's time, as kernels that memory bounds hardly follow the clock; of
+    launches so long that flushed caches and the like hardly matter, 1 where there are none.
     """
-    ratios = [
-        record.counted_time_s / record.time_s
+    ratios = sorted(
+        (record.counted_time_s / record.time_s, record.launches * record.time_s)
         for record in records
         if record.is_traced and record.counted_time_s
         if min(record.counted_time_s, record.time_s) > _LONG_S
-    ]
-    return statistics.median(ratios) if ratios else 1.0
+    )
+    half_s = sum(time_s for _, time_s in ratios) / 2
+    passed_s = accumulate(time_s for _, time_s in ratios)
+    pairs = zip(ratios, passed_s, strict=True)
+    return next((ratio for (ratio, _), passed in pairs if passed >= half_s), 1.0)
 
 
 def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRecord]:

@@ -128,6 +128,16 @@ class TestBothHave:
         said = {**a100, "base": {"engine_mhz": counted_mhz, "memory_mhz": 1215}}
         assert len(read(tmp_path, page, trace(("k", traced_us)), **said).table) == 1
 
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_the_kernels_of_most_time_tell_the_clock(self, tmp_path: Path) -> None:
+        """Of 421 us of the trace 225 are of k, at 100 / 75; two others are bound by memory."""
+        clock = {"sm__cycles_elapsed.avg.per_second": ("Mhz", "1000")}
+        metrics = {**NCU, **clock, "gpu__time_duration.sum": ("us", "100")}
+        page = long_page(*(long_rows(i, kernel=k, metrics=metrics) for i, k in enumerate("kmn")))
+        timed = trace(("k", 75), ("k", 75), ("k", 75), ("m", 98), ("n", 98))
+        with pytest.raises(InputError, match=r"took 1.3 times .*: ncu sets its own"):
+            read(tmp_path, page, timed, device="a100-sxm4-40gb", base={"memory_mhz": 1215})
+
     def test_a_trace_of_fewer_launches_than_counted_is_warned_of(self, tmp_path: Path) -> None:
         pages = counted("k(float *)", "k(float *)")
         with pytest.warns(DataWarning, match="fewer launches were timed than counted of 'k"):
