@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError, require_type
@@ -41,9 +42,9 @@ def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], Next
     """The next configuration for each profiled kernel, and for several the best one for all.
 
     For all it is the one of the least mean width, weighted by the kernels' time in the run. Kernels
-    without counters are left out, and a configuration that is measured already is not proposed.
-    Raises InputError where the model's predictor makes nothing of further points, and where all
-    configurations are measured.
+    without counters are left out. Not proposed is a configuration that is measured already, or of a
+    memory clock that the GPU takes only when its driver is loaded anew. Raises InputError where the
+    model's predictor makes nothing of further points, and where no configuration is left.
     """
     require_type("model", model, Model, A_MODEL)
     require_type("profiles", profiles, Profiles, PROFILES)
@@ -56,7 +57,8 @@ def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], Next
     first = profiles.select([0])  # one kernel tells whether intervals were calibrated
     calibrated = predict_surfaces(predictor, first, grid, COVERAGE).low is not None
     configs = list(model.grid)
-    ahead = np.where(_is_measured(profiles, configs), np.inf, ahead)
+    left_out = _is_measured(profiles, configs) | _is_deferred(model, profiles, configs)
+    ahead = np.where(left_out, np.inf, ahead)
     none_left = np.isinf(ahead).all(axis=1)
     if none_left.any():
         kernel = profiles.kernels[int(np.flatnonzero(none_left)[0])]
@@ -87,3 +89,12 @@ def _is_measured(profiles: Profiles, configs: Sequence[HardwareConfig]) -> Mask:
         if point.config in configs:
             measured[:, configs.index(point.config)] |= ~np.isnan(point.time_ms)
     return measured
+
+
+def _is_deferred(model: Model, profiles: Profiles, configs: Sequence[HardwareConfig]) -> Mask:
+    """Which configurations have a memory clock that only a new load of the driver sets, (N,)."""
+    device = known_device(model.device)
+    if device is None or not (device.defers_memory_clock and model.untrained):
+        return np.zeros(len(configs), dtype=bool)
+    reached = {profiles.base.memory_mhz, *(point.config.memory_mhz for point in profiles.points)}
+    return np.array([config.memory_mhz not in reached for config in configs])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic import frugal
 
-from mlscale import Profiles, advise, train
+from mlscale import Profiles, advise, next_points, train
 from mlscale.advice.recommendation import Advice
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path
@@ -41,6 +41,17 @@ def test_is_left_where_nothing_was_learnt_of_the_gpu(objective: str) -> None:
 
 def test_is_not_told_where_no_other_is_sought() -> None:
     assert KEPT not in advised(gemm(), "clock").warnings
+
+
+def test_no_other_is_proposed_to_be_measured() -> None:
+    """An RTX 3090, whose memory clock -lmc sets, is to be measured next at a lower one."""
+    own = replace(gemm(), power_w=None)
+    [point], _ = next_points(model_for(shipped_model(own)[1], own), own)
+    assert point.config.memory_mhz == 2619
+    base = replace(own.base, cu_count=82, engine_mhz=1695.0, memory_mhz=9501.0)
+    other = replace(own, device="rtx3090", base=base)
+    [point], _ = next_points(model_for(shipped_model(other)[1], other), other)
+    assert point.config.memory_mhz < 9501
 
 
 def test_changes_after_a_run_at_another() -> None:
