@@ -152,14 +152,20 @@ def configuration_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
     return weights
 
 
+def full_scaling(grid: ConfigGrid, base: HardwareConfig) -> Floats:
+    """The time factor of a kernel that the core alone bounds, (C, E, M): engine clock times CUs."""
+    settings = grid.settings()
+    core = base.cu_count * base.engine_mhz / (settings["cu_count"] * settings["engine_mhz"])
+    return np.asarray(core.reshape(grid.shape))
+
+
 def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:
     """Return the least and the most time factor that a kernel may have, (C, E, M) each.
 
     Its time is a sum of parts, and a part is constant, or follows the memory clock, or the core:
     engine clock times CUs.
     """
-    settings = grid.settings()
-    core = base.cu_count * base.engine_mhz / (settings["cu_count"] * settings["engine_mhz"])
-    memory = base.memory_mhz / settings["memory_mhz"]
-    parts = np.array([np.ones_like(core), core, memory]).reshape(3, *grid.shape)
+    core = full_scaling(grid, base)
+    memory = (base.memory_mhz / grid.settings()["memory_mhz"]).reshape(grid.shape)
+    parts = np.array([np.ones_like(core), core, memory])
     return parts.min(axis=0), parts.max(axis=0)

@@ -1,12 +1,14 @@
 """How wide intervals must be, by scores of kernels held out in groups: NumPy."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 
-from mlscale.arrays import Floats, is_finite, shaped
+from mlscale.arrays import Floats, Mask, is_finite, shaped
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.conditioning import RATIO_NOISE
 
@@ -129,3 +131,15 @@ def restored_scores(saved: Floats) -> Floats:
     if scores.size and (scores.size != LEVELS.size or scores[0] < 0 or (np.diff(scores) < 0).any()):
         raise ValueError("the scores of the intervals do not rise from 0")
     return scores
+
+
+def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats]) -> Surfaces:
+    """Return surfaces whose intervals of some kernels (K,) reach bounds, (C, E, M) each.
+
+    Without intervals the surfaces stay as they are.
+    """
+    if surfaces.low is None or surfaces.high is None or not rows.any():
+        return surfaces
+    low, high = surfaces.low.copy(), surfaces.high.copy()
+    low[rows], high[rows] = np.minimum(low[rows], bounds[0]), np.maximum(high[rows], bounds[1])
+    return replace(surfaces, low=low, high=high)

@@ -17,6 +17,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.predictors.conditioning import SurfacePrior
+from mlscale.predictors.intervals import reaching
 
 LEAST_USE = 0.3  # of the busiest unit's peak
 # A DRAM access without contention: Wang and Chu (2018), Eq. (4), measured on a GTX 980, of which
@@ -122,10 +123,8 @@ def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Su
 def _with_bounds(
     surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str
 ) -> Surfaces:
-    if surfaces.low is None or surfaces.high is None or not rows.any():
+    if surfaces.low is None or not rows.any():
         return surfaces
-    low, high = surfaces.low.copy(), surfaces.high.copy()
-    low[rows], high[rows] = np.minimum(low[rows], bounds[0]), np.maximum(high[rows], bounds[1])
     each = zip(surfaces.flags, rows.tolist(), strict=True)
     flags = tuple((*own, flag) if is_told else own for own, is_told in each)
-    return replace(surfaces, low=low, high=high, flags=flags)
+    return replace(reaching(surfaces, rows, bounds), flags=flags)

@@ -18,7 +18,7 @@ from mlscale.data.sampled import (
     require_engine_sweep,
     without_power_faults,
 )
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, full_scaling
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.predictors.base import Bases, Predictor, State, Training, TrainingSet, single_gpu
 from mlscale.predictors.conditioning import (
@@ -28,7 +28,8 @@ from mlscale.predictors.conditioning import (
     measured_ratios,
 )
 from mlscale.predictors.features import Explanation
-from mlscale.predictors.intervals import score_at
+from mlscale.predictors.intervals import reaching, score_at
+from mlscale.predictors.sampled import tensor_cores
 from mlscale.predictors.sampled.bases import Belief, belief, inputs_at
 from mlscale.predictors.sampled.model import BaseModel
 
@@ -86,6 +87,7 @@ class Sampled(Predictor):
         if not self.intervals:
             trained = [replace(own, scores=np.empty(0)) for own in trained]
         self.bases_ = trained
+        self.most_tensor_ = tensor_cores.most_active(table)
         return self
 
     def grid_from(self, profiles: Profiles) -> ConfigGrid:
@@ -127,13 +129,18 @@ class Sampled(Predictor):
         """Surfaces with low and high, which hold that share of kernel x configuration.
 
         low and high are None where they were not calibrated: not asked for, or fewer than three
-        applications. Raises InputError.
+        applications. Intervals of time reach full scaling for kernels that use tensor cores more
+        than any training kernel did. Raises InputError.
         """
         own, known = self._conditioned(profiles)
         if not known.scores.size:
             return self._on(own.surfaces(), grid)
         half_width = score_at(known.scores, coverage) * known.scale * own.narrowing()
-        return self._on(own.surfaces(half_width), grid)
+        surfaces = self._on(own.surfaces(half_width), grid)
+        if self.quantity == "power":
+            return surfaces
+        full = full_scaling(surfaces.grid, profiles.base)
+        return reaching(surfaces, tensor_cores.unlike(profiles, self.most_tensor_), (full, full))
 
     def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """How wide the intervals are now, (K,), and after one more measurement, (K, N).
@@ -179,8 +186,9 @@ class Sampled(Predictor):
         posterior = condition(prior, measured_ratios(profiles, grid, *quantities))
         is_other_board = profiles.device != self.device_
         board = (OTHER_BOARD.format(self.device_),) if is_other_board else ()
-        pairs = zip(known.inputs.flags(profiles), posterior.surprise_flags(), strict=True)
-        flags = tuple((*own, *board, *surprise) for own, surprise in pairs)
+        tensor = tensor_cores.flags(profiles, self.most_tensor_)
+        each = zip(known.inputs.flags(profiles), tensor, posterior.surprise_flags(), strict=True)
+        flags = tuple((*own, *board, *of_tensor, *surprise) for own, of_tensor, surprise in each)
         return ConditionedSurfaces(grid, profiles.base, posterior, flags), known
 
     def _on(self, surfaces: Surfaces, grid: ConfigGrid | None) -> Surfaces:
@@ -211,6 +219,7 @@ class Sampled(Predictor):
             **grid_state(self.grid_, self.base_),
             "device": self.device_,
             "bases": [own.state() for own in self.bases_],
+            "most_tensor": self.most_tensor_,
         }
 
     def restore(self, state: State) -> Self:
@@ -219,6 +228,7 @@ class Sampled(Predictor):
         self.device_ = str(state["device"])
         clocks = np.array(self.grid_.engine_mhz)
         self.bases_ = [BaseModel.restore(own, clocks, self.quantity) for own in state["bases"]]
+        self.most_tensor_ = tensor_cores.restored(state.get("most_tensor"))
         bases = [own.engine_mhz for own in self.bases_]
         if not bases or any(low >= high for low, high in itertools.pairwise(bases)):
             raise ValueError("the bases do not rise")
