@@ -2,6 +2,7 @@
 
 import argparse
 import platform
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="APPLICATION",
-        help="train without the kernels of this application; may be given again",
+        help="train without all kernels of this application (not a kernel's name); may be given "
+        "again",
     )
     options.add_reading(parser)
     parser.add_argument(
@@ -198,8 +200,10 @@ def _read(arguments: argparse.Namespace) -> list["Measurements"]:
     tables = [options.read_measurements(arguments, path) for path in paths]
     unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
     if unknown:
-        where = ", ".join(map(str, paths))
-        raise InputError(f"{where}: there is no application '{min(unknown)}' to leave out")
+        where, absent = ", ".join(map(str, paths)), min(unknown)
+        raise InputError(
+            f"{where}: there is no application '{absent}' to leave out{_owners(tables, absent)}"
+        )
     kept = [
         table.select(
             [k for k, app in enumerate(table.applications) if app not in arguments.leave_out]
@@ -214,6 +218,16 @@ def _read(arguments: argparse.Namespace) -> list["Measurements"]:
         with_obtainable(table, arguments.features_of, str(path))
         for path, table in zip(paths, kept, strict=True)
     ]
+
+
+def _owners(tables: Sequence["Measurements"], name: str) -> str:
+    """The end of a message: the applications that have a kernel of that name, if there are any."""
+    pairs = [pair for of in tables for pair in zip(of.kernels, of.applications, strict=True)]
+    owners = sorted({f"'{application}'" for kernel, application in pairs if kernel == name})
+    if not owners:
+        return ""
+    word = "application" if len(owners) == 1 else "applications"
+    return f", but a kernel of the {word} {', '.join(owners)}: --leave-out takes applications"
 
 
 def _versions() -> dict[str, str]:

@@ -317,10 +317,11 @@ def import_again(
 ) -> Table:
     """Read the trace of a further run of an application, under the names that its counters have.
 
-    paths: what the first run was imported from, at `base`; its traces are left aside. trace: or
-    counters again, whose times count where the first run's are of its counters too. at: what the
-    GPU was set to in the further run; the counters, if there are any, stay those of the first.
-    gpu: as in import_profile. Raises InputError.
+    paths: the files that the first run, at `base`, was imported from; only their counters are
+    used. trace: the file of the further run; it may also be counters, if the times of the
+    first run are of its counters too. at: what the GPU was set to in the further run. Where
+    `trace` has no counters, the table has those of the first run. gpu: as in import_profile.
+    Raises InputError.
     """
     first = {path: _read(path, False, gpu, no_progress)[0] for path in paths}
     counting = [path for path, content in first.items() if content.has_counters]
