@@ -1,4 +1,4 @@
-"""Intervals near the base: a small step of a clock cannot change time or power by much.
+"""What a clock can change at most: no interval is wider than that.
 
 Intervals are calibrated over whole grids, whose steps are coarse; a GPU without training data is
 predicted at each of its own clocks, the nearest of them a percent from the base. What is measured
@@ -6,6 +6,9 @@ there differs from the base by little more than a law at its extreme gives: time
 proportion to a clock, power to the cube of the engine clock (activity x V^2 f, the voltage V at
 most in proportion to f). CU counts have no such law: workgroups are dealt to CUs as wholes, so that
 one CU more can halve the time.
+
+Where the engine clock alone changes, the sides are known too: at a lower one time does not fall and
+power does not rise. Where the memory clock changes as well, measured kernels keep to neither side.
 """
 
 from collections.abc import Mapping
@@ -40,6 +43,20 @@ def reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> Floats:
     return np.asarray(np.where(distance > 0, distance + NOISE, 0.0)).reshape(grid.shape)
 
 
+def one_sided_reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:
+    """The least and the most log of a factor where the engine clock alone changes, (C, E, M) each.
+
+    From 0, or the law at its extreme, each NOISE further out; -inf and inf at other configurations.
+    """
+    settings = grid.settings()
+    ratio = np.log(settings["engine_mhz"] / base.engine_mhz)
+    extreme = ratio * (-1 if quantity == "time" else 1) * LARGEST_EXPONENTS[quantity]["engine_mhz"]
+    is_alone = (settings["cu_count"] == base.cu_count) & (settings["memory_mhz"] == base.memory_mhz)
+    least = np.where(is_alone, np.minimum(extreme, 0) - NOISE, -np.inf)
+    most = np.where(is_alone, np.maximum(extreme, 0) + NOISE, np.inf)
+    return least.reshape(grid.shape), most.reshape(grid.shape)
+
+
 def exact_at_base(surfaces: Surfaces) -> Surfaces:
     """Return factors of exactly 1 at the base where rounding left other last digits."""
     if surfaces.base not in surfaces.grid:
@@ -57,15 +74,22 @@ def exact_at_base(surfaces: Surfaces) -> Surfaces:
 
 
 def within_reach(surfaces: Surfaces, quantity: str) -> Surfaces:
-    """The surfaces, no end of an interval further from the value than the value can be off.
+    """The surfaces, no end of an interval further out than the truth can be.
 
-    Value and truth lie on the same side of the base, so they differ by at most the reach.
+    Value and truth lie on the same side of the base, so they differ by at most the reach. A value
+    beyond its one-sided reach is of a GPU that was measured to break the law, as where the clock
+    that was set is not the one that ran: there that bound does not hold.
     """
     if surfaces.low is None or surfaces.high is None:
         return surfaces
-    factor = np.exp(reach(quantity, surfaces.grid, surfaces.base))
+    values, grid, base = surfaces.values, surfaces.grid, surfaces.base
+    factor = np.exp(reach(quantity, grid, base))
+    least, most = (np.exp(log) for log in one_sided_reach(quantity, grid, base))
+    is_lawful = (least <= values) & (values <= most)
     return replace(
         surfaces,
-        low=np.maximum(surfaces.low, surfaces.values / factor),
-        high=np.minimum(surfaces.high, surfaces.values * factor),
+        low=np.maximum(surfaces.low, np.maximum(values / factor, np.where(is_lawful, least, 0))),
+        high=np.minimum(
+            surfaces.high, np.minimum(values * factor, np.where(is_lawful, most, np.inf))
+        ),
     )

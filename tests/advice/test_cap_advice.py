@@ -6,6 +6,7 @@ The kernels of synthetic.frugal at the base, 8 CUs and 700 MHz of memory: a comp
 """
 
 from dataclasses import replace
+from math import exp
 
 import pytest
 from synthetic import frugal
@@ -23,6 +24,7 @@ from mlscale.advice.cap_advice import (
 from mlscale.advice.objectives import Limits
 from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
+from mlscale.predictors.reach import NOISE
 from mlscale.predictors.regressors import Nearest
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -141,27 +143,30 @@ UNSURE = frugal.model_of(Unsure)
 
 class TestIntervals:
     def test_the_ends_are_of_time_and_power_together(self) -> None:
-        # Not capped (150 W): the run takes 5.6 ms at 1000 MHz, 5.04 to 6.72 with the ends, and
-        # 100 W, 90 to 120; energy 560 mJ, 453.6 to 806.4, at the base 6 x 65.84.
+        # Not capped (150 W) the run takes 1.6 + 4 ms at 1000 MHz, and 100 W, 90 to 120. At this
+        # higher clock the compute kernel's 1.6 ms can be no less than that but for the noise, and
+        # the bandwidth kernel's 4 ms no more. At the base 6 ms and 65.84 W.
         [point] = advise_caps(UNSURE, new_kernels(), [150]).points
         run = run_of(point)
-        assert run.slowdown_range == pytest.approx((-16.0, 12.0), rel=1e-9)
+        shortest, longest = 1.6 / exp(NOISE) + 0.9 * 4, 1.2 * 1.6 + 4 * exp(NOISE)
+        slower = [100 * (time_ms / 6 - 1) for time_ms in (shortest, longest)]
+        assert run.slowdown_range == pytest.approx(tuple(slower), rel=1e-9)
         at_base = 6 * 65.84
-        ends = [100 * (1 - energy / at_base) for energy in (806.4, 453.6)]
+        ends = [100 * (1 - energy / at_base) for energy in (120 * longest, 90 * shortest)]
         assert run.saving_range == pytest.approx(tuple(ends), rel=1e-9)
 
     def test_an_upper_end_below_the_trained_clocks_leaves_the_other_end(self) -> None:
         # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low ends, 0.9 of
-        # time and of power, 40 W is 44.44 W of these, which dithers near 600 MHz.
+        # time and of power, 40 W is 44.44 W of these, which dithers near 600 MHz; but at a lower
+        # clock the bandwidth kernel's 4 ms get no shorter than by the noise.
         [point] = advise_caps(UNSURE, new_kernels(), [40]).points
         [low] = advise_caps(UNSURE, new_kernels(), [40 / 0.9]).points
         run, at_low = run_of(point), run_of(low)
         assert point.too_low == 0
-        assert run.slowdown_range == pytest.approx(
-            (0.9 * (100 + at_low.slowdown_percent) - 100, INF)
-        )
-        least_energy = 0.81 * (100 - at_low.saving_percent)
-        assert run.saving_range == pytest.approx((-INF, 100 - least_energy))
+        shortest = 0.9 * (at_low.time_ms - 4) + 4 / exp(NOISE)
+        assert run.slowdown_range == pytest.approx((100 * (shortest / 6 - 1), INF))
+        least_energy = 40 * shortest / (6 * 65.84)
+        assert run.saving_range == pytest.approx((-INF, 100 * (1 - least_energy)))
         assert point.flags == (OPEN_INTERVAL,)
 
 
