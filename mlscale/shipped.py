@@ -30,6 +30,8 @@ OF_SAMPLED_RUNS = {
     "rtx8000": "rtx8000.mlscale",
     "v100": "v100.mlscale",
 }
+# From what nvidia-smi logs, where DCGM's shares are not known.
+OF_NVIDIA_SMI = {"a100-sxm4-80gb": "a100-nvidia-smi.mlscale"}
 ANY_SAMPLED_GPU = "nvidia-sampled.mlscale"
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
@@ -40,7 +42,8 @@ EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not kn
 def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
-    Sampled profiles with DRAM's share take the model of a board with the same chip. has_further:
+    Sampled profiles take the model of a board with the same chip, if they have DRAM's share or, on
+    an A100, what nvidia-smi gives. has_further:
     they are measured at a further engine clock, from which runs on any other GPU are predicted
     too, and kernels that a trace knows by their time alone, or that were counted without the
     DRAM's traffic or on a GPU whose peaks are not known. Raises InputError where none fits.
@@ -62,12 +65,15 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
 
 def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
     device = profiles.device
-    has_dram = not np.isnan(profiles.optional_counter("dram_active")).any()
-    own = [name for trained, name in OF_SAMPLED_RUNS.items() if are_same_chip(device, trained)]
-    if own and has_dram:
+    chips = [chip for chip in OF_SAMPLED_RUNS if are_same_chip(device, chip)]
+    own = [OF_SAMPLED_RUNS[chip] for chip in chips]
+    if own and _all_have(profiles, "dram_active"):
         return own[0]
     if has_further or profiles.points:
         return ANY_SAMPLED_GPU
+    by_nvidia_smi = [OF_NVIDIA_SMI[chip] for chip in chips if chip in OF_NVIDIA_SMI]
+    if by_nvidia_smi and _all_have(profiles, "memory_copy_utilisation"):
+        return by_nvidia_smi[0]
     why = (
         f"the log lacks dram_active, which {own[0]} needs: sample it (dcgmi dmon -e 1005), or"
         if own
@@ -78,6 +84,10 @@ def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
         f"{why} run it once more at another engine clock, about {second_clock_mhz(profiles)} "
         "MHz, and give that log too, with --also LOG; or give a kernel profiler's export"
     )
+
+
+def _all_have(profiles: Profiles, counter: str) -> bool:
+    return not np.isnan(profiles.optional_counter(counter)).any()
 
 
 def choice_note(name: str, model: Model, profiles: Profiles) -> str:

@@ -43,8 +43,14 @@ def sampled_run(device: str, config: HardwareConfig) -> Profiles:
 
 
 def without_dram(run: Profiles) -> Profiles:
-    """A run as nvidia-smi logs it."""
+    """A run of which a log tells the GPU's utilisation and power alone."""
     return replace(run, counter_names=("gpu_utilisation",), counters=np.array([[0.9]]))
+
+
+def by_nvidia_smi(run: Profiles) -> Profiles:
+    """A run as nvidia-smi logs it."""
+    names = ("gpu_utilisation", "memory_copy_utilisation")
+    return replace(run, counter_names=names, counters=np.array([[0.9, 0.3]]))
 
 
 class TestOfferedGrid:
@@ -213,6 +219,23 @@ class TestShippedModel:
         with refused("lacks dram_active, which a100.mlscale needs: .* once more .* 940 MHz"):
             shipped_model(new)
         assert shipped_model(new, has_further=True)[0] == ANY_SAMPLED_GPU
+
+    def test_one_run_as_nvidia_smi_logs_it(self) -> None:
+        """On an A100 it is enough; the RTX 8000's and the V100's tables lack its memory share."""
+        config = HardwareConfig(108, 1410.0, 1215.0)
+        new = by_nvidia_smi(sampled_run("a100-sxm4-40gb", config))
+        chosen, model = shipped_model(new)
+        assert chosen == "a100-nvidia-smi.mlscale"
+        assert shipped_model(new, has_further=True)[0] == ANY_SAMPLED_GPU
+        predictions = model_for(model, new).predict(new, coverage=0.9)
+        assert not any("missing" in flag for flag in predictions.flags[0])
+        # At half of the clock: no quicker, at most in proportion; less power, more than nothing.
+        half = predictions.grid.index(replace(config, engine_mhz=705))
+        assert 1 < predictions["time"].values[0][half] < 2
+        assert 0.2 < predictions["power"].values[0][half] < 0.9
+        other = by_nvidia_smi(sampled_run("rtx8000", HardwareConfig(72, 1650.0, 6500.0)))
+        with refused("lacks dram_active, which rtx8000.mlscale needs"):
+            shipped_model(other)
 
     def test_two_runs_on_a_gpu_that_is_not_known_are(self) -> None:
         """Clocks and a board's limit are not known: 100 even steps, power by the second run's."""

@@ -40,6 +40,7 @@ from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
+NVIDIA_SMI = ("gpu_utilisation", "memory_copy_utilisation")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 HEADROOM = tuple(name for name, one in all_datasets().items() if one.parts)
 ALL_TABLES = (*SAMPLED, *NVIDIA, *HEADROOM)
@@ -307,7 +308,20 @@ def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
 
 def sampled(name: str, note: str | None = None) -> Model:
     """Time and power of sampled runs on one GPU, with the errors of applications held out."""
+    command = f"mlscale study errors {name}.parquet --predictor sampled --base BASE"
+    return sampled_from(name, measurements(f"{name}-sampled"), command, note)
+
+
+def by_nvidia_smi(name: str) -> Model:
+    """The same from what nvidia-smi logs too, without the shares that DCGM alone gives."""
     table = measurements(f"{name}-sampled")
+    table = table.without_counters([own for own in table.counter_names if own not in NVIDIA_SMI])
+    note = "from nvidia-smi's averages: GPU and memory utilisation and power"
+    return sampled_from(name, table, f"python tools/train_shipped.py {name}-nvidia-smi", note)
+
+
+def sampled_from(name: str, table: Measurements, command: str, note: str | None) -> Model:
+    """Train on a table; command: what gives the errors of applications held out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         model = train(table, "highest", "sampled")
@@ -316,7 +330,7 @@ def sampled(name: str, note: str | None = None) -> Model:
         "sources": sources([f"{name}-sampled"]),
         "for": f"sampled runs on {table.device} and boards of the same chip",
         "mean_errors_percent": errors,
-        "errors_from": f"mlscale study errors {name}.parquet --predictor sampled --base BASE",
+        "errors_from": command,
     }
     return replace(model, card=model.card | card | ({"note": note} if note else {}))
 
@@ -351,6 +365,7 @@ TRAINERS: dict[str, Callable[[], Model]] = {
     "nvidia-time": nvidia_time,
     "nvidia-sampled": nvidia_sampled,
     "a100": partial(sampled, name="a100"),
+    "a100-nvidia-smi": partial(by_nvidia_smi, name="a100"),
     "rtx8000": partial(sampled, name="rtx8000"),
     "v100": partial(sampled, name="v100", note=NOT_THE_SET_CLOCK),
 }

@@ -31,6 +31,7 @@ from mlscale.predictors.features import Explanation
 from mlscale.predictors.intervals import reaching, score_at
 from mlscale.predictors.sampled import tensor_cores
 from mlscale.predictors.sampled.bases import Belief, belief, inputs_at
+from mlscale.predictors.sampled.inputs import MEMORY_SHARES, memory_share
 from mlscale.predictors.sampled.model import BaseModel
 
 SAME_MEMORY_CLOCK = 0.01  # by which a profile's may differ from the trained one
@@ -41,7 +42,8 @@ OTHER_BOARD = "learnt on {}, another board of the same chip"
 class Sampled(Predictor):
     """Time by a p-norm of what follows the engine clock and what does not; power by three parts.
 
-    From the share of time that SMs and DRAM are active, and the board's power. It learns from one
+    From the share of time that SMs and DRAM are active (or, by nvidia-smi, that the memory is read
+    or written), and the board's power. It learns from one
     GPU and predicts that one: sampled averages do not tell how another GPU's times scale. The base
     of a profile may be any clock within the trained ones.
     intervals: calibrate `predict_interval` while fitting. bases: so many base clocks, spread over
@@ -58,14 +60,15 @@ class Sampled(Predictor):
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
         """Whether these are sampled profiles over the engine clock alone."""
-        return is_engine_sweep(measurements) and "dram_active" in measurements.counter_names
+        has_memory = not set(MEMORY_SHARES).isdisjoint(measurements.counter_names)
+        return is_engine_sweep(measurements) and has_memory
 
     @extra_named("training 'sampled'", "train")
     def fit(self, training: Training, base: Bases) -> Self:
         """Train on one GPU's kernels, without those whose power is faulty.
 
         Raises InputError on fewer than two kernels or clocks, several CU counts or memory clocks,
-        and profiles without DRAM's share; ImportError without scikit-learn, which training needs.
+        and profiles without the memory's share; ImportError without scikit-learn, for training.
         """
         table, self.base_ = single_gpu(self, training, base)
         _warn_of_faults(table)
@@ -153,8 +156,8 @@ class Sampled(Predictor):
         return own.widths_ahead(score_at(known.scores, coverage) * known.scale)
 
     def needs(self) -> tuple[str, ...]:
-        """DRAM's share of the time; others may be missing."""
-        return ("dram_active",)
+        """The memory's share of the time; others may be missing."""
+        return (inputs_at(self.bases_, self.base_.engine_mhz).memory,)
 
     def feature_names(self) -> tuple[str, ...]:
         """What is looked at, the board's power too."""
@@ -238,13 +241,14 @@ class Sampled(Predictor):
 def _at_bases(table: Measurements, base: HardwareConfig, count: int) -> list[TrainingSet]:
     """The table at its base, and at others spread over the clocks where it has most profiles.
 
-    Of another base those kernels are left out that have no DRAM share there.
+    Of another base those kernels are left out that have no memory share there.
     """
     sets, clocks = [], table.grid.engine_mhz
+    memory = memory_share(table.profiles(base)) or MEMORY_SHARES[0]
     positions = np.linspace(0, len(clocks) - 1, count).astype(int)
     for clock in sorted({*(clocks[k] for k in positions.tolist()), base.engine_mhz}):
         at = replace(base, engine_mhz=clock)
-        known = ~np.isnan(table.profiles(at).optional_counter("dram_active"))
+        known = ~np.isnan(table.profiles(at).optional_counter(memory))
         if at == base:
             sets.append((table, base))
         elif known.sum() >= max(2, len(known) / 2):

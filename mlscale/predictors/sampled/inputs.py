@@ -10,7 +10,13 @@ from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
 
-UTILISATIONS = ("gpu_utilisation", "gr_engine_active")  # the first that a table has is looked at
+# Of each kind the first that a table has is looked at.
+MEMORY_SHARES = ("dram_active", "memory_copy_utilisation")  # DCGM's; nvidia-smi's
+UTILISATIONS = ("gpu_utilisation", "gr_engine_active")
+HOW_TO_SAMPLE = {
+    "dram_active": "dcgmi dmon -e 1005",
+    "memory_copy_utilisation": "nvidia-smi --query-gpu=utilization.memory",
+}
 LEAST_DRAM_PEAK = 0.3
 TOP = 3  # peaks are the mean of so many largest values
 LEAST_SHARE = 1e-3
@@ -23,7 +29,7 @@ class SampledInputs:
     """The inputs of n training kernels, and how those of a new one are computed.
 
     measured: names of the M columns looked at, with their range trained, low and high (M,).
-    top_dram, top_w (3,): the largest DRAM shares and powers [W] of the training kernels. present
+    top_dram, top_w (3,): the largest memory shares and powers [W] of the training kernels. present
     (D',): which of all inputs some kernel has; mean and spread (D,) standardise those, points
     (n, D).
     """
@@ -41,14 +47,18 @@ class SampledInputs:
     @classmethod
     def of(cls, profiles: Profiles, with_utilisation: bool) -> Self:
         """Those of training kernels; with_utilisation: the GPU's too. Raises InputError."""
-        used = [name for name in UTILISATIONS if profiles.has_counter(name)][:1]
-        measured = ("sm_active", "dram_active", "power_w", *(used if with_utilisation else []))
-        columns = _columns(profiles, measured)
-        if np.isnan(columns["dram_active"]).all():
+        memory = memory_share(profiles)
+        if memory is None:
             raise InputError(
-                "no training kernel has a value for 'dram_active', which 'sampled' rests on"
+                "no training kernel has a value for "
+                f"{' or '.join(map(repr, MEMORY_SHARES))}, one of which 'sampled' rests on"
             )
-        top_dram, top_w = _top(columns["dram_active"]), _top(columns["power_w"])
+        used = [name for name in UTILISATIONS if profiles.has_counter(name)][:1]
+        asked = ("sm_active", memory, "power_w", *(used if with_utilisation else []))
+        known_columns = _columns(profiles, asked).items()
+        columns = {name: own for name, own in known_columns if not np.isnan(own).all()}
+        measured = tuple(columns)
+        top_dram, top_w = _top(columns[memory]), _top(columns.get("power_w", np.empty(0)))
         raw = _inputs(columns, top_dram, top_w)
         present = ~np.isnan(raw).all(axis=0)
         mean, spread = scaling(raw[:, present])
@@ -65,17 +75,22 @@ class SampledInputs:
             points=standardised(raw[:, present], mean, spread, farthest=np.inf),
         )
 
+    @property
+    def memory(self) -> str:
+        """The share that tells of the memory."""
+        return next(name for name in MEMORY_SHARES if name in self.measured)
+
     def points_of(self, profiles: Profiles) -> Floats:
         """Points (K, D) of new kernels, as shares of the training kernels' peaks.
 
-        A missing value is taken at the training mean. Raises InputError without 'dram_active'.
+        A missing value is taken at the training mean. Raises InputError without a memory share.
         """
         columns = _columns(profiles, self.measured)
-        lacking = np.flatnonzero(np.isnan(columns["dram_active"]))
+        lacking = np.flatnonzero(np.isnan(columns[self.memory]))
         if lacking.size:
             raise InputError(
-                f"kernel '{profiles.kernels[lacking[0]]}' has no value for 'dram_active', which "
-                "the model needs; sample it (dcgmi dmon -e 1005)"
+                f"kernel '{profiles.kernels[lacking[0]]}' has no value for '{self.memory}', which "
+                f"the model needs; sample it ({HOW_TO_SAMPLE[self.memory]})"
             )
         raw = _inputs(columns, self.top_dram, self.top_w)
         return standardised(raw[:, self.present > 0], self.mean, self.spread, farthest=np.inf)
@@ -101,9 +116,10 @@ class SampledInputs:
     def restore(cls, state: dict[str, Any]) -> Self:
         """What `state` described; a damaged one raises KeyError or ValueError."""
         measured = tuple(map(str, state["measured"]))
-        if measured[:3] != ("sm_active", "dram_active", "power_w"):
+        columns = ("sm_active", *MEMORY_SHARES, "power_w", *UTILISATIONS)
+        if set(measured) - set(columns) or len(set(measured) & set(MEMORY_SHARES)) != 1:
             raise ValueError("the columns measured are not those of a sampled profile")
-        present = shaped(state["present"], len(INPUTS) + len(measured) - 3)
+        present = shaped(state["present"], len(INPUTS) + len(set(measured) & set(UTILISATIONS)))
         size = int((present > 0).sum())
         low, high = (shaped(state[name], len(measured)) for name in ("low", "high"))
         require_rising(low, high)
@@ -120,6 +136,14 @@ class SampledInputs:
             spread=positive(shaped(state["spread"], size), "a spread"),
             points=shaped(state["points"], None, size),
         )
+
+
+def memory_share(profiles: Profiles) -> str | None:
+    """The first of MEMORY_SHARES that some kernel has a value for; None without."""
+    for name in MEMORY_SHARES:
+        if not np.isnan(profiles.optional_counter(name)).all():
+            return name
+    return None
 
 
 def _columns(profiles: Profiles, names: tuple[str, ...]) -> dict[str, Floats]:
@@ -139,8 +163,10 @@ def _top(values: Floats) -> Floats:
 
 def _inputs(columns: dict[str, Floats], top_dram: Floats, top_w: Floats) -> Floats:
     """All inputs (K, D'), NaN where missing, as shares of the means of the largest values."""
-    sm_active, dram_active, power_w, *utilisation = columns.values()
-    dram = dram_active / np.maximum(top_dram.mean(), LEAST_DRAM_PEAK)
-    power = np.maximum(power_w / top_w.mean(), LEAST_SHARE)
+    memory = next(columns[name] for name in MEMORY_SHARES if name in columns)
+    missing = np.full(len(memory), np.nan)
+    dram = memory / np.maximum(top_dram.mean(), LEAST_DRAM_PEAK)
+    power = np.maximum(columns.get("power_w", missing) / top_w.mean(), LEAST_SHARE)
     shares = (np.sqrt(dram), np.log(power), 1 / power, dram / power)
-    return np.column_stack([sm_active, *shares, *utilisation])
+    utilisation = [columns[name] for name in UTILISATIONS if name in columns]
+    return np.column_stack([columns.get("sm_active", missing), *shares, *utilisation])

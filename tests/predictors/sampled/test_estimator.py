@@ -299,7 +299,7 @@ class TestRefusals:
             trained["time"].predict(profiles)
 
     def test_training_without_dram(self) -> None:
-        with refused("no training kernel has a value for 'dram_active'"):
+        with refused("no training kernel has a value for 'dram_active' or 'memory_copy_utilis"):
             Sampled().fit(made.measurements().without_counters(["dram_active"]), made.TOP)
 
     def test_training_on_one_kernel(self) -> None:
