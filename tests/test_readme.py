@@ -88,7 +88,7 @@ def test_intervals_hold_nine_of_ten() -> None:
     assert 88.0 <= min(coverages) <= 90.0 <= max(coverages) <= 92.0
 
 
-def test_four_gpus_of_thirty_kernels() -> None:
+def test_four_tables_of_thirty_kernels() -> None:
     for table in FILES:
         assert f"\n{table}: error of time [%], 30 kernels" in MEASURED
 
