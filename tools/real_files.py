@@ -153,6 +153,17 @@ FILES = (
         "the board and its memory clock are guesses here.",
     ),
     RealFile(
+        "nvidia-smi, one log of an A100",
+        "traces/nvidia_smi_query/a100_falcon7b.csv",
+        "grantwilkins/energy-inference",
+        "blob/5c2cfa4a9bdbccc6a037ece3d2eb64322db115ea/stats/e2dc-raw-stats/falcon-7b/2024-03-29/"
+        "11-16-49/nvidia-smi.csv",
+        ("--device", "a100-sxm4-40gb", "--base", "engine=1410,memory=1215"),
+        "A language model answers on an A100; the middle of the log is left out in the "
+        "collection. It has no clocks and does not name the GPU: the board and its highest clocks "
+        "are guesses here.",
+    ),
+    RealFile(
         "nvidia-smi dmon",
         "traces/nvidia_smi_dmon/h100_load.txt",
         "utkuozdemir/nvidia_gpu_exporter",

@@ -40,7 +40,8 @@ from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
-NVIDIA_SMI = ("gpu_utilisation", "memory_copy_utilisation")
+# The last is known of the training kernels alone, and no input: whether they used tensor cores.
+NVIDIA_SMI = ("gpu_utilisation", "memory_copy_utilisation", "tensor_active")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 HEADROOM = tuple(name for name, one in all_datasets().items() if one.parts)
 ALL_TABLES = (*SAMPLED, *NVIDIA, *HEADROOM)

@@ -1,9 +1,10 @@
-"""Kernels whose tensor cores work more than those of any training kernel.
+"""Kernels whose tensor cores work more than those of any training kernel, or may do so.
 
 The model does not look at the tensor cores. A kernel that they bound follows the engine clock by
 all, though its DRAM and power may be those of training kernels that do not.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ FLAG = (
     "tensor cores are active {:.0%} of the time, those of training kernels at most {:.0%}: time "
     "may follow the engine clock by all, where the interval ends; a second log (--also) tells"
 )
+NOT_KNOWN = (
+    "how long tensor cores are active is not known, those of training kernels are at most {:.0%} "
+    "of the time: if longer, time may follow the engine clock by all, where the interval ends; "
+    "DCGM's field 1004 or a second log (--also) tells"
+)
 
 
 def most_active(table: Measurements) -> float | None:
@@ -30,13 +36,14 @@ def most_active(table: Measurements) -> float | None:
 
 
 def unlike(profiles: Profiles, most: float | None) -> Mask:
-    """Which kernels, (K,), use them more than any in training, and have no further point.
+    """Which kernels, (K,), use them more than any in training, or may, and have no further point.
 
     most: as `most_active` gives it; where it is None, none is.
     """
     if most is None:
         return np.zeros(len(profiles.kernels), dtype=bool)
-    is_unlike = profiles.optional_counter(COUNTER) > most + MARGIN
+    shares = profiles.optional_counter(COUNTER)
+    is_unlike = np.isnan(shares) | (shares > most + MARGIN)
     for point in profiles.points:
         is_unlike &= np.isnan(point.time_ms)
     return np.asarray(is_unlike)
@@ -44,9 +51,14 @@ def unlike(profiles: Profiles, most: float | None) -> Mask:
 
 def flags(profiles: Profiles, most: float | None) -> list[tuple[str, ...]]:
     """For each kernel what to say of its tensor cores, if anything."""
+    if most is None:
+        return [()] * len(profiles.kernels)
+    flags: list[tuple[str, ...]] = []
     shares = profiles.optional_counter(COUNTER).tolist()
-    pairs = zip(unlike(profiles, most).tolist(), shares, strict=True)
-    return [(FLAG.format(share, most),) if is_unlike else () for is_unlike, share in pairs]
+    for is_unlike, share in zip(unlike(profiles, most).tolist(), shares, strict=True):
+        flag = NOT_KNOWN.format(most) if math.isnan(share) else FLAG.format(share, most)
+        flags.append((flag,) if is_unlike else ())
+    return flags
 
 
 def restored(most: Any) -> float | None:

@@ -66,14 +66,25 @@ def test_at_higher_clocks_too(trained: dict[str, Sampled]) -> None:
     assert (found.low[:, 0, -1, 0] <= top * (1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("share", [None, 0.1, np.nan])
-def test_like_training_or_not_known_changes_nothing(
-    trained: dict[str, Sampled], share: float | None
-) -> None:
-    found = trained["time"].predict_interval(profiles(share))
-    plain = trained["time"].predict_interval(profiles(0.0))
+def test_like_training_changes_nothing(trained: dict[str, Sampled]) -> None:
+    found, plain = (trained["time"].predict_interval(profiles(share)) for share in (0.1, 0.0))
     np.testing.assert_array_equal(found.high, plain.high)
     assert found.flags == plain.flags
+
+
+@pytest.mark.parametrize("share", [None, np.nan])
+def test_what_is_not_known_may_be_more(trained: dict[str, Sampled], share: float | None) -> None:
+    """The interval is that of a kernel that does use them, and a flag says what would tell."""
+    found, more = (trained["time"].predict_interval(profiles(own)) for own in (share, 0.9))
+    np.testing.assert_array_equal(found.high, more.high)
+    told = "how long tensor cores are active is not known, those of training kernels are at most 10"
+    assert all(sum(flag.startswith(told) for flag in flags) == 1 for flags in found.flags)
+
+
+def test_training_that_does_not_know_says_nothing() -> None:
+    fitted = Sampled(bases=1).fit(made.measurements(12), made.TOP)
+    found = fitted.predict_interval(profiles(None))
+    assert not any("tensor" in flag for flags in found.flags for flag in flags)
 
 
 def test_a_further_time_tells(trained: dict[str, Sampled]) -> None:
