@@ -154,6 +154,23 @@ def test_a_log_that_may_be_shorter_than_its_run_is_told(
     assert "begins or ends while the GPU works; if the run was longer than its log" in told
 
 
+@pytest.mark.parametrize(
+    ("samples", "is_told"),
+    [(120, False), (102, False), (101, True), (100, True), (95, True)],
+)
+def test_runs_of_a_set_length_are_told(
+    capsys: Capture, tmp_path: Path, fast: Path, samples: int, is_told: bool
+) -> None:
+    """10 s at 1755 MHz, known to 0.1 s: at 1170 MHz 10.1 s may be the same, 10.2 s are not."""
+    other = log(tmp_path / "other.csv", 1170, samples, 300)
+    told = succeed(capsys, "advise", fast, "--also", other)[1]
+    said = f"at 1170 MHz the run takes {samples / 100:.2f} times as long as at 1755 MHz, so that no"
+    assert (said in told) == is_told
+    assert ("of a million tokens it is 1e9 / (tokens per second)" in told) == is_told
+    told = succeed(capsys, "advise", other, "--also", fast)[1]
+    assert ("so that no clock seems to matter. If its length was set" in told) == is_told
+
+
 def test_work_that_pauses_hide_is_told(capsys: Capture, tmp_path: Path) -> None:
     """By hand: three bursts of 4 s, or of 6 s, each begun 10 s after the last: 24 s, or 26 s."""
 

@@ -209,11 +209,13 @@ def test_a_model_that_needs_counters_says_to_name_none(
 
 
 def test_a_clock_that_changes_nothing_is_told(capsys: Capture, tmp_path: Path, fast: Path) -> None:
-    """1500 us of the three kernels; 1514 us are 0.93 % more, 1518 us 1.2 %."""
-    for us, told in ((814.0, True), (818.0, False)):
+    """1500 us of the three kernels; 1514 us are 0.93 % more, 1518 us 1.2 %, 1440 us 4 % less."""
+    for us, told in ((740.0, "0.96"), (814.0, "1.01"), (818.0, None)):
         slow = trace(tmp_path / "slow.json", {**FAST, "gemm": us})
         err = succeed(capsys, "advise", fast, *BASE, "--also", f"{slow}@engine=1320")[1]
-        assert ("slow.json: at 1320 MHz its kernels take as long as at 1980 MHz" in err) == told
+        said = f"slow.json: at 1320 MHz its kernels take {told} times as long as at 1980 MHz"
+        assert (said in err) == bool(told)
+        assert ("no clock seems to matter" in err) == bool(told)
 
 
 def test_the_trace_of_the_base_is_none_of_another_clock(capsys: Capture, fast: Path) -> None:
