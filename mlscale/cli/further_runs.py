@@ -58,6 +58,7 @@ def _of_log(
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
     from mlscale.profilers.sampled import import_logs
+    from mlscale.profilers.sampled.formats import read_logs
 
     first, profiles = of.files[0], of.profiles
     if is_tidy(first) or not is_of_monitor(first):
@@ -73,6 +74,10 @@ def _of_log(
         )
     base = (config or profiles.base).as_dict()
     if config is None:
+        if not any(log.has("engine_mhz") for log in read_logs(path)[1]):
+            raise InputError(
+                f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
+            )
         del base["engine_mhz"]
     facts = replace(options.run_facts(arguments, base), device=profiles.device)
     table = import_logs([path], facts=facts).table

@@ -232,6 +232,33 @@ def test_a_page_of_logs_speaks_of_runs_and_not_of_counters(
     assert "Counters cover" not in text
 
 
+def without(path: Path, column: int) -> None:
+    """Take a column out of a log."""
+    rows = [line.split(", ") for line in path.read_text().splitlines()]
+    path.write_text("".join(", ".join(r[:column] + r[column + 1 :]) + "\n" for r in rows))
+
+
+def test_clocks_that_no_log_says_are_given(
+    capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+) -> None:
+    """The memory's highest clock by the device table is named; an engine clock stands at a log."""
+    for path in (fast, slow):
+        without(path, 5)
+    said = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+    assert said.endswith(
+        "--base memory=… (memory: 2619, its highest, unless it was set to another)"
+    )
+    for path in (fast, slow):
+        without(path, 4)
+    base = ["--base", "engine=1755,memory=2619"]
+    said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *base)
+    assert said == f"{slow}: does not say at which engine clock it ran: --also slow.csv@engine=…"
+    document = json.loads(
+        succeed(capsys, "advise", fast, "--also", f"{slow}@engine=1170", *base, "--json")[0]
+    )
+    assert 900 < document["whole_run"]["best"]["engine_mhz"] < 1755
+
+
 class TestRefusals:
     def test_limits_that_cannot_be_kept_are_told_without_exponents(
         self, capsys: Capture, tmp_path: Path

@@ -279,6 +279,9 @@ def _lacking_flags(
     flags = [] if name else ["--device NAME"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
+    known = find_device(name or "")
+    if "memory_mhz" in lacking and known and (highest := known.highest_mhz("memory_mhz")):
+        flags.append(f"(memory: {highest:g}, its highest, unless it was set to another)")
     if "cu_count" in lacking:
         possible = " or ".join(devices_named(name or "")) or "a GPU of 'mlscale devices list'"
         flags.append(
