@@ -12,6 +12,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError
+from mlscale.text import counted
 
 
 def add_also(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +84,8 @@ def _of_log(
     table = import_logs([path], facts=facts).table
     if len(table) != len(profiles.kernels):
         raise InputError(
-            f"{path}: has {len(table)} busy GPUs, {first} has {len(profiles.kernels)}; name "
-            "one with --gpu"
+            f"{path}: has {counted(len(table), 'busy GPU')}, {first} has {len(profiles.kernels)}; "
+            "name one with --gpu"
         )
     names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
     return replace(table, source=str(path), text=table.text | names)

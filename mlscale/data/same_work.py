@@ -185,18 +185,17 @@ def _warn_of_hidden_work(profiles: Profiles, table: Table, clock: float, time: f
 
 def _require_whole_runs(profiles: Profiles, table: Table) -> None:
     """Raise InputError where a log begins and ends amid a run, whose time it does not say."""
-    ends = [
-        open_ends
-        for one in (profiles, table)
-        for open_ends in one.metadata.get("open_ends", {}).values()
-    ]
+    of_logs = [one.metadata.get("open_ends", {}) for one in (profiles, table)]
     which = f"{table.source}: this log, or that of the run at {profiles.base.engine_mhz:g} MHz,"
-    if any(len(open_ends) > 1 for open_ends in ends):
+    parts = max(sum(len(ends) > 1 for ends in log.values()) for log in of_logs)
+    if parts:
+        of_others = "; if some GPUs are of other jobs, name yours with --gpu"
         raise InputError(
             f"{which} begins and ends while the GPU works: parts of runs do not tell how their "
             f"times scale; log from before a run to after it, or {_GIVE_TIMES}"
+            + (of_others if parts < len(profiles.kernels) else "")
         )
-    if ends:
+    if any(of_logs):
         warn(
             f"{which} begins or ends while the GPU works; if the run was longer than its log, what "
             "is predicted is wrong"

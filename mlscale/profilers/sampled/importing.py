@@ -254,7 +254,8 @@ def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) 
     if high > _STEADY * low:
         warn(
             f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power or "
-            f"thermal limit, or short pauses; the row is at {mean:.0f}; a locked clock tells more"
+            f"thermal limit, short pauses, or runs at several clocks, each of which needs a log; "
+            f"the row is at {mean:.0f}; a locked clock tells more"
         )
     return float(round(mean)) if given is None else given
 

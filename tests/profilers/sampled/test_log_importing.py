@@ -179,7 +179,7 @@ def test_a_clock_that_wanders_is_told(tmp_path: Path) -> None:
     """As under a power limit: half of 40 samples at 1200 MHz, half at 1400 MHz."""
     ticks = [*block(1, 20, 0, engine_mhz=1200), *block(0, 20, 1, engine_mhz=1400)]
     path = written(tmp_path, query(ticks, PERIOD_S))
-    with pytest.warns(DataWarning, match=r"engine_mhz wanders, from 1200 to 1400 in four of five"):
+    with pytest.warns(DataWarning, match=r"from 1200 to 1400 .* or runs at several clocks, each"):
         assert row(load(path))["engine_mhz"] == 1300
     ticks = [*block(1, 6, 0, engine_mhz=1200), *block(0, 6, 1, engine_mhz=1400)]
     with pytest.warns(DataWarning, match="engine_mhz wanders, from 1200 to 1400"):  # 12 samples
