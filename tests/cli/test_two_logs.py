@@ -130,6 +130,22 @@ def test_runs_of_a_set_length_are_told(
     assert ("so that no clock seems to matter. If its length was set" in told) == is_told
 
 
+def test_what_is_told_of_the_logs_stands_in_documents_and_pages(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    """They are read by others, who do not see the terminal."""
+    given = [fast, "--also", log(tmp_path / "other.csv", 1170, 100, 300)]
+    for command in ("advise", "predict"):
+        out, told = succeed(capsys, command, *given, "--json")
+        [warning] = [w for w in json.loads(out)["warnings"] if "no clock seems to matter" in w]
+        assert told == f"mlscale: warning: {warning}\n"
+        out, told = succeed(capsys, command, *given)
+        assert "no clock seems to matter" not in out
+        assert "no clock seems to matter" in told
+    succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
+    assert "so that no clock seems to matter" in (tmp_path / "page.html").read_text()
+
+
 def test_work_that_pauses_hide_is_told(capsys: Capture, tmp_path: Path) -> None:
     """By hand: three bursts of 4 s, or of 6 s, each begun 10 s after the last: 24 s, or 26 s."""
 
