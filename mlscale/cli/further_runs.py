@@ -115,9 +115,4 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
         )
     profiles = of.profiles
     table = import_again(of.files, path, profiles.device, profiles.base, config, gpu)
-    known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]
-    if not known:
-        raise InputError(
-            f"{path}: has none of the kernels of {of.files[0]}; give a trace of the same program"
-        )
-    return replace(table.select(known), source=str(path))
+    return replace(table, source=str(path))
