@@ -65,9 +65,9 @@ def _warn_of_lacking(profiles: Profiles, table: Table, found: list[str]) -> None
 def _launches(metadata: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """By kernel its launch, as an import writes it; nothing where no import did."""
     launches = metadata.get("launches")
-    is_imported = isinstance(launches, Mapping) and all(
-        isinstance(launch, Mapping) and "function" in launch for launch in launches.values()
-    )
+    if not isinstance(launches, Mapping):
+        return {}
+    is_imported = all(isinstance(one, Mapping) and "function" in one for one in launches.values())
     return launches if is_imported else {}
 
 
