@@ -115,6 +115,22 @@ def test_the_tool_is_known_by_the_header(tmp_path: Path, form: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("is_numbered", "is_quoted"), [(True, False), (True, True), (False, True)])
+def test_a_log_that_pandas_or_r_saved_again(
+    tmp_path: Path, is_numbered: bool, is_quoted: bool
+) -> None:
+    """They number the rows, in a first column without a name, and put texts into quotes."""
+    text = query(block(1, 9, 1), PERIOD_S)
+    rows = [line.split(", ") for line in text.splitlines()]
+    if is_numbered:
+        rows = [[str(number) if number else "", *row] for number, row in enumerate(rows)]
+    if is_quoted:
+        rows = [[f'"{cell}"' for cell in row] for row in rows]
+    saved = written(tmp_path, "".join(",".join(row) + "\n" for row in rows))
+    again = row(load(saved))
+    assert again == row(load(written(tmp_path, text)))
+
+
 @pytest.mark.parametrize("form", UNTIMED)
 def test_a_log_without_times_asks_for_the_interval(tmp_path: Path, form: str) -> None:
     path = written(tmp_path, WRITERS[form](block(1, 3, 1), PERIOD_S))
