@@ -17,6 +17,13 @@ from mlscale.model import Model
 from mlscale.unprofiled import left_out
 
 FORMATS = ("table", "csv", "json")
+_EXAMPLES = """\
+examples, of an export of ncu, two logs of nvidia-smi, a training step, two traces:
+  mlscale advise ncu.csv --max-slowdown 5
+  mlscale advise fast.csv --also slow.csv --commands
+  mlscale advise ncu.csv trace.json.gz --power power.csv
+  mlscale advise fast.sqlite --base engine=1980,memory=2619 --also slow.sqlite@engine=1335
+"""
 _OF_ADVICE = (
     "minimize",
     "max_power",
@@ -30,6 +37,8 @@ _OF_ADVICE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EXAMPLES
     subject.add_arguments(parser)
     subject.add_weights(parser)
     goal.add_arguments(parser)

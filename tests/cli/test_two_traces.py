@@ -238,7 +238,10 @@ def test_with_a_second_clock_it_is_asked_for_nowhere(
     further = ("--also", f"{trace(tmp_path / 'slow.json', at(1320))}@engine=1320")
     assert succeed(capsys, "advise", fast, *BASE, *further)[1] == ""
     assert main(["advise", *map(str, (fast, *further))]) == 2
-    asked = "give --base engine=…,memory=… with what the GPU was set to"
+    asked = (
+        "give --base engine=…,memory=… with what the GPU was set to (memory: usually its highest, "
+        "2619)"
+    )
     assert capsys.readouterr().err.rstrip().endswith(asked)
 
 

@@ -17,7 +17,12 @@ from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.profilers.configuration import check_clock, require_settings, run_configuration
+from mlscale.profilers.configuration import (
+    check_clock,
+    require_settings,
+    run_configuration,
+    usual_memory,
+)
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
@@ -297,9 +302,7 @@ def _lacking_flags(
     flags = [] if name else ["--device NAME"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
-    known = find_device(name or "")
-    if "memory_mhz" in lacking and known and (highest := known.highest_mhz("memory_mhz")):
-        flags.append(f"(memory: {highest:g}, its highest, unless it was set to another)")
+        flags[-1] += usual_memory(name) if "memory_mhz" in lacking else ""
     if "cu_count" in lacking:
         possible = " or ".join(devices_named(name or "")) or "a GPU of 'mlscale devices list'"
         flags.append(
