@@ -10,13 +10,20 @@ from mlscale.cli import further_runs, goal, levers, options, outputs, subject
 from mlscale.cli.advice_table import advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.next_points import next_points_text
-from mlscale.cli.shown_warnings import print_warnings
+from mlscale.cli.shown_warnings import kept_warnings, print_warnings
 from mlscale.cli.text import csv_text, json_text, print_or_write
 from mlscale.errors import extra_named
 from mlscale.model import Model
 from mlscale.unprofiled import left_out
 
 FORMATS = ("table", "csv", "json")
+_EXAMPLES = """\
+examples, of an export of ncu, two logs of nvidia-smi, a training step, two traces:
+  mlscale advise ncu.csv --max-slowdown 5
+  mlscale advise fast.csv --also slow.csv --commands
+  mlscale advise ncu.csv trace.json.gz --power power.csv
+  mlscale advise fast.sqlite --base engine=1980,memory=2619 --also slow.sqlite@engine=1335
+"""
 _OF_ADVICE = (
     "minimize",
     "max_power",
@@ -30,6 +37,8 @@ _OF_ADVICE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EXAMPLES
     subject.add_arguments(parser)
     subject.add_weights(parser)
     goal.add_arguments(parser)
@@ -58,14 +67,16 @@ def run(arguments: argparse.Namespace) -> None:
         alone = () if arguments.lever == "cap" else ("power_cap",)
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = goal.read_limits(arguments)
-    of = subject.read(arguments)
-    model, profiles = of.model, further_runs.with_points(of, arguments)
+    with kept_warnings() as told:
+        of = subject.read(arguments)
+        profiles = further_runs.with_points(of, arguments)
+    model, notes = of.model, (*(told if form == "json" else ()), *of.notes)
     if arguments.next_profile:
-        warnings = (*of.notes, *left_out(profiles))
+        warnings = (*notes, *left_out(profiles))
         text = next_points_text(model, profiles, warnings, form)
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
-        advice = replace(advice, warnings=(*of.notes, *advice.warnings))
+        advice = replace(advice, warnings=(*notes, *advice.warnings))
         text = _advice_text(model, advice, form, levers.read(arguments, model, profiles, advice))
     print_or_write(text, arguments.output)
 

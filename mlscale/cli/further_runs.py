@@ -12,6 +12,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError
+from mlscale.text import counted
 
 
 def add_also(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +59,7 @@ def _of_log(
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
     from mlscale.profilers.sampled import import_logs
+    from mlscale.profilers.sampled.formats import read_logs
 
     first, profiles = of.files[0], of.profiles
     if is_tidy(first) or not is_of_monitor(first):
@@ -73,13 +75,17 @@ def _of_log(
         )
     base = (config or profiles.base).as_dict()
     if config is None:
+        if not any(log.has("engine_mhz") for log in read_logs(path)[1]):
+            raise InputError(
+                f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
+            )
         del base["engine_mhz"]
     facts = replace(options.run_facts(arguments, base), device=profiles.device)
     table = import_logs([path], facts=facts).table
     if len(table) != len(profiles.kernels):
         raise InputError(
-            f"{path}: has {len(table)} busy GPUs, {first} has {len(profiles.kernels)}; name "
-            "one with --gpu"
+            f"{path}: has {counted(len(table), 'busy GPU')}, {first} has {len(profiles.kernels)}; "
+            "name one with --gpu"
         )
     names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
     return replace(table, source=str(path), text=table.text | names)
@@ -109,9 +115,4 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
         )
     profiles = of.profiles
     table = import_again(of.files, path, profiles.device, profiles.base, config, gpu)
-    known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]
-    if not known:
-        raise InputError(
-            f"{path}: has none of the kernels of {of.files[0]}; give a trace of the same program"
-        )
-    return replace(table.select(known), source=str(path))
+    return replace(table, source=str(path))

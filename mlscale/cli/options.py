@@ -152,8 +152,8 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
     """Add the options of work on more profiles than fit in memory."""
     group = parser.add_argument_group(
         "fleets",
-        "FILE is a Parquet file of any size, or a folder of them, each row a kernel; -o DIR/ gets "
-        "a Parquet file for each row group",
+        "FILE is a Parquet file of any size, or a folder of them, each row a\n"
+        "kernel; -o DIR/ gets a Parquet file for each row group",
     )
     group.add_argument(
         "--resume", action="store_true", help="continue the unfinished fleet in -o DIR/"

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import further_runs, options, outputs, subject, values
-from mlscale.cli.shown_warnings import print_warnings
+from mlscale.cli.shown_warnings import kept_warnings, print_warnings
 from mlscale.cli.text import (
     AXIS_HEADINGS,
     columns,
@@ -84,9 +84,10 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.predict(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
-    of = subject.read(arguments, arguments.at, arguments.peaks)
+    with kept_warnings() as told:
+        of = subject.read(arguments, arguments.at, arguments.peaks)
+        profiles = further_runs.with_points(of, arguments)
     model, targets = of.model, list(of.targets)
-    profiles = further_runs.with_points(of, arguments)
     if form in WRITERS:
         if arguments.output is None:
             print_or_write(b"".join(csv_parts(model, profiles, targets or None)).decode(), None)
@@ -95,7 +96,8 @@ def run(arguments: argparse.Namespace) -> None:
         print_warnings([*of.notes, *warnings_for(model, profiles)])
     else:
         predictions = model.predict(profiles, COVERAGE)
-        predictions = replace(predictions, warnings=(*of.notes, *predictions.warnings))
+        notes = (*(told if form == "json" else ()), *of.notes)
+        predictions = replace(predictions, warnings=(*notes, *predictions.warnings))
         text = {"table": _as_table, "json": _as_json}[form](predictions, targets or None)
         print_or_write(text, arguments.output)
 

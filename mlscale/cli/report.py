@@ -3,6 +3,7 @@
 import argparse
 
 from mlscale.cli import further_runs, goal, options, outputs, subject
+from mlscale.cli.shown_warnings import kept_warnings
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
 
@@ -46,8 +47,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = outputs.output_file(arguments.output)
     limits = goal.read_limits(arguments)
-    of = subject.read(arguments)
-    model, profiles = of.model, further_runs.with_points(of, arguments)
+    with kept_warnings() as told:
+        of = subject.read(arguments)
+        profiles = further_runs.with_points(of, arguments)
+    model = of.model
     if arguments.kernel is None:
         shown = largest_kernels(profiles)
     else:
@@ -58,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         command=options.command_again(arguments),
         date=arguments.date,
         static_power_w=arguments.static_power,
-        notes=of.notes,
+        notes=(*told, *of.notes),
         power_caps_w=goal.caps_asked(arguments),
         objective=arguments.minimize,
         limits=limits,

@@ -2,9 +2,9 @@
 
 import sys
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import TextIO
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 from mlscale.errors import DataWarning
 from mlscale.text import printable, with_ranges, without_numbers
@@ -44,6 +44,30 @@ class ShownWarnings:
             if len(alike) > 1:
                 print_warnings([f"{len(alike)} like that: {with_ranges([*alike])}"])
         self._shown.clear()
+
+
+@contextmanager
+def kept_warnings() -> Iterator[list[str]]:
+    """Keep what is warned of the data meanwhile too, for a document or a page, from the end on.
+
+    Of those that differ in numbers alone it has the first, and how many more there are.
+    """
+    texts: list[str] = []
+    kept: dict[str, dict[str, None]] = {}
+    show = warnings.showwarning
+
+    def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        show(message, category, *more, **named)
+        if issubclass(category, DataWarning):
+            kept.setdefault(without_numbers(str(message)), {})[str(message)] = None
+
+    warnings.showwarning = keep
+    try:
+        yield texts
+    finally:
+        warnings.showwarning = show
+    for first, *others in kept.values():
+        texts.append(f"{first} ({len(others)} more like that)" if others else first)
 
 
 def print_warnings(texts: Iterable[str]) -> None:

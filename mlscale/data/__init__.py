@@ -8,6 +8,7 @@
   `points` at other configurations and `weights`, and `surfaces`, which `extrapolation` carries
   beyond their grid; summed over a run in `sequence`.
 - What is checked: `completeness` (every configuration measured), `plausibility` (nothing of
-  another unit or run), `sampled` (profiles of monitors), `same_work` (further runs).
+  another unit or run), `sampled` (profiles of monitors), `same_work` and `same_kernels` (further
+  runs).
 - Sets of others and made ones: folders `public` and `synthetic`.
 """

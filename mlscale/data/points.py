@@ -10,6 +10,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, configurations, in_application
+from mlscale.data.same_kernels import with_kernels_of
 from mlscale.data.same_work import require_same_trace, require_same_work
 from mlscale.data.sampled import is_sampled
 from mlscale.data.table import Table
@@ -37,6 +38,7 @@ def add_points(
     powers_w: Samples = defaultdict(list)
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
+        table = with_kernels_of(profiles, table)
         further = _further_rows(table, config, profiles)
         time_ms = table.positive("time_ms")
         power_w = table.positive("power_w") if table.has_values("power_w") else None

@@ -20,9 +20,13 @@ LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run s
 SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
 COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
-SAME_TIME = 1.01  # of a run's kernels at another clock: it may have been the same clock
+SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the clock matters
 HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
 POWER_NOISE = 1.05  # of board power between two runs of the same work
+_GIVE_TIMES = (
+    "import each log with the time that the same work takes (mlscale import auto LOG --time MS "
+    "--application NAME) and give the tables; of a million tokens it is 1e9 / (tokens per second)"
+)
 
 
 def second_clock_mhz(profiles: Profiles) -> int:
@@ -44,7 +48,8 @@ def require_same_work(
     """Raise InputError unless a table's rows can be the profiled runs at other engine clocks.
 
     kernels and configs: of each row. Times rise by no more than the clock falls, and power falls
-    with it. Warns where a time is known too coarsely, or a run may be longer than its log.
+    with it. Warns where a time is known too coarsely, where a run may be longer than its log, and
+    where the lower clock costs no time.
     """
     base = profiles.base
     _require_whole_runs(profiles, table)
@@ -66,7 +71,6 @@ def require_same_work(
             f"{sample_ms / shortest_ms:.0%} of the shortest run, so the intervals are too narrow; "
             "let the runs take longer, or sample more often"
         )
-    _warn_of_hidden_work(profiles, table, float(np.median(clocks)), float(np.median(times)))
     for row, (clock, time, power) in enumerate(zip(clocks, times, powers, strict=True)):
         where = f"{table.source}: '{kernels[row]}' at {configs[row].engine_mhz:g} MHz"
         at_base = f"at {base.engine_mhz:g} MHz"
@@ -77,6 +81,8 @@ def require_same_work(
                 "more at the higher clock; give logs of runs that do the same work, under no "
                 "power or thermal limit"
             )
+    if not _warn_of_hidden_work(profiles, table, float(np.median(clocks)), float(np.median(times))):
+        _warn_of_no_slowdown(table, profiles, clocks, times, sample_ms / shortest_ms)
 
 
 def require_same_trace(
@@ -97,10 +103,11 @@ def require_same_trace(
         where = f"{table.source}: at {clock * profiles.base.engine_mhz:g} MHz"
         at_base = f"at {profiles.base.engine_mhz:g} MHz"
         _require_explained(f"{where} its kernels take", at_base, float(clock), ratio, "traces")
-        if abs(np.log(ratio)) < np.log(SAME_TIME):
+        if (ratio if clock < 1 else 1 / ratio) < SAME_TIME:
             warn(
-                f"{where} its kernels take as long as {at_base}, so that no clock seems to matter: "
-                "did the GPU run at that clock? A trace does not tell; a log of nvidia-smi does"
+                f"{where} its kernels take {ratio:.2f} times as long as {at_base}, so that no "
+                "clock seems to matter: did the GPU run at that clock? A trace does not tell; a "
+                "log of nvidia-smi does"
             )
 
 
@@ -132,44 +139,63 @@ def _require_explained(what: str, at_base: str, clock: float, time: float, files
         )
 
 
-def _warn_of_hidden_work(profiles: Profiles, table: Table, clock: float, time: float) -> None:
+def _warn_of_no_slowdown(
+    table: Table, profiles: Profiles, clocks: Floats, times: Floats, sample: float
+) -> None:
+    """Warn where runs take no longer at the lower clock, as runs of a set length do.
+
+    clocks and times: of each row over the base's, of which half are such; sample: to which a time
+    is known, as a part of it. Two runs of one length may differ by it.
+    """
+    for clock in np.unique(clocks):
+        time = float(np.median(times[clocks == clock]))
+        if (time if clock < 1 else 1 / time) < max(SAME_TIME, 1 + 1.5 * sample):
+            warn(
+                f"{table.source}: at {clock * profiles.base.engine_mhz:g} MHz the run takes "
+                f"{time:.2f} times as long as at {profiles.base.engine_mhz:g} MHz, so that no "
+                "clock seems to matter. If its length was set and not its work, as of a load of a "
+                f"minute, this is wrong: {_GIVE_TIMES}"
+            )
+
+
+def _warn_of_hidden_work(profiles: Profiles, table: Table, clock: float, time: float) -> bool:
     """Warn where the GPU worked longer at the lower clock by more than the whole run took.
 
     clock and time: of the further run over the base's. Pauses then hide what the work loses.
+    Returns whether it warned.
     """
     base_ms, other_ms = (
         sum(one.metadata.get("working_ms", {}).values()) for one in (profiles, table)
     )
     if not (base_ms and other_ms):
-        return
+        return False
     worked = other_ms / base_ms
-    if (worked / time if clock < 1 else time / worked) > HIDDEN:
-        lower_mhz = min(clock, 1.0) * profiles.base.engine_mhz
-        warn(
-            f"{table.source}: its GPU worked for {other_ms / 1e3:.4g} s, that at "
-            f"{profiles.base.engine_mhz:g} MHz for {base_ms / 1e3:.4g} s: {worked:.2f} times as "
-            f"long, the whole run {time:.2f} times. Slowdowns are of the whole run; what runs "
-            "between its pauses, such as the answer to a request, slows by more, and so does the "
-            f"whole where the pauses end, which may be below {lower_mhz:.0f} MHz"
-        )
+    if (worked / time if clock < 1 else time / worked) <= HIDDEN:
+        return False
+    lower_mhz = min(clock, 1.0) * profiles.base.engine_mhz
+    warn(
+        f"{table.source}: its GPU worked for {other_ms / 1e3:.4g} s, that at "
+        f"{profiles.base.engine_mhz:g} MHz for {base_ms / 1e3:.4g} s: {worked:.2f} times as "
+        f"long, the whole run {time:.2f} times. Slowdowns are of the whole run; what runs "
+        "between its pauses, such as the answer to a request, slows by more, and so does the "
+        f"whole where the pauses end, which may be below {lower_mhz:.0f} MHz"
+    )
+    return True
 
 
 def _require_whole_runs(profiles: Profiles, table: Table) -> None:
     """Raise InputError where a log begins and ends amid a run, whose time it does not say."""
-    ends = [
-        open_ends
-        for one in (profiles, table)
-        for open_ends in one.metadata.get("open_ends", {}).values()
-    ]
+    of_logs = [one.metadata.get("open_ends", {}) for one in (profiles, table)]
     which = f"{table.source}: this log, or that of the run at {profiles.base.engine_mhz:g} MHz,"
-    if any(len(open_ends) > 1 for open_ends in ends):
+    parts = max(sum(len(ends) > 1 for ends in log.values()) for log in of_logs)
+    if parts:
+        of_others = "; if some GPUs are of other jobs, name yours with --gpu"
         raise InputError(
             f"{which} begins and ends while the GPU works: parts of runs do not tell how their "
-            "times scale; log from before a run to after it, or import each log with the time that "
-            "the same work takes (mlscale import auto LOG --time MS --application NAME) and give "
-            "the tables"
+            f"times scale; log from before a run to after it, or {_GIVE_TIMES}"
+            + (of_others if parts < len(profiles.kernels) else "")
         )
-    if ends:
+    if any(of_logs):
         warn(
             f"{which} begins or ends while the GPU works; if the run was longer than its log, what "
             "is predicted is wrong"

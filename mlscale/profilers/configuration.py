@@ -105,8 +105,18 @@ def _request(
     if settings:
         flags.append("--base " + ",".join(settings))
     hint = " with what the GPU was set to" if needed else ""
+    hint += usual_memory(device) if "memory_mhz" in needed else ""
     also = "" if needed == unknown else ", and cu=… for a GPU that the device table lacks"
     return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}{also}"
+
+
+def usual_memory(device: str | None) -> str:
+    """A GPU's highest memory clock, for one that has to be given; '' where it is not known."""
+    known = find_device(device or "")
+    highest_mhz = known.highest_mhz("memory_mhz") if known else None
+    if highest_mhz is None:
+        return ""
+    return f" (memory: usually its highest, {highest_mhz:g})"
 
 
 def _limit(facts: GpuFacts, unknown: list[str]) -> str:

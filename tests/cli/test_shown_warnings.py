@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from mlscale import DataWarning
-from mlscale.cli.shown_warnings import ShownWarnings
+from mlscale.cli.shown_warnings import ShownWarnings, kept_warnings
 
 
 @pytest.fixture
@@ -47,3 +47,17 @@ def test_what_was_said_once_is_not_told_again(
     warn("a has 3 rows", "a has 3 rows", "b has 3 rows")
     shown.tell_repeated()
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_what_is_kept_is_shown_too(
+    shown: ShownWarnings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with kept_warnings() as told:
+        warn("a has 3 rows", "a has 3 rows", "GPU 0: idle", "GPU 1: idle", "GPU 2: idle")
+    warn("b has 3 rows")
+    assert told == ["a has 3 rows", "GPU 0: idle (2 more like that)"]
+    shown.tell_repeated()
+    assert capsys.readouterr().err.splitlines() == [
+        f"mlscale: warning: {text}"
+        for text in ("a has 3 rows", "GPU 0: idle", "b has 3 rows", "3 like that: GPU 0 to 2: idle")
+    ]

@@ -152,7 +152,8 @@ def _busy_rule(log: SampledLog) -> tuple[Floats, float, str]:
             activity = log.columns[name]
             highest = float(np.nanmax(activity))
             if highest <= IDLE:
-                is_whole = name != "gpu_utilisation" or (100 * highest) % 1 < 1e-9
+                percents = 100 * _present(activity)
+                is_whole = name != "gpu_utilisation" or bool((percents % 1 < 1e-9).all())
                 unless = "" if is_whole else ", unless shares of 1 stand where percent belong"
                 raise InputError(
                     f"{log}: has no busy span: {name} is at most {highest:.3g}, the GPU is idle"

@@ -23,6 +23,8 @@ _HEAD_BYTES = 1 << 18
 _LONGEST_HEADER = 1 << 16
 _JSON_HEAD = 1 << 10  # of a document that may be one long line, what tells its form
 _QUERY_NAMES = r"power\.draw|utilization\.gpu|clocks\.(current\.)?(sm|gr|graphics|mem|memory)\b"
+_UNIT = r"( \[[^]]*\])?"
+_NAMES = r'("?"?,)?"?[a-z_.]+{0}"?(, ?"?[\w.]+{0}"?)*\s*$'  # pandas and R number rows, and quote
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class LogFormat:
 OWN_SCRIPT = LogFormat(
     "nvidia-smi",
     "a script of your own (nvidia-smi's names)",
-    re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+(, ?[\w.]+)*\s*$"),
+    re.compile(rf"(?=.*\b({_QUERY_NAMES}))" + _NAMES.format("")),
     nvidia_smi.read_query,
 )
 
@@ -68,7 +70,7 @@ FORMATS = (
     OWN_SCRIPT,
     LogFormat(
         "nvidia-smi", "nvidia-smi --query-gpu",
-        re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(, ?[\w.]+( \[[^]]*\])?)*\s*$"),
+        re.compile(rf"(?=.*\b({_QUERY_NAMES}))" + _NAMES.format(_UNIT)),
         nvidia_smi.read_query,
     ),
     LogFormat(

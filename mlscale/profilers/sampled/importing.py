@@ -17,7 +17,12 @@ from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.profilers.configuration import check_clock, require_settings, run_configuration
+from mlscale.profilers.configuration import (
+    check_clock,
+    require_settings,
+    run_configuration,
+    usual_memory,
+)
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
@@ -75,8 +80,9 @@ def import_logs(
 ) -> SampledTable:
     """Read monitors' logs, each of one run, as profiles.
 
-    tool: one of TOOLS, such as 'dcgm' or 'nvidia-smi'; None knows it by the files. Raises
-    InputError; warns of idle GPUs, of clocks that differ from those that were set, and of gaps.
+    tool: one of TOOLS, such as 'dcgm' or 'nvidia-smi'; None knows it by the files. GPUs of a log
+    that ran side by side at nearly one engine clock are at their mean. Raises InputError; warns of
+    idle GPUs, of clocks that differ from those that were set, and of gaps.
     """
     facts = facts or RunFacts()
     logs: list[SampledLog] = []
@@ -91,9 +97,9 @@ def import_logs(
         raise InputError(f"{tools[second]}: is of {second}, {tools[first]} of {first}; import one")
     logs = _busy_ones(logs)
     several = Counter(log.source for log in logs)
-    rows = [
-        _row(_with_times(log, facts.interval_s), facts, several[log.source] > 1) for log in logs
-    ]
+    rows = _side_by_side(
+        [_row(_with_times(log, facts.interval_s), facts, several[log.source] > 1) for log in logs]
+    )
     columns = dict.fromkeys(column for row in rows for column in row.numbers)
     table = Table(
         source=str(paths[0]),
@@ -121,15 +127,14 @@ def logs_at_one_clock(
 ) -> Table:
     """The profiles of logs at one configuration, to predict from; the rest is as of `import_logs`.
 
-    GPUs of a single log that ran side by side at nearly one engine clock are at their mean. Raises
-    InputError where they are of several kinds, where some have no power, and on logs or GPUs at
-    several clocks.
+    Raises InputError where GPUs of a log are of several kinds, where some have no power, and on
+    logs or GPUs at several clocks.
     """
     table = import_logs(paths, tool, facts).table
     if len(paths) == 1:
         _refuse_power_of_some(table)
-        return _at_mean_clock(table)
-    if len(set(configurations(table))) > 1:
+        _refuse_several_gpus(table)
+    elif len(set(configurations(table))) > 1:
         raise InputError(
             f"{paths[0]} and {paths[1]}: are logs at different clocks; give one, and the other "
             "with --also"
@@ -149,18 +154,18 @@ def _refuse_power_of_some(table: Table) -> None:
         )
 
 
-def _at_mean_clock(table: Table) -> Table:
-    source = table.source
+def _refuse_several_gpus(table: Table) -> None:
+    """Raise InputError where the GPUs of a log are of several kinds, or ran at several clocks."""
     if len(keys := sorted(set(table.text["device"]))) > 1:
-        raise InputError(f"{source}: is of several kinds of GPU, {', '.join(keys)}; {_NAME_ONE}")
-    engine_mhz = table.numbers["engine_mhz"]
-    low, high = engine_mhz.min(), engine_mhz.max()
-    if high > (1 + _SAME_CLOCK) * low:
         raise InputError(
-            f"{source}: its GPUs ran at engine clocks from {low:g} to {high:g} MHz; {_NAME_ONE}"
+            f"{table.source}: is of several kinds of GPU, {', '.join(keys)}; {_NAME_ONE}"
         )
-    mean = np.full(len(table), round(engine_mhz.mean()) if high > low else high)
-    return replace(table, numbers={**table.numbers, "engine_mhz": mean})
+    low, high = (end(table.numbers["engine_mhz"]) for end in (np.min, np.max))
+    if high > low:
+        raise InputError(
+            f"{table.source}: its GPUs ran at engine clocks from {low:g} to {high:g} MHz; "
+            f"{_NAME_ONE}"
+        )
 
 
 @dataclass(frozen=True)
@@ -171,6 +176,23 @@ class _Row:
     application: str
     kernel: str
     numbers: dict[str, float]
+
+
+def _side_by_side(rows: list[_Row]) -> list[_Row]:
+    """Rows of GPUs of one kind and log at engine clocks that are nearly one: at their mean."""
+    clocks: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        clocks.setdefault((row.log.source, row.device), []).append(row.numbers["engine_mhz"])
+    common = {
+        log: float(round(sum(own) / len(own)))
+        for log, own in clocks.items()
+        if min(own) < max(own) <= (1 + _SAME_CLOCK) * min(own)
+    }
+    return [
+        replace(row, numbers={**row.numbers, "engine_mhz": common[log]}) if log in common else row
+        for row in rows
+        for log in [(row.log.source, row.device)]
+    ]
 
 
 def _busy_ones(logs: list[SampledLog]) -> list[SampledLog]:
@@ -254,7 +276,8 @@ def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) 
     if high > _STEADY * low:
         warn(
             f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power or "
-            f"thermal limit, or short pauses; the row is at {mean:.0f}; a locked clock tells more"
+            f"thermal limit, short pauses, or runs at several clocks, each of which needs a log; "
+            f"the row is at {mean:.0f}; a locked clock tells more"
         )
     return float(round(mean)) if given is None else given
 
@@ -279,6 +302,7 @@ def _lacking_flags(
     flags = [] if name else ["--device NAME"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
+        flags[-1] += usual_memory(name) if "memory_mhz" in lacking else ""
     if "cu_count" in lacking:
         possible = " or ".join(devices_named(name or "")) or "a GPU of 'mlscale devices list'"
         flags.append(

@@ -23,7 +23,7 @@ _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"([0-9]{1,30}|[0-9]{1,3}(,[0-9]{3}){1,9})(\.[0-9]{0,20})?")
 _EXACT_NS = 2.0**53  # below it a float holds every nanosecond
 _KERNELS, _GRAPHS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-_GPUS = "TARGET_INFO_GPU"
+_GPUS, _DEVICES = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _COLUMNS = (
     *("start", "end", "deviceId", "demangledName"),
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
@@ -38,6 +38,16 @@ _TOTALS = {
 }
 _SELECT_KERNELS = """
     SELECT name.value, start, end, deviceId, gridX, gridY, gridZ, blockX, blockY, blockZ
+    FROM CUPTI_ACTIVITY_KIND_KERNEL LEFT JOIN StringIds AS name ON name.id = demangledName
+    ORDER BY start
+"""
+# CUDA_VISIBLE_DEVICES numbers the GPUs of each process anew; the process stands above bit 24.
+_SELECT_KERNELS_OF_PROCESSES = """
+    SELECT name.value, start, end, coalesce((
+            SELECT gpuId FROM TARGET_INFO_CUDA_DEVICE
+            WHERE cudaId = deviceId AND pid = (globalPid >> 24) & 0xFFFFFF
+        ), deviceId),
+        gridX, gridY, gridZ, blockX, blockY, blockZ
     FROM CUPTI_ACTIVITY_KIND_KERNEL LEFT JOIN StringIds AS name ON name.id = demangledName
     ORDER BY start
 """
@@ -170,7 +180,9 @@ def _kernels(
     if not {"id", "value"} <= columns(database, "StringIds"):
         raise InputError(f"{path}: has no table StringIds, which names the kernels")
     content.gpu_facts.update(_gpus(database))
-    rows = database.execute(_SELECT_KERNELS)
+    tells_processes = {"gpuId", "cudaId", "pid"} <= columns(database, _DEVICES)
+    is_of_processes = tells_processes and "globalPid" in columns(database, _KERNELS)
+    rows = database.execute(_SELECT_KERNELS_OF_PROCESSES if is_of_processes else _SELECT_KERNELS)
     for number, (name, begin, end, gpu, *sizes) in enumerate(rows, 1):
         if not isinstance(name, str) or not all(
             isinstance(value, int) for value in (begin, end, gpu, *sizes)

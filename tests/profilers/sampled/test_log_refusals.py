@@ -27,14 +27,21 @@ def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("use", "end"),
-    [("0.99", "0.0099, the GPU is idle, unless shares of 1 stand where percent"), ("1", "idle$")],
+    ("uses", "end"),
+    [
+        (
+            "0.99 0.99 0.99",
+            "0.0099, the GPU is idle, unless shares of 1 stand where percent belong",
+        ),
+        ("0.5 0.97 1", "0.01, the GPU is idle, unless shares of 1 stand where percent belong"),
+        ("1 1 1", "0.01, the GPU is idle"),
+    ],
 )
-def test_shares_where_percent_belong_look_idle(tmp_path: Path, use: str, end: str) -> None:
+def test_shares_where_percent_belong_look_idle(tmp_path: Path, uses: str, end: str) -> None:
     """By hand: 0.99 % is 0.0099; a whole percent is what an idle GPU's monitor prints."""
-    rows = "".join(f"{second}.0,300,{use}\n" for second in range(4))
+    rows = "".join(f"{second}.0,300,{use}\n" for second, use in enumerate(uses.split()))
     path = written(tmp_path, f"timestamp,power.draw,utilization.gpu\n{rows}")
-    with pytest.raises(InputError, match=end):
+    with pytest.raises(InputError, match=f"{end}$"):
         load(path)
 
 

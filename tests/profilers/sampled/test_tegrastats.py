@@ -160,7 +160,9 @@ def test_a_memory_without_share_or_clock(
 
 def test_a_memory_clock_of_0_is_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, run(3).replace("@3199", "@0").replace("@2133", "@0"))
-    with pytest.raises(InputError, match=r"run\.log: does not say .*give --base memory=…$"):
+    with pytest.raises(
+        InputError, match=r"give --base memory=… \(memory: usually its highest, 3199\)$"
+    ):
         import_logs([path], None, RunFacts(device="jetson-agx-orin-64gb"))
 
 

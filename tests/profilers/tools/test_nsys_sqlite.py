@@ -57,6 +57,43 @@ def test_graphs_that_took_longer_than_the_kernels_are_refused(
         load(path)
 
 
+def of_two_processes(path: Path) -> Path:
+    """The last kernel's process, 4001, sees GPU 1 alone, as its number 0; the others' sees GPU 0.
+
+    Processes and devices as in the schema of Nsight Systems 2025: a process' number stands from
+    bit 24 on.
+    """
+    write_sqlite(path)
+    processes = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid ="
+    for statement in (
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN globalPid INTEGER",
+        f"{processes} {1 << 48 | 4000 << 24}",
+        f"{processes} {1 << 48 | 4001 << 24} WHERE rowid = 3",
+        "UPDATE TARGET_INFO_GPU SET name = 'NVIDIA H100 80GB HBM3', smCount = 132 WHERE id = 1",
+        "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER)",
+        "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0, 0, 4000), (1, 0, 4001)",
+    ):
+        changed(path, statement)
+    return path
+
+
+def test_gpus_that_each_process_numbers_from_0_are_told_apart(tmp_path: Path) -> None:
+    """By CUDA_VISIBLE_DEVICES, as of Slurm, Ray or a chosen GPU: CUDA's number is 0 in each."""
+    path = of_two_processes(tmp_path / "run.sqlite")
+    with pytest.raises(InputError, match="--gpu"):
+        load(path)
+    first, second = load(path, gpu="0"), load(path, gpu="1")
+    assert (first.launches, second.launches) == (2, 1)
+    devices = [set(imported.table.text["device"]) for imported in (first, second)]
+    assert devices == [{"a100-sxm4-40gb"}, {"h100-sxm5"}]
+
+
+def test_a_process_whose_gpu_is_not_told_keeps_cudas_number(tmp_path: Path) -> None:
+    path = of_two_processes(tmp_path / "run.sqlite")
+    changed(path, "UPDATE TARGET_INFO_CUDA_DEVICE SET gpuId = NULL")
+    assert load(path).launches == 3
+
+
 def test_nothing_is_written(tmp_path: Path) -> None:
     """Also where its author left it in a mode in which SQLite writes two files beside it."""
     path = changed(write_sqlite(tmp_path / "run.sqlite"), "PRAGMA journal_mode = WAL")
