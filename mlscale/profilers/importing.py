@@ -23,6 +23,7 @@ from mlscale.profilers.configuration import (
     names_of_gpu,
     run_configuration,
 )
+from mlscale.profilers.cycle_clock import cycle_rates
 from mlscale.profilers.exports.layouts import ExportLayout
 from mlscale.profilers.exports.reader import Export, NoTableError, open_export
 from mlscale.profilers.joining import join, slower_counted
@@ -224,7 +225,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
     lacks = lack_of_traffic(counter_tool, records, has_further)
-    facts = facts_of(contents)
+    facts = facts_of(contents) | {"cycles_per_us": cycle_rates(records)}
     if device is None and not names_of_gpu(facts) and (name := gpu_of_log(power, gpu)):
         warn(f"{contents[0].source}: does not say the GPU; it is '{name}' by {power}")
         facts["device_name"] = Counter([name])

@@ -23,10 +23,11 @@ def with_features(
     of_run: dict[str, float | None] = {
         "cu_count": run.config.cu_count,
         "engine_hz": run.config.engine_mhz * 1e6,
+        "xcd_count": run.dies,
     }
     if device is not None:
         of_run["peak_bytes_per_s"] = device.peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
-        of_run |= {"xcd_count": device.xcd_count, "se_count": device.se_count}
+        of_run["se_count"] = device.se_count
     records_with: list[KernelRecord] = []
     for record in records:
         facts = of_run | {

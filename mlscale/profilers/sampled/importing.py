@@ -208,12 +208,10 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
     settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
     device = find_device(facts.device or log.name or "")
-    if "memory_mhz" not in settings and device and len(device.memory_clocks_mhz()) == 1:
-        settings["memory_mhz"] = device.memory_clocks_mhz()[0]
-        warn(
-            f"{log}: does not say memory_mhz; {settings['memory_mhz']:g} is the only one that "
-            f"'{device.key}' offers"
-        )
+    if "memory_mhz" not in settings and device and (mhz := device.working_memory_mhz):
+        settings["memory_mhz"] = mhz
+        only = "only one that" if len(device.memory_clocks_mhz()) == 1 else "highest that"
+        warn(f"{log}: does not say memory_mhz; {mhz:g} is the {only} '{device.key}' offers")
     time_ms = facts.time_ms or span.time_ms
     flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
     if flags or time_ms is None:
