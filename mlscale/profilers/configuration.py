@@ -10,7 +10,8 @@ from mlscale.data.device_table import device_keys, devices_named, find_device, l
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
-from mlscale.profilers.cycle_clock import CYCLES, LEAST_S, engine_clocks
+from mlscale.profilers.cycle_clock import CYCLES, engine_clocks
+from mlscale.profilers.mapping import CYCLES_FROM_S
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
@@ -334,7 +335,9 @@ def _clock(
 def _by_what(facts: GpuFacts, clock: str) -> str:
     """In brackets how an observed clock was computed, where no tool says it."""
     of_cycles = clock == "engine_mhz" and bool(facts.get("cycles_per_us"))
-    return f" (by {CYCLES} of its kernels of {LEAST_S * 1e3:g} ms or more)" if of_cycles else ""
+    return (
+        f" (by {CYCLES} of its kernels of {CYCLES_FROM_S * 1e3:g} ms or more)" if of_cycles else ""
+    )
 
 
 def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None:

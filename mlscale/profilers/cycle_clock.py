@@ -2,8 +2,7 @@
 
 No tool of AMD's says a kernel's clock, as ncu does. GRBM_GUI_ACTIVE counts the engine's cycles
 while the GPU works, in each of its dies; counters run one kernel at a time, so over the kernel's
-time they are its clock. The count begins before the kernel and ends after it, which in public files
-of an MI200, an MI300X and a Radeon 8060S adds 6 to 10 µs: short kernels do not tell.
+time they are its clock. Short kernels do not tell (mapping.CYCLES_FROM_S).
 """
 
 from collections import Counter
@@ -11,9 +10,9 @@ from collections.abc import Iterable
 
 from mlscale.data.device import Device
 from mlscale.profilers.joining import KernelRecord
+from mlscale.profilers.mapping import CYCLES_FROM_S
 
 CYCLES = "GRBM_GUI_ACTIVE"
-LEAST_S = 5e-4  # of a kernel: what the count has too much is then at most 2 % of it
 _HIGHER = 1.05  # than the GPU's highest clock: no clock, but another GPU or number of dies
 
 
@@ -22,7 +21,7 @@ def cycle_rates(records: Iterable[KernelRecord]) -> Counter[str | float]:
     rates: Counter[str | float] = Counter()
     for record in records:
         time_s, cycles = record.counted_time_s, record.counters.get(CYCLES)
-        if cycles and time_s and time_s >= LEAST_S:
+        if cycles and time_s and time_s >= CYCLES_FROM_S:
             run_us = record.launches * record.time_s * 1e6
             rates[cycles / (time_s * 1e6)] += max(1, round(run_us))
     return rates

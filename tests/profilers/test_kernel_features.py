@@ -53,6 +53,25 @@ def test_vector_instructions_per_cycle_are_of_the_bases_clock() -> None:
     assert found.features["V_IPC"].value == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize(
+    ("time_us", "per_cycle"),
+    [
+        (20, 0.5),  # the count is 20 000 cycles longer than the kernel
+        (500, 0.5 * 500 / 520),  # and here by 4 %, by which the clock may be another one
+    ],
+)
+def test_cycles_of_a_short_kernel_are_those_of_its_time(time_us: int, per_cycle: float) -> None:
+    """By hand, on 4 CUs of one die at 1000 MHz: two instructions in each of the kernel's cycles."""
+    counters = {
+        "SQ_INSTS_VALU": 2_000.0 * time_us,
+        "GRBM_GUI_ACTIVE": 1_000.0 * time_us + 20_000.0,
+    }
+    counted = replace(record("f"), counted_time_s=time_us / 1e6, counters=counters)
+    run = RunConfiguration("mi210", HardwareConfig(4, 1000.0, 1600.0), {}, {}, {}, dies=1.0)
+    [found] = with_features("rocprof", [counted], run)
+    assert found.features["V_IPC"].value == pytest.approx(per_cycle)
+
+
 def test_sources_of_a_share_are_said_once_each() -> None:
     records = [record("f"), record("g"), record("f"), replace(record("h"), shares={})]
     assert share_sources(records) == {"dram_utilisation": "of f; of g"}
