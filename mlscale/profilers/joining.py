@@ -5,7 +5,6 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
@@ -16,7 +15,7 @@ from mlscale.text import counted, listed
 _AGREEMENT = 0.01
 _SAME_INPUTS = "profile the launches that the trace has, by a run of the same inputs"
 _SAME_WORK = 1.5  # between the times of two passes of the same launches
-_LONG_S = 5e-5  # what a launch takes at least where flushed caches and the like hardly matter
+LONG_S = 5e-5  # what a launch takes at least where flushed caches and the like hardly matter
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
 # Known of a launch without counting, or by the clock: they stand even where counting failed.
 _NOT_COUNTED = re.compile(
@@ -46,24 +45,6 @@ class KernelRecord:
     cycles: dict[str, float]
     features: dict[str, TableFeature] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
-
-
-def slower_counted(records: Iterable[KernelRecord]) -> float:
-    """How many times as long the kernels took while they were counted as in the trace.
-
-    The median over the run's time, as kernels that memory bounds hardly follow the clock; of
-    launches so long that flushed caches and the like hardly matter, 1 where there are none.
-    """
-    ratios = sorted(
-        (record.counted_time_s / record.time_s, record.launches * record.time_s)
-        for record in records
-        if record.is_traced and record.counted_time_s
-        if min(record.counted_time_s, record.time_s) > _LONG_S
-    )
-    half_s = sum(time_s for _, time_s in ratios) / 2
-    passed_s = accumulate(time_s for _, time_s in ratios)
-    pairs = zip(ratios, passed_s, strict=True)
-    return next((ratio for (ratio, _), passed in pairs if passed >= half_s), 1.0)
 
 
 def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRecord]:
@@ -197,7 +178,7 @@ def _check_same_times(first: FileContent, other: FileContent) -> None:
         for key, group in first.groups.items()
         if group.time_s and not key.is_of_the_runtime
     ]
-    long_s = [pair for pair in pairs_s if min(pair) > 0 and max(pair) > _LONG_S]
+    long_s = [pair for pair in pairs_s if min(pair) > 0 and max(pair) > LONG_S]
     if not long_s:
         return
     first_s, other_s = (math.fsum(times_s) for times_s in zip(*long_s, strict=True))

@@ -92,3 +92,22 @@ class TestTraffic:
         run = RunConfiguration("mi300x", HardwareConfig(304, 2100.0, 1300.0), {}, {}, {})
         with pytest.warns(DataWarning, match="2.00 times what mi300x passes at memory=1300; hits"):
             check_traffic(Path("run.csv"), self.RECORDS, run)
+
+    def test_no_byte_that_any_kernel_read_is_a_failure(self) -> None:
+        """As of a Radeon RX 9070 XT; one kernel of several may read nothing."""
+        run = RunConfiguration("rx9070xt", HardwareConfig(64, 2900.0, 1258.0), {}, {}, {})
+        fetched = [
+            replace(record("f"), counters={"FETCH_SIZE": kilobytes, "WRITE_SIZE": 5.0})
+            for kilobytes in (0.0, 0.0, 3.0)
+        ]
+        with refused("^run.csv: FETCH_SIZE is 0 in all .* --perf-level STABLE_STD, .*--also"):
+            check_traffic(Path("run.csv"), fetched[:2], run)
+        check_traffic(Path("run.csv"), fetched, run)
+
+    def test_reads_of_which_half_were_counted_are_told(self) -> None:
+        """Regression only: the report is named beside the rule."""
+        run = RunConfiguration("radeon8060s", HardwareConfig(40, 2900.0, 1000.0), {}, {}, {})
+        with pytest.warns(DataWarning, match="before February 2026 counts half of what radeon80"):
+            check_traffic(
+                Path("run.csv"), [replace(record("f"), counters={"FETCH_SIZE": 3.0})], run
+            )

@@ -236,6 +236,11 @@ class TestAgents:
         assert imported.table.text["device"] == ["mi300x"]
         assert str(imported.config) == "cu=304,engine=2000,memory=1300"
 
+    def test_in_front_give_the_table_no_name(self, tmp_path: Path) -> None:
+        base = {"engine_mhz": 2000.0, "memory_mhz": 1300.0}
+        imported = read(tmp_path, AGENTS, rocprofv3(AMD), device=None, base=base, application=None)
+        assert imported.table.text["application"] == ["export1"]
+
     def test_are_no_trace_beside_which_a_second_profile_is_refused(self, tmp_path: Path) -> None:
         """Its launches take 4000 ns."""
         paths = [
