@@ -342,7 +342,7 @@ def _amd_cap(device: Device, cap_w: float, gpu: str) -> Commands:
         return _unknown(device)
     limits = f"amd-smi static -g {gpu} --limit prints the limits of yours"
     notes = [_ROOT, *_refused_cap(device, cap_w, limits)]
-    if device.key.endswith("-gcd"):
+    if device.is_half_a_module:
         notes.append("the cap is the module's, which has two of these dies")
     if device.architecture.startswith("CDNA 3"):
         notes.append("in a virtual machine the driver refuses to lower the cap")

@@ -247,6 +247,11 @@ class Device:
         return self.highest_mhz("memory_mhz") if chooses else None
 
     @property
+    def is_half_a_module(self) -> bool:
+        """Whether it is one of two dies of a module, each a GPU of its own: of an MI250, MI250X."""
+        return self.key.endswith("-gcd")
+
+    @property
     def dies(self) -> int | None:
         """Compute dies, each of which counts its own cycles; None where not known.
 

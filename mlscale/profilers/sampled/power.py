@@ -95,11 +95,17 @@ def power_kind(power_of: str | None) -> str:
 def check_board(where: str, key: str, power_w: float, power_of: str | None = None) -> None:
     """Raise InputError where a board cannot draw as much, or as little; short peaks can be.
 
-    Warns where it draws less than at idle, and where the power is not the board's, but power_of.
+    Warns where it draws less than at idle, and where the power is not the board's, but power_of, or
+    that of a module with two such dies.
     """
     if power_of:
         warn(f"{where}: power is that of {power_of}, not the whole module's")
     device = find_device(key)
+    if device and device.is_half_a_module:
+        warn(
+            f"{where}: power is that of the module, of which '{key}' is one of two dies: what the "
+            "other one draws is in it, and in the energy"
+        )
     limit_w = device.most_power_w if device else None
     if limit_w is not None and power_w > _PEAK * limit_w:
         raise InputError(

@@ -38,6 +38,10 @@ def imported(folder: Path, text: str, **facts: object) -> SampledTable:
     return import_logs([written(folder, text)], None, RunFacts(time_ms=900.0, **facts))
 
 
+OF_BOTH_DIES = "power is that of the module, of which 'mi250-gcd' is one of two dies"
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{OF_BOTH_DIES}")
 @pytest.mark.parametrize(
     ("text", "device", "power_w", "engine_mhz", "busy"),
     [
@@ -100,14 +104,17 @@ def test_a_die_whose_power_is_that_of_the_die_beside_it(tmp_path: Path) -> None:
         }
         for die, power in enumerate(("402.0", "N/A (Secondary die)"))
     }
-    table = imported(tmp_path, json.dumps(cards)).table
+    with pytest.warns(DataWarning, match=f"GPU 0: {OF_BOTH_DIES}: what the other") as told:
+        table = imported(tmp_path, json.dumps(cards)).table
+    assert len(told) == 1
     assert table.text["device"] == ["mi250-gcd"] * 2
     assert table.numbers["power_w"].tolist() == [402, pytest.approx(float("nan"), nan_ok=True)]
     path = written(tmp_path, json.dumps(cards))
     message = r"says no power of GPU 1, but of 0; name one with --gpu, .*of an MI250 or MI250X"
-    with pytest.raises(InputError, match=message):
+    with pytest.warns(DataWarning), pytest.raises(InputError, match=message):
         logs_at_one_clock([path], facts=RunFacts(time_ms=900.0))
-    first = logs_at_one_clock([path], facts=RunFacts(time_ms=900.0, gpu="0"))
+    with pytest.warns(DataWarning, match=OF_BOTH_DIES):
+        first = logs_at_one_clock([path], facts=RunFacts(time_ms=900.0, gpu="0"))
     assert first.numbers["power_w"].tolist() == [402]
 
 
