@@ -21,7 +21,7 @@ from mlscale.profilers.configuration import check_clock, require_settings, run_c
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
-from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind
+from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind, warn_of_sensor
 from mlscale.profilers.sampled.same_gpu import check_tool
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
@@ -228,6 +228,7 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
             numbers[name] = mean
     if "power_w" in numbers:
         check_board(str(log), run.device, numbers["power_w"], log.power_of)
+        warn_of_sensor(str(log), run.device)
     application = facts.application or Path(log.source).stem
     kernel = f"{application} [GPU {log.gpu}]" if of_several else application
     return _Row(log, span, run.device, application, kernel, numbers)

@@ -62,6 +62,8 @@ def _watts(
         power_w, power_of = span.working_mean(log.columns["power_w"]), log.power_of
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
         source += f"; of {power_of}" if power_of else ""
+        for key in dict.fromkeys(table.text.get("device", ())):
+            warn_of_sensor(str(log), key)
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"a board power of {power_w:g} W cannot be; give watts, or a log")
     return power_w, source, power_of
@@ -95,17 +97,11 @@ def power_kind(power_of: str | None) -> str:
 def check_board(where: str, key: str, power_w: float, power_of: str | None = None) -> None:
     """Raise InputError where a board cannot draw as much, or as little; short peaks can be.
 
-    Warns where it draws less than at idle, and where the power is not the board's, but power_of, or
-    that of a module with two such dies.
+    Warns where it draws less than at idle, and where the power is not the board's, but power_of.
     """
     if power_of:
         warn(f"{where}: power is that of {power_of}, not the whole module's")
     device = find_device(key)
-    if device and device.is_half_a_module:
-        warn(
-            f"{where}: power is that of the module, of which '{key}' is one of two dies: what the "
-            "other one draws is in it, and in the energy"
-        )
     limit_w = device.most_power_w if device else None
     if limit_w is not None and power_w > _PEAK * limit_w:
         raise InputError(
@@ -123,6 +119,18 @@ def check_board(where: str, key: str, power_w: float, power_of: str | None = Non
             f"{where}: a board power of {power_w:g} W cannot be: it is less than half of {idle}"
         )
     warn(f"{where}: a board power of {power_w:g} W is below {idle}; is it that of the run?")
+
+
+def warn_of_sensor(where: str, key: str) -> None:
+    """Warn where the sensor of a GPU measures more than it: AMD's, of a module or a socket."""
+    device = find_device(key)
+    more = ""
+    if device and device.is_half_a_module:
+        more = f"of the module, of which '{key}' is one of two dies: what the other one draws"
+    elif device and (device.form_factor or "").startswith("APU"):
+        more = f"of the socket with '{key}': what the processor's cores draw"
+    if more:
+        warn(f"{where}: power is that {more} is in it, and in the energy")
 
 
 def _warn_of_a_part(table: Table, key: str) -> None:

@@ -6,12 +6,14 @@ Expected numbers are by hand.
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from synthetic.monitor_logs import row
 from text_files import written
 
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs
+from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs, join_power
 from mlscale.profilers.sampled.importing import logs_at_one_clock
 
 NAMES_BELOW = """\
@@ -203,3 +205,21 @@ def test_levels_of_old_releases_and_what_stands_between(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         imported(tmp_path, text, device="mi300x")
+
+
+def test_power_of_a_processor_s_gpu_is_the_socket_s(tmp_path: Path) -> None:
+    header = "gpu,gfx_activity,socket_power,gfx_0_clk,mem_0_clk"
+    facts = {"device": "mi300a", "interval_s": 0.3}
+    with pytest.warns(DataWarning, match="power is that of the socket with 'mi300a': what the pro"):
+        table = imported(tmp_path, f"{header}\n0,99,480,2000,1300\n", **facts).table
+    assert table.numbers["power_w"].tolist() == [480]
+
+
+def test_a_log_beside_a_profile_says_so_too(tmp_path: Path) -> None:
+    log = written(tmp_path, "gpu,gfx_activity,socket_power,gfx_0_clk\n0,99,480,1700\n")
+    axes = {"cu_count": 110.0, "engine_mhz": 1700.0, "memory_mhz": 1600.0, "time_ms": 2.0}
+    numbers = {name: np.array([value]) for name, value in axes.items()}
+    table = Table("made", {"kernel": ["k"], "device": ["mi250x-gcd"]}, numbers, {})
+    with pytest.warns(DataWarning, match="of the module, of which 'mi250x-gcd' is one of two"):
+        assert join_power(table, log).numbers["power_w"].tolist() == [480]
+    assert join_power(table, 240).numbers["power_w"].tolist() == [240]
