@@ -258,7 +258,7 @@ class Device:
         Of AMD's GPUs those of CDNA 3 and 4 alone have several.
         """
         has_one = self.vendor == "AMD" and bool(self.architecture)
-        has_one = has_one and not self.architecture.startswith(("CDNA 3", "CDNA 4"))
+        has_one = has_one and not self.architecture.startswith(("CDNA 3", "CDNA 4", "gfx9"))
         return 1 if self.xcd_count is None and has_one else self.xcd_count
 
     @property
