@@ -34,6 +34,12 @@ _OF_JETSON = (
     "this bounds the engine clock from above until the next boot; after jetson_clocks lower "
     "min_freq in the same folder first, and a power mode (nvpmodel) may bound it further"
 )
+_AFTER_DETERMINISM = (
+    "AMD's manual says that performance determinism is refused on some of the MI300 and was taken "
+    "from the MI350: look at the clock under load; if it stays up, amd-smi set -g {0} --perf-level "
+    "MANUAL and amd-smi set -g {0} --clk-limit sclk max {1} may bound it"
+)
+_CAPPED_BY_AMD_SMI = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
 _CU_NOTES = {
     "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, keep one process to a part of them",
@@ -237,10 +243,7 @@ def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
     limits = f"{smi} -q -d POWER prints the limits of yours"
     if device.form_factor in ("laptop", "integrated"):
         return Commands(notes=(f"the machine sets the power limit of {device.name}; {limits}",))
-    notes = [_ROOT, _PERSISTENCE.format(smi)]
-    lowest, highest = device.min_power_limit_w, device.max_power_limit_w
-    if (lowest and cap_w < lowest) or (highest and cap_w > highest):
-        notes.append(f"{device.name} is known to refuse {cap_w:g} W: {limits}")
+    notes = [_ROOT, _PERSISTENCE.format(smi), *_refused_cap(device, cap_w, limits)]
     if device.tdp_w is None or "tdp_w" in device.unverified:
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
     if not device.is_consumer:
@@ -250,6 +253,14 @@ def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
         (f"{smi} -pl {device.tdp_w:g}",) if device.tdp_w else (),
         tuple(notes),
     )
+
+
+def _refused_cap(device: Device, cap_w: float, limits: str) -> list[str]:
+    """A note where the device table knows that the GPU takes no such cap; limits: how to ask it."""
+    lowest, highest = device.min_power_limit_w, device.max_power_limit_w
+    if (lowest and cap_w < lowest) or (highest and cap_w > highest):
+        return [f"{device.name} is known to refuse {cap_w:g} W: {limits}"]
+    return []
 
 
 def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig, gpu: str) -> Commands:
@@ -275,6 +286,8 @@ def _by_determinism(device: Device, changes: dict[str, str], gpu: str) -> Comman
         notes.append(f"no command locks the memory clock of {device.name}")
     if device.architecture.startswith("CDNA 3"):
         notes.append("rocm-smi --setsclk is refused on this GPU")
+    if to_set and not device.architecture.startswith("CDNA 2"):
+        notes.append(_AFTER_DETERMINISM.format(gpu, changes["sclk"]))
     return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
 
 
@@ -308,26 +321,32 @@ AMD_CLOCK_CONTROL: dict[str, _ClockControl] = {
     "CDNA 3": _by_determinism,
     "CDNA 4": _by_determinism,
     "RDNA 2": _by_maximum,
-    "RDNA 3": _by_determinism,
+    "RDNA 3": _by_maximum,
 }
 
 
 def _amd_clock_control(device: Device) -> _ClockControl | None:
-    """How the clocks of its generation are set; None where ROCm's tools do not set them."""
+    """How the clocks of its generation are set; None where ROCm's tools do not set them.
+
+    The GPUs of AMD's processors, RDNA 3.5 too, are told apart from the boards of their number.
+    """
     family, generation, *_ = f"{device.architecture} ?".split()
-    return AMD_CLOCK_CONTROL.get(f"{family} {generation.split('.')[0]}")
+    if family == "GCN":
+        generation = generation.split(".")[0]
+    return AMD_CLOCK_CONTROL.get(f"{family} {generation}")
 
 
 def _amd_cap(device: Device, cap_w: float, gpu: str) -> Commands:
     control = _amd_clock_control(device)
-    if control is None:
+    if control is None and not device.architecture.startswith("RDNA 4"):
         return _unknown(device)
-    notes = [_ROOT]
-    if device.key.endswith("-gcd"):
+    limits = f"amd-smi static -g {gpu} --limit prints the limits of yours"
+    notes = [_ROOT, *_refused_cap(device, cap_w, limits)]
+    if device.is_half_a_module:
         notes.append("the cap is the module's, which has two of these dies")
     if device.architecture.startswith("CDNA 3"):
         notes.append("in a virtual machine the driver refuses to lower the cap")
-    if control is _by_determinism:
+    if device.architecture.startswith(_CAPPED_BY_AMD_SMI):
         to_set = f"amd-smi set -g {gpu} --power-cap {cap_w:g}"
         to_reset = f"amd-smi reset -g {gpu} --power-cap"
     else:

@@ -260,6 +260,12 @@ def _written(profiles: Profiles, _: Device) -> Floats:
     return written / np.maximum(read + written, 1.0)
 
 
+def _vector_issue(profiles: Profiles, device: Device) -> Floats:
+    """Of AMD's CUs a share: GCN's and CDNA's take a wave of 64 lanes a cycle, RDNA's two of 32."""
+    of_a_wave = device.wave_size / device.lanes_per_cu if device.vendor == "AMD" else 1.0
+    return profiles.counter("V_IPC") * of_a_wave
+
+
 def _shared_instructions(profiles: Profiles, _: Device) -> Floats:
     of = profiles.optional_counter
     issue = _either(of("V_IPC"), of("VALUBusy") * 0.01)
@@ -281,7 +287,7 @@ _SOURCES: dict[str, tuple[_Source, ...]] = {
     "issue": (
         _counted("issue_utilisation", "instructions per issue slot"),
         _column("issue_utilisation"),
-        _column("V_IPC", "vector instructions per cycle"),
+        _Source("vector instructions per cycle", ("V_IPC",), _vector_issue),
         _column("VALUBusy", "VALUBusy", 0.01),
         _column("core_utilisation"),
     ),

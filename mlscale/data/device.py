@@ -17,7 +17,8 @@ from mlscale.arrays import Floats
 from mlscale.errors import InputError
 
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
-CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3")  # no tool of AMD's sets it
+# No tool of AMD's sets it; the GPUs of its processors are of RDNA 3.5.
+CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
 IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
 SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
 LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
@@ -232,6 +233,33 @@ class Device:
         """The memory clocks that can be set, ascending; none where the GPU chooses by itself."""
         chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
         return () if chooses else self.memory_clocks_mhz()
+
+    @property
+    def working_memory_mhz(self) -> float | None:
+        """The memory clock under load, where it is known without being said.
+
+        It is the only one that there is, or the highest of a GPU that chooses by itself.
+        """
+        clocks_mhz = self.memory_clocks_mhz()
+        if len(clocks_mhz) == 1:
+            return clocks_mhz[0]
+        chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
+        return self.highest_mhz("memory_mhz") if chooses else None
+
+    @property
+    def is_half_a_module(self) -> bool:
+        """Whether it is one of two dies of a module, each a GPU of its own: of an MI250, MI250X."""
+        return self.key.endswith("-gcd")
+
+    @property
+    def dies(self) -> int | None:
+        """Compute dies, each of which counts its own cycles; None where not known.
+
+        Of AMD's GPUs those of CDNA 3 and 4 alone have several.
+        """
+        has_one = self.vendor == "AMD" and bool(self.architecture)
+        has_one = has_one and not self.architecture.startswith(("CDNA 3", "CDNA 4", "gfx9"))
+        return 1 if self.xcd_count is None and has_one else self.xcd_count
 
     @property
     def defers_memory_clock(self) -> bool:

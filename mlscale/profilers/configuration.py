@@ -10,6 +10,8 @@ from mlscale.data.device_table import device_keys, devices_named, find_device, l
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
+from mlscale.profilers.cycle_clock import CYCLES, engine_clocks
+from mlscale.profilers.mapping import CYCLES_FROM_S
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
@@ -27,7 +29,7 @@ class RunConfiguration:
     """The device and the configuration of a run.
 
     requested: what the user said of CUs and clocks; observed: what the files say; units: of
-    nvprof's metrics.
+    nvprof's metrics; dies: of the GPU, by the files or the device table, None where not known.
     """
 
     device: str
@@ -35,6 +37,7 @@ class RunConfiguration:
     requested: dict[str, float]
     observed: dict[str, float]
     units: dict[str, str]
+    dies: float | None = None
 
 
 def require_settings(base: object) -> None:
@@ -55,9 +58,13 @@ def run_configuration(
     they lack, which the message then says too.
     """
     require_settings(base)
+    key = _device(source, facts, device, _mean_of(facts, "cu_count"))
+    known = find_device(key) if key else None
+    dies = _mean_of(facts, "xcd_count") or (known.dies if known else None)
+    if by_cycles := engine_clocks(facts.get("cycles_per_us", Counter()), dies, known):
+        facts = {**facts, "engine_mhz": by_cycles}
     spread = _spread(source, facts, base)
     observed = {axis: _mean(facts[axis]) for axis in AXES if axis in facts}
-    key = _device(source, facts, device, observed.get("cu_count"))
     settings = {
         "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
         "engine_mhz": _clock(source, key, "engine_mhz", base, observed, facts),
@@ -87,6 +94,7 @@ def run_configuration(
             for fact, values in facts.items()
             if fact.startswith("unit of ")
         },
+        dies=dies,
     )
 
 
@@ -182,6 +190,11 @@ def _device(source: str, facts: GpuFacts, device: str | None, cu_count: float | 
     return device
 
 
+def _mean_of(facts: GpuFacts, fact: str) -> float | None:
+    """The mean of a fact; None where the files do not say it."""
+    return _mean(facts[fact]) if facts.get(fact) else None
+
+
 def _mean(counts: Counter[str | float]) -> float:
     return sum(float(value) * count for value, count in counts.items()) / sum(counts.values())
 
@@ -229,8 +242,16 @@ def _cu_count(
             f"{source}: {value:g} CUs are more than the {whole} of '{key}'; is it another GPU? "
             + (f"{others} has as many: give --device NAME" if others else "Name it with --device")
         )
-    is_part = requested is None and value is not None and whole is not None and value < whole
-    if is_part and device is not None and device.vendor == "NVIDIA":
+    if device is None or value is None or whole is None or value >= whole:
+        return value
+    if device.vendor == "AMD" and observed is not None:
+        raise InputError(
+            f"{source}: {value:g} CUs are fewer than the {whole} of '{key}'; is it another GPU, or "
+            "a partition of this one (DPX, CPX)? A partition has its part of the memory too: give "
+            f"--device FILE, made of what 'mlscale devices show {key} --format json' prints with "
+            "a key, cu_count, memory_bus_bits and xcd_count of its own (docs/devices.md)"
+        )
+    if device.vendor == "NVIDIA" and requested is None:
         raise InputError(
             f"{source}: {value:g} SMs are fewer than the {whole} of '{key}'; is it another GPU? "
             f"name it with --device, or give --base cu={value:g} for a part of this one (MIG)"
@@ -296,9 +317,12 @@ def _clock(
                 )
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
+            lock = "lock the clocks, and give ncu --clock-control none"
+            if facts.get("cycles_per_us"):
+                lock = f"lock the clocks, or let {SHORT_NAMES[clock]}=… out: it is then as observed"
             raise InputError(
-                f"{source}: {clock} was {own:.0f} while profiling, --base says {base[clock]:g}; "
-                "lock the clocks, and give ncu --clock-control none"
+                f"{source}: {clock} was {own:.0f} while profiling{_by_what(facts, clock)}, --base "
+                f"says {base[clock]:g}; {lock}"
             )
         if abs(own / base[clock] - 1) > KEPT:
             warn(
@@ -314,7 +338,16 @@ def _clock(
         limit_mhz = _mean(facts["memory_limit_mhz"])
         check_clock(source, key, clock, limit_mhz)
         return float(round(limit_mhz))
-    return None
+    device = find_device(key) if clock == "memory_mhz" and key else None
+    return None if device is None else device.working_memory_mhz
+
+
+def _by_what(facts: GpuFacts, clock: str) -> str:
+    """In brackets how an observed clock was computed, where no tool says it."""
+    of_cycles = clock == "engine_mhz" and bool(facts.get("cycles_per_us"))
+    return (
+        f" (by {CYCLES} of its kernels of {CYCLES_FROM_S * 1e3:g} ms or more)" if of_cycles else ""
+    )
 
 
 def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None:

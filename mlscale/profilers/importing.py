@@ -18,14 +18,14 @@ from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, require_type, warn
 from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.profilers.configuration import (
-    RunConfiguration,
-    held_below_mhz,
     names_of_gpu,
     run_configuration,
 )
+from mlscale.profilers.counted_clock import check_counted_clock
+from mlscale.profilers.cycle_clock import cycle_rates
 from mlscale.profilers.exports.layouts import ExportLayout
 from mlscale.profilers.exports.reader import Export, NoTableError, open_export
-from mlscale.profilers.joining import join, slower_counted
+from mlscale.profilers.joining import join
 from mlscale.profilers.kernel_features import (
     check_traffic,
     features_of_run,
@@ -48,7 +48,6 @@ from mlscale.profilers.sampled import (
 from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocpd, rocprof
 from mlscale.text import without_controls
 
-_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
 _Reader = Callable[
     [Export, FileContent, Collection[str]], Iterator[LaunchRecord] | Iterator[LaunchBatch]
 ]
@@ -223,19 +222,20 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         layouts.append(layout)
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
+    first = Path(next(content.source for content in contents if content.groups))
     lacks = lack_of_traffic(counter_tool, records, has_further)
-    facts = facts_of(contents)
+    facts = facts_of(contents) | {"cycles_per_us": cycle_rates(records)}
     if device is None and not names_of_gpu(facts) and (name := gpu_of_log(power, gpu)):
-        warn(f"{contents[0].source}: does not say the GPU; it is '{name}' by {power}")
+        warn(f"{first}: does not say the GPU; it is '{name}' by {power}")
         facts["device_name"] = Counter([name])
-    run = run_configuration(contents[0].source, facts, device, base or {}, lacks)
-    _check_counted_clock(contents, slower_counted(records), run)
+    run = run_configuration(str(first), facts, device, base or {}, lacks)
+    check_counted_clock(contents, records, run)
     records = with_features(counter_tool, records, run)
-    check_traffic(paths[0], records, run)
+    check_traffic(first, records, run)
     of_run = features_of_run(records)
     programs = [content.application for content in contents if content.application]
-    name = without_controls(application or next(iter(programs), paths[0].stem))
-    table = run_table(str(paths[0]), counter_tool, records, run, name)
+    name = without_controls(application or next(iter(programs), first.stem))
+    table = run_table(str(first), counter_tool, records, run, name)
     table.metadata.update(
         origin="measured",
         counter_tool=counter_tool,
@@ -260,39 +260,6 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         covered=covered_share(records),
         features=of_run,
         gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
-    )
-
-
-def _check_counted_clock(
-    contents: Sequence[FileContent], slower: float, run: RunConfiguration
-) -> None:
-    """Warn where kernels took other times while they were counted than in the trace.
-
-    Raises InputError where ncu's own clock explains it, or a lower one of the traced run, and the
-    user has not said that both were at one.
-    """
-    if 1 / _SAME_CLOCK <= slower <= _SAME_CLOCK:
-        return
-    trace = next(content.source for content in contents if not content.has_counters)
-    told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
-    counted_mhz = run.observed.get("engine_mhz")
-    is_said = counted_mhz is None or "engine_mhz" in run.requested
-    if slower < 1 and not is_said:
-        raise InputError(
-            f"{told}, at {counted_mhz:.0f} MHz: a power limit or heat may have held the clock of "
-            "the traced run below it, and its times are then of a clock that no file says. Lock "
-            "both runs at a clock that the board holds; or, if that is not so, say --base "
-            f"engine={counted_mhz:.0f}"
-        )
-    if slower > 1 and held_below_mhz(run.device, run.requested, run.observed):
-        raise InputError(
-            f"{told}, at {counted_mhz:.0f} MHz: ncu sets its own clock unless --clock-control none "
-            "is given. Profile them again with it; or, if the trace is of that clock too, say "
-            f"--base engine={counted_mhz:.0f}"
-        )
-    warn(
-        f"{told}: were the clocks others than here (ncu sets its own unless --clock-control none "
-        "is given)? What counters tell is then of other clocks than the times"
     )
 
 

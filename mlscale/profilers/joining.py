@@ -5,18 +5,16 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
 from mlscale.profilers.mapping import Share, TableFeature
 from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
+from mlscale.profilers.passes import of_the_same_launches
 from mlscale.text import counted, listed
 
 _AGREEMENT = 0.01
 _SAME_INPUTS = "profile the launches that the trace has, by a run of the same inputs"
-_SAME_WORK = 1.5  # between the times of two passes of the same launches
-_LONG_S = 5e-5  # what a launch takes at least where flushed caches and the like hardly matter
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
 # Known of a launch without counting, or by the clock: they stand even where counting failed.
 _NOT_COUNTED = re.compile(
@@ -48,24 +46,6 @@ class KernelRecord:
     shares: dict[str, Share] = field(default_factory=dict)
 
 
-def slower_counted(records: Iterable[KernelRecord]) -> float:
-    """How many times as long the kernels took while they were counted as in the trace.
-
-    The median over the run's time, as kernels that memory bounds hardly follow the clock; of
-    launches so long that flushed caches and the like hardly matter, 1 where there are none.
-    """
-    ratios = sorted(
-        (record.counted_time_s / record.time_s, record.launches * record.time_s)
-        for record in records
-        if record.is_traced and record.counted_time_s
-        if min(record.counted_time_s, record.time_s) > _LONG_S
-    )
-    half_s = sum(time_s for _, time_s in ratios) / 2
-    passed_s = accumulate(time_s for _, time_s in ratios)
-    pairs = zip(ratios, passed_s, strict=True)
-    return next((ratio for (ratio, _), passed in pairs if passed >= half_s), 1.0)
-
-
 def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRecord]:
     """Join the files by kernel and geometry, or by launch.
 
@@ -82,15 +62,16 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
         )
     counting = [file for file in files if file.has_counters]
     timing = [file for file in files if not file.has_counters]
+    for alike in (counting, timing):
+        if len(gpus := sorted({file.gpu for file in alike if file.gpu})) > 1:
+            warn(f"{alike[0].source}: its files are of GPUs {', '.join(gpus)}, and count as of one")
     counting, timing = _under_common_names(counting, timing)
     files = [*counting, *timing]
     bare = {key.kernel for file in files for key in file.groups if key.lacks_geometry}
     geometries = _geometries(files, bare)
     counting = [_without_geometry(file, bare) for file in counting]
     timing = [_without_geometry(file, bare) for file in timing]
-    for other in counting[1:]:
-        _check_same_launches(counting[0], other)
-        _check_same_times(counting[0], other)
+    counting = of_the_same_launches(counting)
     is_each = counting and all(key.launch is not None for key in counting[0].groups)
     if is_each:
         timing = [_renumbered(file, counting[0]) for file in timing]
@@ -168,42 +149,6 @@ def _geometries(files: list[FileContent], kernels: Collection[str]) -> dict[str,
             if not further and not key.lacks_geometry:
                 geometries.setdefault(kernel, key)
     return geometries
-
-
-def _check_same_launches(first: FileContent, other: FileContent) -> None:
-    """Raise InputError where they are not; the runtime copies and fills more or less often."""
-    for one, two in ((first, other), (other, first)):
-        for key in one.groups:
-            if key not in two.groups and not key.is_of_the_runtime:
-                raise InputError(
-                    f"{two.source}: has no {key}, which {one.source} has; the passes must "
-                    "be of the same launches; of two runs ask about each alone"
-                )
-    for key, group in first.groups.items():
-        if not key.is_of_the_runtime and group.launches != other.groups[key].launches:
-            raise InputError(
-                f"{other.source}: has {counted(other.groups[key].launches, 'launch')} of {key}, "
-                f"{first.source} has {group.launches}; the passes must be of the same launches"
-            )
-
-
-def _check_same_times(first: FileContent, other: FileContent) -> None:
-    """Raise InputError where long kernels took so unlike times that they did not do the same."""
-    pairs_s = [
-        (group.time_s, other.groups[key].time_s or 0.0)
-        for key, group in first.groups.items()
-        if group.time_s and not key.is_of_the_runtime
-    ]
-    long_s = [pair for pair in pairs_s if min(pair) > 0 and max(pair) > _LONG_S]
-    if not long_s:
-        return
-    first_s, other_s = (math.fsum(times_s) for times_s in zip(*long_s, strict=True))
-    if max(first_s, other_s) > _SAME_WORK * min(first_s, other_s):
-        raise InputError(
-            f"{other.source}: its kernels take {other_s / first_s:.2g} times as long as in "
-            f"{first.source}; the passes must be of the same launches at the same clocks; of two "
-            "runs, such as prefill and decode, ask about each alone"
-        )
 
 
 def _renumbered(trace: FileContent, counts: FileContent) -> FileContent:

@@ -14,6 +14,8 @@ from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.mapping import FormulaScope, TableFeature, peak_shares, table_features
 from mlscale.text import shortened
 
+_READ = {"FETCH_SIZE", "FetchSize"}  # rocprof's counter of what L2 reads, by its two names
+
 
 def with_features(
     tool: str, records: Sequence[KernelRecord], run: RunConfiguration
@@ -23,10 +25,11 @@ def with_features(
     of_run: dict[str, float | None] = {
         "cu_count": run.config.cu_count,
         "engine_hz": run.config.engine_mhz * 1e6,
+        "xcd_count": run.dies,
     }
     if device is not None:
         of_run["peak_bytes_per_s"] = device.peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
-        of_run |= {"xcd_count": device.xcd_count, "se_count": device.se_count}
+        of_run["se_count"] = device.se_count
     records_with: list[KernelRecord] = []
     for record in records:
         facts = of_run | {
@@ -63,7 +66,11 @@ def lack_of_traffic(tool: str, records: Sequence[KernelRecord], has_further: boo
 
 
 def check_traffic(path: Path, records: Sequence[KernelRecord], run: RunConfiguration) -> None:
-    """Raise InputError where more bytes are said to pass than can; AMD's L2 counts cache hits."""
+    """Raise InputError where no bytes are said to pass, or more than can.
+
+    AMD's L2 counts hits of the last cache too, so there more bytes are warned of.
+    """
+    _check_fetched(path, records, run)
     above = [
         (share.value, record.kernel)
         for record in records
@@ -81,6 +88,28 @@ def check_traffic(path: Path, records: Sequence[KernelRecord], run: RunConfigura
     if device is None or device.vendor != "AMD":
         raise InputError(f"{text}; give the clock and the GPU that it ran on")
     warn(f"{text}; hits of a last-level cache are in it")
+
+
+def _check_fetched(path: Path, records: Sequence[KernelRecord], run: RunConfiguration) -> None:
+    """Raise InputError where rocprof counted no byte that any kernel read: it fails so on RDNA.
+
+    Sources: AMD's "Using rocprofv3", setting the performance level; ROCm/rocm-systems, pull
+    requests 8022 (gfx12) and 3100 (gfx115x, of which half the channels were counted).
+    """
+    reads = [record.counters[name] for record in records for name in _READ & set(record.counters)]
+    if reads and not any(reads):
+        raise InputError(
+            f"{path}: FETCH_SIZE is 0 in all its kernels, which is a failure of the profiler that "
+            "RDNA 3 and 4 are known for: profile again after amd-smi set -g 0 --perf-level "
+            "STABLE_STD, and on RDNA 4 with a rocprofv3 of July 2026 or later; else leave it out "
+            "and give times at a second engine clock (--also)"
+        )
+    device = find_device(run.device)
+    if reads and device is not None and device.architecture.startswith("RDNA 3.5"):
+        warn(
+            f"{path}: a rocprofv3 of before February 2026 counts half of what {run.device} reads "
+            "(FETCH_SIZE): compare it with a kernel of which you know what it reads"
+        )
 
 
 def share_sources(records: Sequence[KernelRecord]) -> dict[str, str]:

@@ -235,7 +235,8 @@ class FileContent:
             say when kernels ran.
         busy_s: the part of span_s in which at least one kernel ran; copies and fills are none.
         hidden_exchange_s: for how long kernels exchanged data between GPUs beside other kernels.
-        gpu_facts: by GPU, further facts of it; those of the GPU that is read become facts.
+        gpu_facts: by GPU, further facts of it; those of the GPU that is read become facts, of a
+            machine's file those of the GPU that the others read (facts_of).
         gpus: the numbers of all GPUs on which it has launches, where it says them; gpu: of the one
             that is read.
     """
@@ -338,13 +339,34 @@ class FileContent:
         raise InputError(f"{self.source}: {lacks}is of GPUs {launches}; choose one with --gpu")
 
 
-def facts_of(contents: Iterable[FileContent]) -> dict[str, Counter[str | float]]:
-    """What all files together say of the GPU."""
+def facts_of(contents: Sequence[FileContent]) -> dict[str, Counter[str | float]]:
+    """What all files together say of the GPU.
+
+    Of a file that lists the GPUs of a machine counts the one on which the launches of the others
+    ran. Raises InputError where these do not say which, and its GPUs are unlike.
+    """
     facts: dict[str, Counter[str | float]] = defaultdict(Counter)
+    ran = {content.gpu for content in contents if content.gpu}
     for content in contents:
         for fact, values in content.facts.items():
             facts[fact].update(values)
+        if not content.groups:
+            for fact, value in _of_those_that_ran(content, ran).items():
+                facts[fact][value] += 1
     return facts
+
+
+def _of_those_that_ran(machine: FileContent, ran: set[str]) -> dict[str, str | float]:
+    """What a machine's file says of its GPU, or of all that ran; nothing where it lists none."""
+    listed = [machine.gpu_facts[gpu] for gpu in sorted(ran & machine.gpu_facts.keys())]
+    first, *others = listed or list(machine.gpu_facts.values()) or [{}]
+    if any(other != first for other in others):
+        names = ", ".join(dict.fromkeys(str(facts["chip"]) for facts in (first, *others)))
+        raise InputError(
+            f"{machine.source}: lists unlike GPUs ({names}); keep the row of the one that ran, or "
+            "leave this file out and give --device"
+        )
+    return first
 
 
 def _note_times(timelines: dict[str, Timeline], batch: LaunchBatch, rows: Indices) -> None:

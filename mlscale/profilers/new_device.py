@@ -80,8 +80,11 @@ def describe(paths: Sequence[Path], key: str | None = None) -> Description:
         sources |= dict.fromkeys(new, tool)
     ratio = facts.pop("fp64_ratio", None)
     same = find_device(facts["name"], facts.get("cu_count"))
+    is_whole = same is not None and facts.get("cu_count", same.cu_count) == same.cu_count
     alike = same or _alike(facts)
-    assumed = _assumed(facts, alike, whole=same is not None)
+    if alike and facts.get("vendor") == "AMD":
+        facts["architecture"] = alike.architecture  # rocminfo has the name of the chip alone
+    assumed = _assumed(facts, alike, whole=is_whole)
     if ratio and "lanes_per_cu" in assumed:
         assumed["fp64_lanes_per_cu"] = max(1, int(assumed["lanes_per_cu"] / ratio))
     known = facts | assumed
@@ -119,7 +122,7 @@ def _alike(facts: Facts) -> Device | None:
 
 
 def _assumed(facts: Facts, alike: Device | None, *, whole: bool) -> dict[str, Any]:
-    """What the facts lack and a device of the table has; of an unlike board its CUs alone."""
+    """What the facts lack and a device of the table has; of an unlike board, or a part, its CUs."""
     if alike is None:
         return {}
     return {

@@ -7,7 +7,8 @@ NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc,
 DCGM: `dcgmi config` --set, -a MEM,PROC, -P WATTS. AMD: `amd-smi set --help` and `amd-smi reset
 --help` of ROCm 7 (-g, --perf-determinism SCLKMAX, --power-cap WATTS), `rocm-smi -h` of ROCm 6 (-d,
 --setperflevel, --setsclk, --setmclk, --setextremum, --resetclocks, --setpoweroverdrive,
---resetpoweroverdrive). Slurm: srun(1), --gpu-freq.
+--resetpoweroverdrive). That RDNA 3 and 4 refuse performance determinism, and the MI350 in part:
+AMD's page on it (rocm.docs.amd.com, amdsmi, perf-determinism). Slurm: srun(1), --gpu-freq.
 """
 
 import doctest
@@ -110,6 +111,15 @@ class TestClocksByHand:
                 ],
                 ["rocm-smi -d 0 --resetclocks"],
             ),
+            (
+                "rx7900xtx",
+                (2271, 1249),
+                (2400, 1249),
+                ["rocm-smi -d 0 --setextremum max sclk 2271"],
+                ["rocm-smi -d 0 --resetclocks"],
+            ),
+            ("radeon8060s", (2494, 1000), (2900, 1000), [], []),
+            ("rx9070xt", (2400, 1258), (2970, 1258), [], []),
         ],
     )
     def test_commands(
@@ -141,6 +151,7 @@ class TestClocksByHand:
             ("a30", (1000, 800), (1000, 1215), "has one memory clock, which no command changes"),
             ("gtx980", (800, 1000), (800, 800), "cannot lock clocks of NVIDIA GeForce GTX 980"),
             ("mi300x", (1300, 1300), (2100, 1300), "rocm-smi --setsclk is refused"),
+            ("mi355x", (1300, 2000), (2400, 2000), "--clk-limit sclk max 1300 may bound it"),
             ("mi210", (1300, 1200), (1700, 1600), "no command locks the memory clock"),
             ("mi100", (1000, 1200), (1502, 1200), "--showclkfrq lists with 1000 MHz"),
         ],
@@ -185,6 +196,10 @@ class TestCapsByHand:
                 "rocm-smi -d 0 --setpoweroverdrive 200.5",
                 "rocm-smi -d 0 --resetpoweroverdrive",
             ),
+            *(
+                (key, 300, "amd-smi set -g 0 --power-cap 300", "amd-smi reset -g 0 --power-cap")
+                for key in ("rx7900xtx", "rx9070xt")
+            ),
         ],
     )
     def test_commands(self, key: str, cap_w: float, to_set: str, to_reset: str) -> None:
@@ -199,6 +214,8 @@ class TestCapsByHand:
             ("gtx980", "the default limit of NVIDIA GeForce GTX 980 is not certain"),
             ("mi250x-gcd", "the cap is the module's"),
             ("mi300x", "the driver refuses to lower the cap"),
+            ("rx7900xtx", "is known to refuse 150 W: amd-smi static -g 0 --limit prints"),
+            ("radeon8060s", "no command is known for AMD Radeon 8060S"),
             ("jetson-agx-orin-64gb", "no cap in watts"),
         ],
     )
@@ -248,7 +265,7 @@ class TestOfAnotherGpu:
             (cap_commands(device, 30, "3"), cap_commands(device, 30)),
         ):
             text, text_0 = (" \n".join([*c.to_set, *c.to_reset, *c.notes]) for c in (of, of_0))
-            numbered = re.compile("(nvidia-smi -i|amd-smi (?:re)?set -g|rocm-smi -d) 0 ")
+            numbered = re.compile("(nvidia-smi -i|amd-smi (?:(?:re)?set|static) -g|rocm-smi -d) 0 ")
             assert text == numbered.sub(r"\1 3 ", text_0)
             assert not numbered.search(text)
 

@@ -53,6 +53,14 @@ def test_of_table_2() -> None:
     assert (use.workgroups[0], use.waves_per_workgroup[0]) == (64, 1)
 
 
+@pytest.mark.parametrize(("device", "share"), [("mi210", 0.8), ("rx7900xtx", 0.4)])
+def test_a_cu_of_rdna_takes_two_waves_a_cycle(device: str, share: float) -> None:
+    """By hand: 64 lanes are one wave of CDNA's, of 64, and two of RDNA's, of 32."""
+    given = {"ReadBandwidth": [1e9], "WriteBandwidth": [1e9], "V_IPC": [0.8]}
+    use = kernel_use(profiles(given, base=HardwareConfig(96, 1700.0, 1249.0), device=device))
+    assert use.issue[0] == pytest.approx(share)
+
+
 def test_the_issue_share_comes_before_that_of_the_busiest_unit() -> None:
     assert kernel_use(of({**SHARES, "issue_utilisation": [0.2]})).issue[0] == 0.2
 

@@ -35,7 +35,7 @@ NEW_KEYS = """
     rtx5060ti-16gb rtx3070ti rtx3060 rtx2060s rtx3080ti
     h20 h800-sxm5 h800-pcie a800-sxm4-80gb a800-pcie-80gb a10g l20 gb300 gb10 jetson-agx-thor
     jetson-orin-nx-16gb rtx4090-laptop rtx4080-laptop rtx4070-laptop rtx5090-laptop
-    rtx5080-laptop rtx5070ti-laptop rtx3080-laptop rtx3070-laptop rtx3060-laptop rx9070xt
+    rtx5080-laptop rtx5070ti-laptop rtx3080-laptop rtx3070-laptop rtx3060-laptop rx9070xt rx9070
     rx7900xt w7900 rtx-pro-6000-blackwell-max-q
 """
 KEYS = (*OLD_KEYS, *NEW_KEYS.split())
@@ -280,7 +280,7 @@ class TestClocks:
 
 PACKED = (
     *("mi300x", "mi300a", "mi325x", "mi350x", "mi355x", "rx7900xtx", "radeon8060s"),
-    *("rx9070xt", "rx7900xt", "w7900"),
+    *("rx9070xt", "rx9070", "rx7900xt", "w7900"),
 )
 
 

@@ -57,6 +57,7 @@ from mlscale.data.device_table import device_keys, devices_named, find_device, l
         ("NVIDIA GB10", "gb10"),
         ("NVIDIA Thor", "jetson-agx-thor"),
         ("AMD Radeon RX 9070 XT", "rx9070xt"),
+        ("AMD Radeon RX 9070", "rx9070"),
         ("Radeon RX 7900 XT", "rx7900xt"),
         ("AMD Radeon PRO W7900", "w7900"),
     ],
@@ -120,6 +121,7 @@ def test_a_laptop_gpu_is_not_the_desktop_board_of_its_number(
         ("gfx1100", {"cu_count": 84}, "rx7900xt"),
         ("gfx1100", {"cu_count": 96, "memory_mhz": 1249}, "rx7900xtx"),
         ("gfx1201", {"cu_count": 64}, "rx9070xt"),
+        ("gfx1201", {"cu_count": 56}, "rx9070"),
         ("1002:744c", {"cu_count": 96}, "rx7900xtx"),
         ("A800", {"cu_count": 108, "memory_mhz": 1512}, "a800-pcie-80gb"),
         ("Orin", {"cu_count": 16}, "jetson-agx-orin-64gb"),
@@ -142,8 +144,8 @@ def test_shared_names_with_what_decides(name: str, facts: dict[str, float], key:
         ("gfx1100", {}, ("rx7900xtx", "rx7900xt", "w7900")),
         ("gfx1100", {"cu_count": 96}, ("rx7900xtx", "w7900")),
         ("gfx1100", {"cu_count": 70}, ()),  # a Radeon PRO W7800
-        ("gfx1201", {}, ("rx9070xt",)),  # the RX 9070 is gfx1201 too
-        ("gfx1201", {"cu_count": 56}, ()),
+        ("gfx1201", {}, ("rx9070xt", "rx9070")),
+        ("gfx1201", {"cu_count": 48}, ()),  # an RX 9070 GRE
         ("1002:744c", {}, ("rx7900xtx", "rx7900xt")),
         ("Orin", {"cu_count": 8}, ()),  # an Orin NX of 16 or 8 GB, or an Orin Nano
         ("h100", {}, ("h100-sxm5", "h100-pcie", "h100-nvl")),

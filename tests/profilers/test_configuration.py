@@ -121,8 +121,65 @@ class TestCuCount:
         )
         assert run == (98, 1410, 1215)
 
-    def test_fewer_cus_of_amd_are_a_partition(self) -> None:
-        assert run_of("mi300x", cu_count=38, engine_mhz=2100, memory_mhz=1300)[0] == 38
+    @pytest.mark.parametrize("base", [{}, {"cu_count": 38}])
+    def test_a_partition_of_an_amd_gpu_is_refused(self, base: dict[str, float]) -> None:
+        """An MI300X in CPX: an eighth of its CUs, which share not all of its memory."""
+        with refused("38 CUs are fewer than the 304 of 'mi300x'; .*CPX.*give --device FILE"):
+            run_of("mi300x", base, cu_count=38, engine_mhz=2100, memory_mhz=1300)
+
+    def test_cus_of_amd_that_the_user_alone_says(self) -> None:
+        base = {"cu_count": 38.0, "engine_mhz": 2100.0, "memory_mhz": 1300.0}
+        assert run_of("mi300x", base)[0] == 38
+
+
+class TestMemoryClock:
+    """Where neither file nor user says it: by the device table, where there is no choice."""
+
+    def test_of_a_gpu_that_chooses_it_is_the_highest(self) -> None:
+        with pytest.warns(DataWarning, match="memory_mhz 1300 is the GPU's highest; .*memory=…"):
+            assert run_of("mi300x", {"engine_mhz": 2100.0}) == (304, 2100, 1300)
+
+    def test_one_that_can_be_set_is_asked_for(self) -> None:
+        with refused("does not say memory_mhz; give --base memory="):
+            run_of("mi50", {"engine_mhz": 1725.0})
+
+
+class TestClockByCycles:
+    """An MI300X has 8 dies: 16 800 cycles of all of them in a µs are 2100 MHz of each."""
+
+    @staticmethod
+    def run_at(cycles_per_us: dict[float, int], key: str = "mi300x", **base: float) -> float:
+        seen = {"cycles_per_us": Counter[str | float](cycles_per_us)}
+        base.setdefault("memory_mhz", 1300.0)
+        return run_configuration("run.csv", seen, key, base).config.engine_mhz
+
+    def test_is_what_was_observed(self) -> None:
+        with pytest.warns(DataWarning, match="engine_mhz 1400 is what the profiler observed"):
+            assert self.run_at({11_200.0: 1}) == 1400
+
+    def test_a_little_above_the_highest_is_the_highest(self) -> None:
+        with pytest.warns(DataWarning, match="engine_mhz 2100 is what"):
+            assert self.run_at({17_000.0: 1}) == 2100
+
+    def test_another_clock_than_was_said_is_refused(self) -> None:
+        with refused(
+            r"engine_mhz was 1400 while profiling \(by GRBM_GUI_ACTIVE of its kernels of 0.5 ms or "
+            r"more\), --base says 2100; lock the clocks, or let engine=… out"
+        ):
+            self.run_at({11_200.0: 1}, engine_mhz=2100.0)
+
+    def test_of_kernels_at_two_clocks_the_mean_over_time(self) -> None:
+        """(1400 · 3 + 2000) ÷ 4."""
+        with refused("1400 in one launch and 2000 in another .* give --base engine=1550"):
+            self.run_at({11_200.0: 3, 16_000.0: 1})
+
+    def test_another_gpu(self) -> None:
+        """An MI300A has 6 dies: 16 800 cycles would be 2800 MHz of each."""
+        with refused("the engine clock is 2800 MHz, 'mi300a' has at most 2100; is it another GPU"):
+            self.run_at({16_800.0: 1}, "mi300a")
+
+    def test_dies_of_which_nothing_is_known_tell_none(self) -> None:
+        assert self.run_at({11_200.0: 1}, "mine", cu_count=304.0, engine_mhz=2100.0) == 2100
 
 
 class TestNames:

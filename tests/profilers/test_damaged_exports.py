@@ -120,7 +120,7 @@ def test_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
 
 JOINS: dict[str, tuple[tuple[str, ...], str]] = {
     "passes with other launches": (
-        (V1, rocprof_v1({"SQ_WAVES": 10}, 2, [(0, 9), (10, 19)])), "has 2 launches of .* has 1"),
+        (V1, rocprof_v1({"SQ_WAVES": 10}, 2, [(0, 9), (10, 19)])), "has 1 launch of .* has 2"),
     "passes with other kernels": ((V1, V1.replace("f(int, int)", "g(int)")), "has no 'f.int, int"),
     "passes with other waves": ((V3, rocprofv3({"SQ_WAVES": 20})), "SQ_WAVES is 10 in one pass"),
     "metrics without a trace": ((NVPROF_METRICS,), "says no time of 'k.int, float"),

@@ -230,6 +230,17 @@ def test_a_compressed_file_says_what_unpacks_it(tmp_path: Path, begin: bytes, co
         import_profile(path)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"rocprofiler-sdk-tool":[{', '{\n    "rocprofiler-sdk-tool": [\n']
+)
+def test_json_of_rocprofv3_says_what_to_profile_with(tmp_path: Path, text: str) -> None:
+    """As AMD's page of rocprofv3 shows it; it may be one line, longer than any that is read."""
+    path = tmp_path / "7_results.json"
+    path.write_text(text + " " * (5 << 20))
+    with refused("is rocprofv3's JSON, .*; profile again with --output-format csv, or, from ROCm"):
+        import_profile(path)
+
+
 def test_a_model_is_no_export() -> None:
     model = Path(__file__).parents[2] / "models" / "nvidia-time.mlscale"
     with refused(

@@ -107,3 +107,11 @@ def test_passes_of_other_times_are_of_other_work(tmp_path: Path) -> None:
         read(tmp_path, passes[3], passes[0], device="mi210")
     assert len(read(tmp_path, passes[0], passes[2], device="mi210").table) == 1
     assert len(read(tmp_path, passes[3], passes[4], device="mi210").table) == 1  # both are short
+
+
+def test_traces_of_several_gpus_are_told(tmp_path: Path) -> None:
+    """Those of two ranks, each on a GPU of its own: one trace of both would have been refused."""
+    assert '"Agent 4"' in V3_TRACE
+    with pytest.warns() as told:
+        read(tmp_path, V3_TRACE, V3_TRACE.replace('"Agent 4"', '"Agent 5"'), device="mi210")
+    assert "its files are of GPUs 4, 5, and count as of one" in str(told[0].message)

@@ -14,11 +14,13 @@ from synthetic.exports import (
     BASE,
     NCU,
     NVPROF_TRACE,
+    V3_TRACE,
     by_kernel,
     long_page,
     long_rows,
     read,
     rocprof_v1,
+    rocprofv3,
 )
 
 from mlscale import DataWarning, InputError
@@ -127,6 +129,27 @@ class TestBothHave:
         assert len(read(tmp_path, page, trace(("k", alike_us)), **a100).table) == 1
         said = {**a100, "base": {"engine_mhz": counted_mhz, "memory_mhz": 1215}}
         assert len(read(tmp_path, page, trace(("k", traced_us)), **said).table) == 1
+
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    @pytest.mark.parametrize(
+        ("traced_us", "told"),
+        [
+            (600, "took 1.7 times .* at 1500 MHz by their cycles: the trace is of a higher clock"),
+            (1300, "took 0.77 times .* at 1500 MHz: a power limit"),
+        ],
+    )
+    def test_cycles_tell_the_clock_at_which_amd_s_kernels_were_counted(
+        self, tmp_path: Path, traced_us: int, told: str
+    ) -> None:
+        """1.5 million cycles in 1 ms on a GPU of one die."""
+        pass_of_ms = rocprofv3({"GRBM_GUI_ACTIVE": 1.5e6, "SQ_WAVES": 10}, 1000, 1_001_000)
+        times = V3_TRACE.replace(",5000,9000,", f",5000,{5000 + 1000 * traced_us},")
+        times = times.replace(",1000,3000,", f",1000,{1000 + 1000 * traced_us},")
+        mi210 = {"device": "mi210", "base": {"memory_mhz": 1600}}
+        with pytest.raises(InputError, match=told):
+            read(tmp_path, pass_of_ms, times, **mi210)
+        said = {**mi210, "base": {"engine_mhz": 1500, "memory_mhz": 1600}}
+        assert len(read(tmp_path, pass_of_ms, times, **said).table) == 1
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
     def test_the_kernels_of_most_time_tell_the_clock(self, tmp_path: Path) -> None:

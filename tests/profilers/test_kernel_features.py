@@ -53,6 +53,25 @@ def test_vector_instructions_per_cycle_are_of_the_bases_clock() -> None:
     assert found.features["V_IPC"].value == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize(
+    ("time_us", "per_cycle"),
+    [
+        (20, 0.5),  # the count is 20 000 cycles longer than the kernel
+        (500, 0.5 * 500 / 520),  # and here by 4 %, by which the clock may be another one
+    ],
+)
+def test_cycles_of_a_short_kernel_are_those_of_its_time(time_us: int, per_cycle: float) -> None:
+    """By hand, on 4 CUs of one die at 1000 MHz: two instructions in each of the kernel's cycles."""
+    counters = {
+        "SQ_INSTS_VALU": 2_000.0 * time_us,
+        "GRBM_GUI_ACTIVE": 1_000.0 * time_us + 20_000.0,
+    }
+    counted = replace(record("f"), counted_time_s=time_us / 1e6, counters=counters)
+    run = RunConfiguration("mi210", HardwareConfig(4, 1000.0, 1600.0), {}, {}, {}, dies=1.0)
+    [found] = with_features("rocprof", [counted], run)
+    assert found.features["V_IPC"].value == pytest.approx(per_cycle)
+
+
 def test_sources_of_a_share_are_said_once_each() -> None:
     records = [record("f"), record("g"), record("f"), replace(record("h"), shares={})]
     assert share_sources(records) == {"dram_utilisation": "of f; of g"}
@@ -73,3 +92,22 @@ class TestTraffic:
         run = RunConfiguration("mi300x", HardwareConfig(304, 2100.0, 1300.0), {}, {}, {})
         with pytest.warns(DataWarning, match="2.00 times what mi300x passes at memory=1300; hits"):
             check_traffic(Path("run.csv"), self.RECORDS, run)
+
+    def test_no_byte_that_any_kernel_read_is_a_failure(self) -> None:
+        """As of a Radeon RX 9070 XT; one kernel of several may read nothing."""
+        run = RunConfiguration("rx9070xt", HardwareConfig(64, 2900.0, 1258.0), {}, {}, {})
+        fetched = [
+            replace(record("f"), counters={"FETCH_SIZE": kilobytes, "WRITE_SIZE": 5.0})
+            for kilobytes in (0.0, 0.0, 3.0)
+        ]
+        with refused("^run.csv: FETCH_SIZE is 0 in all .* --perf-level STABLE_STD, .*--also"):
+            check_traffic(Path("run.csv"), fetched[:2], run)
+        check_traffic(Path("run.csv"), fetched, run)
+
+    def test_reads_of_which_half_were_counted_are_told(self) -> None:
+        """Regression only: the report is named beside the rule."""
+        run = RunConfiguration("radeon8060s", HardwareConfig(40, 2900.0, 1000.0), {}, {}, {})
+        with pytest.warns(DataWarning, match="before February 2026 counts half of what radeon80"):
+            check_traffic(
+                Path("run.csv"), [replace(record("f"), counters={"FETCH_SIZE": 3.0})], run
+            )

@@ -239,7 +239,17 @@ class TestDescribe:
     def test_amd_by_its_gfx_name(self, tmp_path: Path) -> None:
         description = describe([written(tmp_path, ROCMINFO.format(name="AMD Made"))])
         assert description.values["fp64_lanes_per_cu"] == 64
+        assert description.values["architecture"] == "CDNA 2 Aldebaran"
         assert description.lacking == ("memory_bus_bits", "memory_transfers_per_cycle")
+
+    def test_a_part_of_a_gpu_has_not_all_of_its_memory(self, tmp_path: Path) -> None:
+        """An MI210 has 104 CUs; of all of them its memory's bus is taken from the table."""
+        text = ROCMINFO.format(name="AMD Instinct MI210")
+        whole, part = text, text.replace("Unit:            104", "Unit:            52")
+        assert describe([written(tmp_path, whole)]).values["memory_bus_bits"] == 4096
+        assert describe([written(tmp_path, part)]).lacking == (
+            "memory_bus_bits", "memory_transfers_per_cycle",
+        )  # fmt: skip
 
     def test_a_gpu_of_the_table_keeps_its_other_facts(self, tmp_path: Path) -> None:
         description = describe([written(tmp_path, nvidia_smi("NVIDIA L4"))])

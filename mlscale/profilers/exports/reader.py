@@ -25,7 +25,7 @@ from mlscale.profilers.exports.layouts import (
 from mlscale.profilers.exports.locales import has_decimal_commas
 from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
-from mlscale.profilers.exports.unread import TITLE_LINES, mend_of, refusal_of
+from mlscale.profilers.exports.unread import ROCPROFV3_MEND, TITLE_LINES, mend_of, refusal_of
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
@@ -34,6 +34,8 @@ _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"[\s\"]*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
+_ROCPROFV3_JSON = b'"rocprofiler-sdk-tool"'
+_MARK_BYTES = 64
 _ZIP = b"PK\x03\x04"
 _COMPRESSED = {  # by the bytes with which its files begin, what unpacks them
     b"\x04\x22\x4d\x18": "lz4 -d",
@@ -211,7 +213,7 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is not a regular file")
         with path.open("rb") as binary:
-            mark = binary.read(len(_SQLITE))
+            mark = binary.read(_MARK_BYTES)
         if unpacker := next((_COMPRESSED[b] for b in _COMPRESSED if mark.startswith(b)), None):
             raise InputError(f"{path}: is compressed; unpack it first: {unpacker} {path.name}")
         if mark.startswith(_ZIP):
@@ -219,7 +221,9 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
                 f"{path}: is a ZIP archive, as mlscale's models are, and no profiler's export; "
                 "name a model with --model, and unpack anything else"
             )
-        if mark == _SQLITE:
+        if _ROCPROFV3_JSON in mark:
+            raise InputError(f"{path}: is rocprofv3's JSON, which is not read; {ROCPROFV3_MEND}")
+        if mark.startswith(_SQLITE):
             yield Export(path, layout_of_database(path))
             return
         if is_json_trace(path):

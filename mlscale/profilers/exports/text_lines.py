@@ -9,12 +9,14 @@ import numpy as np
 
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress
+from mlscale.profilers.exports.unread import ROCPROFV3_MEND
 
 LONGEST_LINE = 4 << 20  # bytes
 BLOCK = 4 << 20  # bytes
 _EXPORTED_BY = {  # what the tools keep of a run, by its suffix
     ".ncu-rep": "export the report: ncu --import REPORT --page raw --csv > run.csv",
     ".nsys-rep": "export the report: nsys export --type sqlite -o run.sqlite REPORT",
+    **dict.fromkeys((".pftrace", ".otf2"), ROCPROFV3_MEND),
 }
 
 

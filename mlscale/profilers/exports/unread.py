@@ -42,6 +42,9 @@ _BY_LAUNCH = (
     "cannot read nvprof's metrics launch by launch (--print-gpu-trace with --metrics); run "
     "--metrics alone, and give --print-gpu-trace alone as a further file"
 )
+ROCPROFV3_MEND = (
+    "profile again with --output-format csv, or, from ROCm 7 on, with rocpd, which is a database"
+)
 _V3_MEND = "not of kernels; give …_kernel_trace.csv, which --kernel-trace writes beside it"
 _REFUSED = (  # columns that only such a table has
     ({"Device", "Context", "Stream", "Kernel"}, _BY_LAUNCH),

@@ -26,7 +26,7 @@ from mlscale.profilers.configuration import (
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
-from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind
+from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind, warn_of_sensor
 from mlscale.profilers.sampled.same_gpu import check_tool
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
@@ -230,12 +230,10 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
     settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
     device = find_device(facts.device or log.name or "")
-    if "memory_mhz" not in settings and device and len(device.memory_clocks_mhz()) == 1:
-        settings["memory_mhz"] = device.memory_clocks_mhz()[0]
-        warn(
-            f"{log}: does not say memory_mhz; {settings['memory_mhz']:g} is the only one that "
-            f"'{device.key}' offers"
-        )
+    if "memory_mhz" not in settings and device and (mhz := device.working_memory_mhz):
+        settings["memory_mhz"] = mhz
+        only = "only one that" if len(device.memory_clocks_mhz()) == 1 else "highest that"
+        warn(f"{log}: does not say memory_mhz; {mhz:g} is the {only} '{device.key}' offers")
     time_ms = facts.time_ms or span.time_ms
     flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
     if flags or time_ms is None:
@@ -252,6 +250,7 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
             numbers[name] = mean
     if "power_w" in numbers:
         check_board(str(log), run.device, numbers["power_w"], log.power_of)
+        warn_of_sensor(str(log), run.device)
     application = facts.application or Path(log.source).stem
     kernel = f"{application} [GPU {log.gpu}]" if of_several else application
     return _Row(log, span, run.device, application, kernel, numbers)

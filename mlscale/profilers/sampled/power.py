@@ -62,6 +62,8 @@ def _watts(
         power_w, power_of = span.working_mean(log.columns["power_w"]), log.power_of
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
         source += f"; of {power_of}" if power_of else ""
+        for key in dict.fromkeys(table.text.get("device", ())):
+            warn_of_sensor(str(log), key)
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"a board power of {power_w:g} W cannot be; give watts, or a log")
     return power_w, source, power_of
@@ -117,6 +119,18 @@ def check_board(where: str, key: str, power_w: float, power_of: str | None = Non
             f"{where}: a board power of {power_w:g} W cannot be: it is less than half of {idle}"
         )
     warn(f"{where}: a board power of {power_w:g} W is below {idle}; is it that of the run?")
+
+
+def warn_of_sensor(where: str, key: str) -> None:
+    """Warn where the sensor of a GPU measures more than it: AMD's, of a module or a socket."""
+    device = find_device(key)
+    more = ""
+    if device and device.is_half_a_module:
+        more = f"of the module, of which '{key}' is one of two dies: what the other one draws"
+    elif device and (device.form_factor or "").startswith("APU"):
+        more = f"of the socket with '{key}': what the processor's cores draw"
+    if more:
+        warn(f"{where}: power is that {more} is in it, and in the energy")
 
 
 def _warn_of_a_part(table: Table, key: str) -> None:

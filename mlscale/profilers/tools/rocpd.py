@@ -254,7 +254,7 @@ def _document(extdata: object) -> dict[str, Any]:
 
 
 def _facts(chip: str, name: str, document: dict[str, Any]) -> dict[str, str | float]:
-    """Of an agent its chip, its CUs, and the highest clocks; what is no positive number is not."""
+    """Of an agent its chip, CUs, dies and highest clocks; what is no positive number is not."""
     banks = document.get("mem_banks")
     clocks = [
         _positive(bank.get("mem_clk_max"))
@@ -265,6 +265,7 @@ def _facts(chip: str, name: str, document: dict[str, Any]) -> dict[str, str | fl
     facts: dict[str, str | float] = {
         "chip": gpu_name(name.strip(), chip.strip(), cu_count or None),
         "cu_count": cu_count,
+        "xcd_count": _positive(document.get("num_xcc")),
         "engine_limit_mhz": _positive(document.get("max_engine_clk_fcompute")),
         "memory_limit_mhz": max(clocks, default=0.0),
     }

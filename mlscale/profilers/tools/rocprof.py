@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.device_table import find_device
+from mlscale.data.device_table import devices_named, find_device
 from mlscale.errors import InputError
 from mlscale.profilers.exports.blocks import (
     Block,
@@ -245,41 +245,46 @@ def read_summary(
 def read_machine(export: Export, content: FileContent) -> None:
     """What rocprof-compute's sysinfo.csv says of the GPU. Raises InputError."""
     chip, count = export.columns("gpu_arch", "cu_per_gpu")
-    model, memory = export.find("gpu_model"), export.find("max_mclk")
+    model, memory, dies = map(export.find, ("gpu_model", "max_mclk", "num_xcd"))
     for line, row in export.rows():
         cu_count = float(export.whole(line, row, count, "a count", least=1))
         name = "" if model is None else row[model].partition("_")[0]  # MI300X_A1
-        _note_gpu(content, name.strip(), row[chip].strip(), cu_count)
+        content.facts["chip"][gpu_name(name.strip(), row[chip].strip(), cu_count)] += 1
+        content.facts["cu_count"][cu_count] += 1
+        if dies is not None and (count_of_dies := export.counter(line, row, dies)) >= 1:
+            content.facts["xcd_count"][count_of_dies] += 1
         if memory is not None:
             content.note_clock("memory_limit_mhz", export.counter(line, row, memory))
 
 
 def read_agents(export: Export, content: FileContent) -> None:
-    """What rocprofv3's agent_info.csv says of the GPU. Raises InputError on unlike GPUs."""
+    """What rocprofv3's agent_info.csv says of each GPU, by the number that traces have of it.
+
+    Raises InputError without a GPU.
+    """
     kind, count, chip, name = export.columns("Agent_Type", "Cu_Count", "Name", "Product_Name")
-    clock = export.find("Max_Engine_Clk_Fcompute")
+    node, logical = export.columns("Node_Id", "Logical_Node_Id|Node_Id")
+    clock, dies = export.find("Max_Engine_Clk_Fcompute"), export.find("Num_Xcc")
+    by_node: dict[str, dict[str, str | float]] = {}
     for line, row in export.rows():
         if row[kind].strip() != "GPU":
             continue
         cu_count = float(export.whole(line, row, count, "a count", least=1))
-        _note_gpu(content, row[name].strip(), row[chip].strip(), cu_count)
-        if clock is not None:
-            content.note_clock("engine_limit_mhz", export.counter(line, row, clock))
-    if any(len(values) > 1 for values in content.facts.values()):
-        names = ", ".join(map(str, content.facts["chip"]))
-        raise InputError(
-            f"{export.path}: lists unlike GPUs ({names}); keep the row of the one that ran, or "
-            "leave this file out and give --device"
-        )
-    if not content.facts:
+        facts: dict[str, str | float] = {
+            "chip": gpu_name(row[name].strip(), row[chip].strip(), cu_count),
+            "cu_count": cu_count,
+        }
+        for fact, column in (("engine_limit_mhz", clock), ("xcd_count", dies)):
+            if column is not None and (value := export.counter(line, row, column)) > 0:
+                facts[fact] = value
+        content.gpu_facts[row[logical].strip()] = by_node[row[node].strip()] = facts
+    # Traces have the logical number, those of the first releases the node's.
+    content.gpu_facts = by_node | content.gpu_facts
+    if not content.gpu_facts:
         raise InputError(f"{export.path}: lists no GPU")
 
 
-def _note_gpu(content: FileContent, name: str, chip: str, cu_count: float) -> None:
-    content.facts["chip"][gpu_name(name, chip, cu_count)] += 1
-    content.facts["cu_count"][cu_count] += 1
-
-
 def gpu_name(name: str, chip: str, cu_count: float | None) -> str:
-    """A GPU's name where the device table knows it, else its chip."""
-    return name if find_device(name, cu_count) else chip
+    """A GPU's name, but its chip where the device table knows that better."""
+    knows_chip = not find_device(name, cu_count) and devices_named(chip, cu_count)
+    return chip if knows_chip or not name else name

@@ -6,12 +6,14 @@ Expected numbers are by hand.
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from synthetic.monitor_logs import row
 from text_files import written
 
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs
+from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs, join_power
 from mlscale.profilers.sampled.importing import logs_at_one_clock
 
 NAMES_BELOW = """\
@@ -38,6 +40,10 @@ def imported(folder: Path, text: str, **facts: object) -> SampledTable:
     return import_logs([written(folder, text)], None, RunFacts(time_ms=900.0, **facts))
 
 
+OF_BOTH_DIES = "power is that of the module, of which 'mi250-gcd' is one of two dies"
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{OF_BOTH_DIES}")
 @pytest.mark.parametrize(
     ("text", "device", "power_w", "engine_mhz", "busy"),
     [
@@ -100,14 +106,17 @@ def test_a_die_whose_power_is_that_of_the_die_beside_it(tmp_path: Path) -> None:
         }
         for die, power in enumerate(("402.0", "N/A (Secondary die)"))
     }
-    table = imported(tmp_path, json.dumps(cards)).table
+    with pytest.warns(DataWarning, match=f"GPU 0: {OF_BOTH_DIES}: what the other") as told:
+        table = imported(tmp_path, json.dumps(cards)).table
+    assert len(told) == 1
     assert table.text["device"] == ["mi250-gcd"] * 2
     assert table.numbers["power_w"].tolist() == [402, pytest.approx(float("nan"), nan_ok=True)]
     path = written(tmp_path, json.dumps(cards))
     message = r"says no power of GPU 1, but of 0; name one with --gpu, .*of an MI250 or MI250X"
-    with pytest.raises(InputError, match=message):
+    with pytest.warns(DataWarning), pytest.raises(InputError, match=message):
         logs_at_one_clock([path], facts=RunFacts(time_ms=900.0))
-    first = logs_at_one_clock([path], facts=RunFacts(time_ms=900.0, gpu="0"))
+    with pytest.warns(DataWarning, match=OF_BOTH_DIES):
+        first = logs_at_one_clock([path], facts=RunFacts(time_ms=900.0, gpu="0"))
     assert first.numbers["power_w"].tolist() == [402]
 
 
@@ -196,3 +205,21 @@ def test_levels_of_old_releases_and_what_stands_between(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         imported(tmp_path, text, device="mi300x")
+
+
+def test_power_of_a_processor_s_gpu_is_the_socket_s(tmp_path: Path) -> None:
+    header = "gpu,gfx_activity,socket_power,gfx_0_clk,mem_0_clk"
+    facts = {"device": "mi300a", "interval_s": 0.3}
+    with pytest.warns(DataWarning, match="power is that of the socket with 'mi300a': what the pro"):
+        table = imported(tmp_path, f"{header}\n0,99,480,2000,1300\n", **facts).table
+    assert table.numbers["power_w"].tolist() == [480]
+
+
+def test_a_log_beside_a_profile_says_so_too(tmp_path: Path) -> None:
+    log = written(tmp_path, "gpu,gfx_activity,socket_power,gfx_0_clk\n0,99,480,1700\n")
+    axes = {"cu_count": 110.0, "engine_mhz": 1700.0, "memory_mhz": 1600.0, "time_ms": 2.0}
+    numbers = {name: np.array([value]) for name, value in axes.items()}
+    table = Table("made", {"kernel": ["k"], "device": ["mi250x-gcd"]}, numbers, {})
+    with pytest.warns(DataWarning, match="of the module, of which 'mi250x-gcd' is one of two"):
+        assert join_power(table, log).numbers["power_w"].tolist() == [480]
+    assert join_power(table, 240).numbers["power_w"].tolist() == [240]

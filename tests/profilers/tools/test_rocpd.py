@@ -93,7 +93,7 @@ class TestOneFile:
     )  # fmt: skip
     def test_what_the_gpu_does_not_say_is_asked_for(self, tmp_path: Path, extdata: object) -> None:
         path = write_database(tmp_path / "app_results.db", COUNTED, extdata=extdata)
-        with pytest.raises(InputError, match="does not say engine_mhz, memory_mhz; ") as refusal:
+        with pytest.raises(InputError, match="does not say engine_mhz; ") as refusal:
             load(path, base={})
         assert "engine at most" not in str(refusal.value)
 
@@ -101,7 +101,7 @@ class TestOneFile:
         """As proposed for a later rocprofv3: LZ4 in place of the text; all else is as it was."""
         path = write_database(tmp_path / "app_results.db", COUNTED)
         change(path, "UPDATE `rocpd_info_agent@` SET extdata = x'04224d18'")
-        with pytest.raises(InputError, match="does not say engine_mhz, memory_mhz; "):
+        with pytest.raises(InputError, match="does not say engine_mhz; "):
             load(path, base={})
         assert row(load(path))["VALUInsts"] == pytest.approx(50)
 
@@ -109,7 +109,7 @@ class TestOneFile:
     def test_a_damaged_document_of_a_gpu_says_nothing(self, tmp_path: Path, extdata: str) -> None:
         path = write_database(tmp_path / "app_results.db", COUNTED)
         change(path, f"UPDATE `rocpd_info_agent@` SET extdata = '{extdata}'")
-        with pytest.raises(InputError, match="does not say engine_mhz, memory_mhz; "):
+        with pytest.raises(InputError, match="does not say engine_mhz; "):
             load(path, base={})
 
     def test_the_program_names_the_application(self, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def runs(draw: st.DrawFn) -> list[Dispatch]:
                 number,
                 draw(st.sampled_from(["f(int, int)", "void g<8>(float*)", "h.kd"])),
                 begin,
-                begin + draw(st.integers(1, 10**9)),
+                begin + draw(st.integers(1, 499_999)),  # cycles of longer ones are a clock
                 (size[0] * groups[0], size[1] * groups[1], size[2] * groups[2]),
                 size,
                 draw(st.sampled_from([6, 7])),
@@ -391,10 +391,10 @@ def test_launches_of_no_named_kernel_are_left_out(tmp_path: Path) -> None:
         assert load(path).launches == 2
 
 
-def test_a_gpu_that_the_table_lacks_goes_by_its_chip(tmp_path: Path) -> None:
+def test_a_gpu_that_the_table_lacks_goes_by_its_name(tmp_path: Path) -> None:
     path = change(
         write_database(tmp_path / "app_results.db", COUNTED, extdata={**EXTDATA, "cu_count": 64}),
         "UPDATE `rocpd_info_agent@` SET name = 'gfx999', product_name = 'Radeon of a made name'",
     )
-    with pytest.warns(DataWarning, match="'gfx999' is not in the device table"):
+    with pytest.warns(DataWarning, match="'Radeon of a made name' is not in the"):
         assert load(path).config.cu_count == 64
