@@ -23,10 +23,11 @@ _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
 _COURSE = 3  # steps of a clock; of two, either time may be the wrong one
-# Columns that sweeps have beside the counters.
+# Columns that sweeps have beside the counters: which row it is, other results, their settings.
 _BESIDE = re.compile(
-    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|energy.*|edp"
-    r"|(.*_)?temp(erature)?(_.*)?",
+    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|date|seed|(.*_)?(id|index)|level_\d+"
+    r"|energy.*|edp|speed_?up|slow_?down|.*_([mg]hz|ms|m?w|m?j)"
+    r"|(.*_)?(temp(erature)?|power|volt(age)?|freq(uency)?|clock)(_.*)?",
     re.IGNORECASE,
 )
 
@@ -181,7 +182,7 @@ def warn_of_names(table: Table) -> None:
 
 
 def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str]) -> None:
-    """Warn of columns that look like no counters, and where no counter is common to all kernels.
+    """Warn of columns that look like no counters, and of kernels that were not counted.
 
     names: the columns that are taken for counters.
     """
@@ -192,6 +193,7 @@ def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str])
             f"{table.source}: {', '.join(columns)} {verb} like no counter, but every column that "
             "is not of the format counts as one: take out what predictors shall not learn from"
         )
+    _warn_of_zeros(table, names)
     given = {name: np.flatnonzero(~np.isnan(table.numbers[name])) for name in names}
     of_kernel = table.text["kernel"]
     having = {name: {of_kernel[row] for row in rows} for name, rows in given.items() if rows.size}
@@ -205,3 +207,19 @@ def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str])
         f"{table.source}: {what}no counter is given for more than {most} ('{common}'): predictors "
         "take a median for what is missing; profile these kernels too, or leave them out"
     )
+
+
+def _warn_of_zeros(table: Table, names: Sequence[str]) -> None:
+    """Warn of kernels whose counters are all 0, which of several no kernel that runs has."""
+    if len(names) < 2:
+        return
+    most = np.max([np.nan_to_num(table.numbers[name]) for name in names], axis=0, initial=0)
+    some = np.any([table.numbers[name] == 0 for name in names], axis=0)
+    rows = np.flatnonzero((most == 0) & some)
+    if rows.size:
+        kernels = [*dict.fromkeys(table.text["kernel"][row] for row in rows)]
+        warn(
+            f"{table.source}: every counter is 0 of {listed(kernels)}, first in "
+            f"{table.row(int(rows[0]))}: 0 is taken for a count; leave the cell empty where a "
+            "counter was not measured"
+        )
