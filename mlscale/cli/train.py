@@ -146,7 +146,7 @@ def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) ->
     if not isinstance(predictor, Savable):
         raise UsageError(
             f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
-            "file"
+            "file: it has no methods state and restore"
         )
     if trains_on_several and not isinstance(predictor, PoolsGpus):
         raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")

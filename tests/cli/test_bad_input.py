@@ -250,8 +250,8 @@ class TestTraining:
     def test_extra_trees_cannot_be_trained_to_a_file(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(), "--predictor", "extra-trees")
         assert message == (
-            "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file; "
-            "see 'mlscale train --help'"
+            "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file: "
+            "it has no methods state and restore; see 'mlscale train --help'"
         )
 
     def test_kernel_without_all_configurations(self, capsys: Capture, tmp_path: Path) -> None:
