@@ -10,6 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, positions_of
 from mlscale.data.completeness import complete_kernels
+from mlscale.data.device_table import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.plausibility import (
     check_units,
@@ -95,6 +96,7 @@ class Measurements:
         """
         require_type("device", device, str | None, "text")
         require_type("metadata", metadata, Mapping | None, "a dict")
+        register_facts(metadata or {}, "metadata")
         table = table_from_frame(frame, REQUIRED, device)
         return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
 
