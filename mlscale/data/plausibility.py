@@ -107,6 +107,26 @@ def warn_of_repetitions(
     )
 
 
+def warn_of_unlike_rows(
+    source: str, kernels: Sequence[str], of_row: Indices, time_ms: Floats
+) -> None:
+    """Warn where rows of a profile that count as repetitions of one launch take unlike times.
+
+    of_row: the kernel of each row; time_ms: of each row [ms].
+    """
+    low, high = np.full(len(kernels), np.inf), np.zeros(len(kernels))
+    np.fmin.at(low, of_row, time_ms)
+    np.fmax.at(high, of_row, time_ms)
+    worst = int((high / low).argmax())
+    if high[worst] > _SPREAD * low[worst]:
+        warn(
+            f"{source}: rows of one kernel count as repetitions of one launch, and become their "
+            f"median: those of '{kernels[worst]}' take {low[worst]:.4g} to {high[worst]:.4g} ms; "
+            "if they are launches of a run, give each kind a name, a row with the mean of its "
+            "times, and how many they are in a column 'launches'"
+        )
+
+
 def warn_of_launches(
     table: Table, kernels: Sequence[str], where: tuple[Indices, ...], shape: tuple[int, ...]
 ) -> None:
