@@ -31,7 +31,8 @@ from mlscale.predictors.base import (
 from mlscale.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
 
 A_MODEL = "a mlscale.Model"
-PROFILES = "mlscale.Profiles"
+MEASUREMENTS = "mlscale.Measurements, as read and Measurements.from_frame give"
+PROFILES = "mlscale.Profiles, as read_profiles and Measurements.profiles(base) give"
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,13 +212,14 @@ def train(
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
-    require_type("measurements", measurements, Measurements, "mlscale.Measurements")
+    require_type("measurements", measurements, Measurements, MEASUREMENTS)
     if not (isinstance(others, Sequence) and all(map(_is_training_set, others))):
         raise InputError("others must be a list of pairs of mlscale.Measurements and their base")
     config = measurements.grid.config(base)
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")
-    prototype = create(or_default(predictor or DEFAULT, measurements, config), **parameters)
+    predictor = DEFAULT if predictor is None else predictor
+    prototype = create(or_default(predictor, measurements, config), **parameters)
     predictors = _of_each_quantity(prototype, measurements.power_samples is not None)
     pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements

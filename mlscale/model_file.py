@@ -24,7 +24,7 @@ from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError, require_type
 from mlscale.file_kinds import MODEL, require_kind
 from mlscale.files import parse_json_object, path_of, read_bytes, whole_file
-from mlscale.model import A_MODEL, PROFILES, Model
+from mlscale.model import A_MODEL, Model
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
@@ -167,7 +167,7 @@ def predict(
         model = load(path_of(model, "model", f"{A_MODEL}, or the path of its file"))
     if not isinstance(profiles, Profiles):
         if not hasattr(profiles, "columns"):
-            path_of(profiles, "profiles", f"{PROFILES}, a file's path or a data frame")
+            path_of(profiles, "profiles", "mlscale.Profiles, a file's path or a data frame")
         profiles = read_profiles(profiles, model.base, model.device)
     return model.predict(profiles, coverage)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 from synthetic import kernels as made
 from synthetic import monitor_logs, monitor_readings
 from synthetic.tidy import refused
@@ -119,7 +120,7 @@ def test_reading_and_studies(
 def test_advice(function: Callable[..., Any]) -> None:
     with refused("^model must be a mlscale.Model, not str$"):
         function(**given("profiles", model="m.mlscale"))
-    with refused("^profiles must be mlscale.Profiles, not Measurements$"):
+    with refused("^profiles must be mlscale.Profiles, as .* give, not Measurements$"):
         function(**given("model", profiles=right()["measurements"]))
 
 
@@ -128,7 +129,7 @@ def test_prediction() -> None:
         mlscale.predict(**given("profiles", model=5))
     with refused("^profiles must be mlscale.Profiles, a file's path or a data frame, not int$"):
         mlscale.predict(**given("model", profiles=5))
-    with refused("^profiles must be mlscale.Profiles, not Measurements$"):
+    with refused("^profiles must be mlscale.Profiles, as .* give, not Measurements$"):
         right()["model"].predict(right()["measurements"])
 
 
@@ -161,8 +162,13 @@ class TestTrain:
             mlscale.train(right()["measurements"], MID, predictor, **given)
 
     def test_measurements(self) -> None:
-        with refused("^measurements must be mlscale.Measurements, not str$"):
+        with refused("^measurements must be mlscale.Measurements, as .* give, not str$"):
             mlscale.train("table.parquet", MID)
+
+    def test_predictor(self) -> None:
+        """An estimator of scikit-learn is none; it has a length, unknown before fitting."""
+        with refused("RandomForestRegressor.* is not a predictor"):
+            mlscale.train(right()["measurements"], MID, RandomForestRegressor())
 
     @pytest.mark.parametrize("others", [5, None, "ab", ["table.parquet"], [("table.csv", "mid")]])
     def test_others(self, others: Any) -> None:

@@ -26,7 +26,7 @@ def objective_name(objective: str) -> str:
     return objective.upper() if objective.startswith("ed") else objective
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """What a configuration must keep; None for no limit. Raises InputError on a senseless one.
 

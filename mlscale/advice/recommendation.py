@@ -3,12 +3,13 @@
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mlscale.advice.objectives import Limits, slowdown_percent
+from mlscale.advice.objectives import WITHOUT_POWER, Limits, slowdown_percent
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import extra_named
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ class Run:
         return self.kernels == 1 and self.launches in (None, 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice:
     """What to set for the whole run, and what each kernel would like best.
 
@@ -143,11 +144,20 @@ class Advice:
     run: Run
     tried_mhz: tuple[float, ...]
     warnings: tuple[str, ...]
-    surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
-    held: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
+    surfaces: dict[str, Surfaces] = field(default_factory=dict, compare=False)
+    held: dict[str, Surfaces] = field(default_factory=dict, compare=False)
     supply: Supply = UNLIMITED
-    offered: Mask | None = field(default=None, repr=False, compare=False)
+    offered: Mask | None = field(default=None, compare=False)
     keeps_memory: str | None = None
+
+    def __repr__(self) -> str:
+        run, is_saved = self.whole_run, self.objective not in WITHOUT_POWER
+        saved = f", {self.objective} {-run.saving_percent:+.1f} %" if is_saved else ""
+        return (
+            f"<Advice on {self.objective} for {counted(self.run.kernels, 'kernel')}: "
+            f"{run.best.config}, time {run.slowdown_percent:+.1f} %{saved} against the base "
+            f"{run.base.config}>"
+        )
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:

@@ -81,7 +81,11 @@ def read_limits(arguments: argparse.Namespace) -> "Limits":
     """Return the limits that were given."""
     from mlscale.advice.objectives import Limits
 
-    return Limits(arguments.max_power, arguments.max_time, arguments.max_slowdown)
+    return Limits(
+        max_power_w=arguments.max_power,
+        max_time_ms=arguments.max_time,
+        max_slowdown_percent=arguments.max_slowdown,
+    )
 
 
 def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:

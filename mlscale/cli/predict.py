@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=values.configuration,
         default=[],
         metavar="CONFIG",
-        help="a configuration to predict, e.g. cu=16,engine=800,memory=925; may be given again "
-        "(default: every configuration of the grid)",
+        help="a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the "
+        "rest as at the base; may be given again (default: every configuration of the grid)",
     )
     further_runs.add_also(parser)
     parser.add_argument(

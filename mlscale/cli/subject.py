@@ -163,9 +163,9 @@ def _is_of_same_base(model: Model, profiles: Profiles) -> bool:
 
 
 def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[HardwareConfig]:
-    """Where to predict: on the model's grid, if that is of the profiles' GPU and base."""
+    """Where to predict; what a text leaves out is as at the base. Raises InputError."""
     if _is_of_same_base(model, profiles):
-        return [model.grid.parse(text) for text in at]
+        return [model.grid.parse(text, model.base) for text in at]
     base = profiles.base.as_dict()
     return [config_of(parse_settings(text), profiles.device, base) for text in at]
 

@@ -126,7 +126,7 @@ def _choose_predictor(
     arguments: argparse.Namespace, measurements: "Measurements", base: "HardwareConfig"
 ) -> str | None:
     """Name the predictor where the user does not, and return why it is no better one."""
-    from mlscale.predictors import DEFAULT, default_predictor
+    from mlscale.predictors import DEFAULT, default_predictor, why_wu
 
     if arguments.predictor not in (None, DEFAULT):
         return None
@@ -134,7 +134,7 @@ def _choose_predictor(
         arguments.predictor = "wu"
         return None
     arguments.predictor = default_predictor(measurements, base)
-    return _why_wu(measurements, base) if arguments.predictor == "wu" else None
+    return why_wu(measurements, base) if arguments.predictor == "wu" else None
 
 
 def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) ->
     if not isinstance(predictor, Savable):
         raise UsageError(
             f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
-            "file"
+            "file: it has no methods state and restore"
         )
     if trains_on_several and not isinstance(predictor, PoolsGpus):
         raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
@@ -173,22 +173,6 @@ def _needs(model: "Model") -> list[str]:
 
     with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
     return list(dict.fromkeys(name for p in with_features for name in p.needs()))
-
-
-def _why_wu(measurements: "Measurements", base: "HardwareConfig") -> str | None:
-    """Which predictor would be better, and what of the table, GPU or counters it lacks."""
-    from mlscale.counters.kernel_use import kernel_use
-    from mlscale.data.sampled import is_sampled, require_engine_sweep
-
-    better = "sampled"
-    try:
-        if is_sampled(measurements.metadata):
-            require_engine_sweep(better, measurements, least=2)
-        better = "bottleneck"
-        kernel_use(measurements.profiles(base))
-    except InputError as error:
-        return f"not '{better}', which gives intervals: {error}"
-    return None
 
 
 def _read(arguments: argparse.Namespace) -> list["Measurements"]:

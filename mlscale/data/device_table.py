@@ -208,12 +208,11 @@ def load_device_file(path: Path | str) -> Device:
     """
     path = Path(path)
     values = parse_json_object(read_bytes(path), str(path))
-    values.pop("sources", None)
     key = values.get("key")
     if key in shipped_keys():
         raise InputError(f"{path}: key '{key}' is in the device table; give yours another key")
     try:
-        device = Device.from_dict({"name": key, **FILE_DEFAULTS, **values})
+        device = _described(values)
     except InputError as error:
         raise InputError(
             f"{path}: {error}; docs/devices.md says what each field is, 'mlscale devices show KEY "
@@ -232,6 +231,14 @@ def own_devices() -> tuple[Device, ...]:
     return tuple(map(load_device, _registered))
 
 
+def _described(values: Any) -> Device:
+    """The device that a device file, or the metadata of a table, describes. Raises InputError."""
+    if isinstance(values, Mapping):
+        values = {"name": values.get("key"), **FILE_DEFAULTS, **values}
+        values.pop("sources", None)
+    return Device.from_dict(values)
+
+
 def register_facts(metadata: Mapping[str, Any], source: str) -> None:
     """Register the device of one's own whose facts a table or a model carries, if it has any.
 
@@ -239,7 +246,7 @@ def register_facts(metadata: Mapping[str, Any], source: str) -> None:
     """
     if "device_facts" in metadata:
         try:
-            register_device(Device.from_dict(metadata["device_facts"]))
+            register_device(_described(metadata["device_facts"]))
         except InputError as error:
             raise InputError(f"{source}: device_facts: {error}") from None
 

@@ -181,11 +181,11 @@ class ConfigGrid:
             for axis in AXES
         )
 
-    def parse(self, text: str) -> HardwareConfig:
+    def parse(self, text: str, usual: HardwareConfig | None = None) -> HardwareConfig:
         """Read 'cu=16,engine=800,memory=700', 'mid' or 'highest' (every axis at its top).
 
-        An axis of length 1 may be left out. The configuration need not be one of the grid's
-        points. Raises InputError.
+        An axis that is left out is as usual; without usual, one of length 1 alone may be left out.
+        The configuration need not be one of the grid's points. Raises InputError.
         """
         if text in BASE_NAMES:
             return self.mid if text == "mid" else self.highest
@@ -193,9 +193,9 @@ class ConfigGrid:
         for axis in AXES:
             steps = getattr(self, axis)
             if axis not in settings:
-                if len(steps) > 1:
+                if len(steps) > 1 and usual is None:
                     raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
-                settings[axis] = steps[0]
+                settings[axis] = getattr(usual, axis) if usual else steps[0]
         return HardwareConfig(
             int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"]
         )

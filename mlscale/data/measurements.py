@@ -10,6 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, positions_of
 from mlscale.data.completeness import complete_kernels
+from mlscale.data.device_table import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.plausibility import (
     check_units,
@@ -85,17 +86,18 @@ class Measurements:
     ) -> "Measurements":
         """Take over a pandas DataFrame with the columns of the tidy table.
 
-        device: where the frame has no such column. incomplete, aggregate: as `read` has them.
-        metadata: what a .meta.json file would say. Raises InputError, naming row and column.
+        device: where the frame has no such column, or a name in it that is no known GPU's.
+        incomplete, aggregate: as `read` has them. metadata: what a .meta.json file would say, such
+        as the metadata of the measurements that a frame was made of. Raises InputError, naming row
+        and column.
 
         Example:
             data = mlscale.Measurements.from_frame(frame, device="gtx980")
         """
         require_type("device", device, str | None, "text")
         require_type("metadata", metadata, Mapping | None, "a dict")
-        if device is not None and hasattr(frame, "assign"):
-            frame = frame.assign(device=device)
-        table = table_from_frame(frame, REQUIRED)
+        register_facts(metadata or {}, "metadata")
+        table = table_from_frame(frame, REQUIRED, device)
         return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
 
     @cached_property
@@ -226,7 +228,7 @@ class Measurements:
 
     @extra_named("'to_frame'")
     def to_frame(self) -> "pd.DataFrame":
-        """Return the tidy table as a pandas DataFrame."""
+        """Return the tidy table as a pandas DataFrame, without the metadata."""
         import pandas as pd
 
         table = self.to_table()

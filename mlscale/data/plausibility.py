@@ -23,10 +23,11 @@ _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
 _COURSE = 3  # steps of a clock; of two, either time may be the wrong one
-# Columns that sweeps have beside the counters.
+# Columns that sweeps have beside the counters: which row it is, other results, their settings.
 _BESIDE = re.compile(
-    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|energy.*|edp"
-    r"|(.*_)?temp(erature)?(_.*)?",
+    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|date|seed|(.*_)?(id|index)|level_\d+"
+    r"|energy.*|edp|speed_?up|slow_?down|.*_([mg]hz|ms|m?w|m?j)"
+    r"|(.*_)?(temp(erature)?|power|volt(age)?|freq(uency)?|clock)(_.*)?",
     re.IGNORECASE,
 )
 
@@ -106,6 +107,26 @@ def warn_of_repetitions(
     )
 
 
+def warn_of_unlike_rows(
+    source: str, kernels: Sequence[str], of_row: Indices, time_ms: Floats
+) -> None:
+    """Warn where rows of a profile that count as repetitions of one launch take unlike times.
+
+    of_row: the kernel of each row; time_ms: of each row [ms].
+    """
+    low, high = np.full(len(kernels), np.inf), np.zeros(len(kernels))
+    np.fmin.at(low, of_row, time_ms)
+    np.fmax.at(high, of_row, time_ms)
+    worst = int((high / low).argmax())
+    if high[worst] > _SPREAD * low[worst]:
+        warn(
+            f"{source}: rows of one kernel count as repetitions of one launch, and become their "
+            f"median: those of '{kernels[worst]}' take {low[worst]:.4g} to {high[worst]:.4g} ms; "
+            "if they are launches of a run, give each kind a name, a row with the mean of its "
+            "times, and how many they are in a column 'launches'"
+        )
+
+
 def warn_of_launches(
     table: Table, kernels: Sequence[str], where: tuple[Indices, ...], shape: tuple[int, ...]
 ) -> None:
@@ -181,7 +202,7 @@ def warn_of_names(table: Table) -> None:
 
 
 def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str]) -> None:
-    """Warn of columns that look like no counters, and where no counter is common to all kernels.
+    """Warn of columns that look like no counters, and of kernels that were not counted.
 
     names: the columns that are taken for counters.
     """
@@ -192,6 +213,7 @@ def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str])
             f"{table.source}: {', '.join(columns)} {verb} like no counter, but every column that "
             "is not of the format counts as one: take out what predictors shall not learn from"
         )
+    _warn_of_zeros(table, names)
     given = {name: np.flatnonzero(~np.isnan(table.numbers[name])) for name in names}
     of_kernel = table.text["kernel"]
     having = {name: {of_kernel[row] for row in rows} for name, rows in given.items() if rows.size}
@@ -205,3 +227,19 @@ def warn_of_counters(table: Table, names: Sequence[str], kernels: Sequence[str])
         f"{table.source}: {what}no counter is given for more than {most} ('{common}'): predictors "
         "take a median for what is missing; profile these kernels too, or leave them out"
     )
+
+
+def _warn_of_zeros(table: Table, names: Sequence[str]) -> None:
+    """Warn of kernels whose counters are all 0, which of several no kernel that runs has."""
+    if len(names) < 2:
+        return
+    most = np.max([np.nan_to_num(table.numbers[name]) for name in names], axis=0, initial=0)
+    some = np.any([table.numbers[name] == 0 for name in names], axis=0)
+    rows = np.flatnonzero((most == 0) & some)
+    if rows.size:
+        kernels = [*dict.fromkeys(table.text["kernel"][row] for row in rows)]
+        warn(
+            f"{table.source}: every counter is 0 of {listed(kernels)}, first in "
+            f"{table.row(int(rows[0]))}: 0 is taken for a count; leave the cell empty where a "
+            "counter was not measured"
+        )

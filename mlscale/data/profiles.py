@@ -11,7 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positions_of
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.plausibility import check_units, warn_of_names
+from mlscale.data.plausibility import check_units, warn_of_names, warn_of_unlike_rows
 from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, require_type
@@ -216,8 +216,9 @@ def require_quantity(name: str) -> None:
 def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, device: str) -> Profiles:
     """Read the kernels of a CSV or Parquet profile, or of a data frame, at the base configuration.
 
-    Rows at other configurations are left out; repetitions are aggregated by their median. A
-    table without a device column is taken to be of `device`. Raises InputError.
+    Rows at other configurations are left out. Several rows of a kernel are repetitions of one
+    launch and become their median; how often it runs in the application is in `launches`. A table
+    without a device column is taken to be of `device`. Raises InputError.
 
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
@@ -255,6 +256,8 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
             positions.setdefault(pair, len(positions))
     of_kernel = np.array([positions[pairs[row]] for row in rows], dtype=np.intp)
     kernels = _names(list(positions))
+    if not table.has_values("launches"):
+        warn_of_unlike_rows(table.source, kernels, of_kernel, table.positive("time_ms")[rows])
 
     def median(values: Floats) -> Floats:
         samples = to_samples(values, (of_kernel,), (len(kernels),))

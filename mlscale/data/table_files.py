@@ -12,12 +12,13 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.arrow import has_arrow, read_plain_csv
+from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES
 from mlscale.data.parquet import (
     as_read,
@@ -222,10 +223,12 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
     return values
 
 
-def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Table:
+def table_from_frame(
+    frame: "pd.DataFrame", needs: Collection[str] = (), device: str | None = None
+) -> Table:
     """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError.
 
-    needs: columns without which it is refused before a cell is read.
+    needs: columns without which it is refused before a cell is read. device: of all rows.
     """
     if not hasattr(frame, "columns"):
         raise InputError(f"frame must be a pandas DataFrame, not {type(frame).__name__}")
@@ -236,6 +239,8 @@ def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Tabl
         raise InputError(f"{table.source}: two columns have the same name")
     if not len(frame):
         raise InputError(f"{table.source}: has no rows")
+    if device is not None and "device" not in frame.columns:
+        frame = frame.assign(device=device)
     require_columns(table.source, needs, [str(name) for name in frame.columns])
     for name, column in frame.items():
         if name in IDENTITY:
@@ -244,14 +249,33 @@ def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Tabl
             continue
         if str(name).startswith(SAVED_INDEX):
             continue
-        try:
-            table.numbers[str(name)] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{table.source}: column '{name}' holds {column.dtype}; numbers are needed there"
-            ) from None
+        table.numbers[str(name)] = _floats_of(column, f"{table.source}: column '{name}'")
     table.check_text()
-    return with_device_keys(table)
+    table = with_device_keys(table)
+    if device is not None:
+        _call_device(table, device)
+    return table
+
+
+def _floats_of(column: "pd.Series[Any]", where: str) -> Floats:
+    """The cells of a frame's column, NaN where not given. Raises InputError."""
+    is_of_time = column.dtype.kind in "mM"  # dates, and spans of time
+    with suppress(TypeError, ValueError):
+        if not is_of_time:
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    raise InputError(f"{where} holds {column.dtype}; numbers are needed there")
+
+
+def _call_device(table: Table, device: str) -> None:
+    """Name the device of all rows. Raises InputError where they are of several, or of another."""
+    meant, said = find_device(device.strip()), sorted({*table.text["device"]})
+    key = device if meant is None else meant.key
+    if len(said) > 1 or (said != [key] and find_device(said[0]) is not None):
+        raise InputError(
+            f"{table.source}: column 'device' holds {', '.join(said)}, but the device is said to "
+            f"be '{device}'; take the rows of one device, and leave out what you say of it"
+        )
+    table.text["device"] = [key] * len(table)
 
 
 def write_table(table: Table, path: Path | str) -> None:

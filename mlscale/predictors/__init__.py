@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.grid import AXES, Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
+from mlscale.data.sampled import is_sampled, require_engine_sweep
 from mlscale.errors import InputError, require_type, warn
 from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 
@@ -31,6 +33,7 @@ __all__ = [
     "default_predictor",
     "find_predictor",
     "users_of_points",
+    "why_wu",
 ]
 
 _HOMES = {
@@ -100,6 +103,19 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     for axis, step in zip(AXES, grid.index(base), strict=True):
         at_base = at_base.at_steps(axis, slice(step, step + 1))
     return "bottleneck" if applying(("bottleneck",), at_base) else "wu"
+
+
+def why_wu(measurements: Measurements, base: Base) -> str | None:
+    """Which predictor would be better than `wu`, and what of table, GPU or counters it lacks."""
+    better = "sampled"
+    try:
+        if is_sampled(measurements.metadata):
+            require_engine_sweep(better, measurements, least=2)
+        better = "bottleneck"
+        kernel_use(measurements.profiles(base))
+    except InputError as error:
+        return f"not '{better}', which gives intervals: {error}"
+    return None
 
 
 def applying(names: Iterable[str], measurements: Measurements) -> list[str]:

@@ -20,7 +20,7 @@ from mlscale.data.surfaces import (
     absolute_values,
     without_base,
 )
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -33,6 +33,7 @@ from mlscale.predictors.base import (
 from mlscale.studies.candidates import own_failures
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.splits import Fold
+from mlscale.text import counted
 
 TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
 ProfiledTable = tuple[Measurements, HardwareConfig]
@@ -184,6 +185,29 @@ def training_tables(
     if not others:
         raise InputError(f"no table is of another GPU than '{target[0].device}' to train on")
     return others
+
+
+def warn_of_tested_kernels(
+    name: str, tested: Measurements, tables: Sequence[ProfiledTable]
+) -> None:
+    """Warn where tables to train on have kernels under test, under another application's name.
+
+    What is tested is left out of them by its application, so that these would be trained on.
+    """
+    ours = {k.casefold(): a for k, a in zip(tested.kernels, tested.applications, strict=True)}
+    known = [
+        f"'{kernel}' of '{own}', there of '{ours[kernel.casefold()]}'"
+        for table, _ in tables
+        if table is not tested
+        for kernel, own in zip(table.kernels, table.applications, strict=True)
+        if ours.get(kernel.casefold(), own) != own
+    ]
+    if known:
+        warn(
+            f"{counted(len(known), 'kernel')} to train on may be under test in '{name}', such as "
+            f"{known[0]}: what is tested is left out of the training by its application; if it is "
+            "one program, name its application alike in all tables"
+        )
 
 
 def without_applications(

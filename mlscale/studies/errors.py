@@ -36,6 +36,7 @@ from mlscale.studies.crossval import (
     TrainingOn,
     cross_validate,
     training_tables,
+    warn_of_tested_kernels,
 )
 from mlscale.studies.splits import RANDOM_KERNELS
 from mlscale.studies.statistics import behind_best, error_over, p_values, split_error, summarise
@@ -104,6 +105,12 @@ class ErrorStudy(PredictorStudy):
     @cached_property
     def pools(self) -> dict[str, Sequence[ProfiledTable]]:
         """Return what the predictors of each table train on. Raises InputError on too little."""
+        pools = self._pools()
+        for name, pool in pools.items():
+            warn_of_tested_kernels(name, self.tables[name], pool)
+        return pools
+
+    def _pools(self) -> dict[str, Sequence[ProfiledTable]]:
         if self.train_base is not None and (self.train_on or self.training != "own-table"):
             raise InputError("a train_base is for predictors that learn from the table itself")
         elsewhere = self.train_base is not None or self.training != "own-table"

@@ -64,6 +64,11 @@ def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:
     return list(splitter.split(np.zeros(len(groups)), groups=groups))
 
 
+def is_partial(split: str) -> bool:
+    """Whether each seed holds out some kernels alone, so that a mean depends on which."""
+    return split in ("holdout", RANDOM_KERNELS)
+
+
 def is_random(split: str) -> bool:
     """Whether the folds depend on the seed."""
     return split != "leave-one-application-out"

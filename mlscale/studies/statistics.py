@@ -9,7 +9,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.counters.features import WITH_POWER
 from mlscale.studies.candidates import ORACLE, Candidate
-from mlscale.studies.splits import is_random
+from mlscale.studies.splits import is_partial
 
 Row = dict[str, Any]
 Errors = Mapping[str, Sequence[float]]  # of each application's kernels
@@ -77,14 +77,14 @@ def split_error(
 ) -> float | None:
     """Return the standard error of the mean of kernels' values under a protocol.
 
-    Over splits, one for each seed, where these are random; else over applications.
+    Over splits, one for each seed, where each tests other kernels; else over applications.
     """
-    return standard_error(values, seeds if is_random(split) else applications)
+    return standard_error(values, seeds if is_partial(split) else applications)
 
 
 def error_over(split: str) -> str:
     """Return what `split_error` goes over, in words."""
-    return "splits" if is_random(split) else "applications"
+    return "splits" if is_partial(split) else "applications"
 
 
 def _of_sums(shares: Floats) -> float:

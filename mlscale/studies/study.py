@@ -63,7 +63,8 @@ def study(
     default.
     The columns are those of docs/file-formats.md. Raises InputError.
 
-    >>> mlscale.study("errors", "gtx980-low.parquet", ["nearest", MyPredictor()], quantity="time")
+    Example:
+        rows = mlscale.study("errors", "table.parquet", ["nearest", "wu"], quantity="time")
     """
     import pandas as pd
 

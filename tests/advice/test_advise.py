@@ -66,6 +66,14 @@ class TestKnownTruth:
         assert whole_run.best.energy_mj == pytest.approx(4.8 * 34.48, rel=1e-9)
         assert whole_run.best.power_w == pytest.approx(34.48, rel=1e-9)
 
+    def test_in_one_line(self) -> None:
+        """By hand, as above: 4.8 ms of 6, 4.8 x 34.48 mJ of 6 x 65.84; at 1000 MHz 0.8 + 2.8 ms."""
+        assert repr(advise(MODEL, new_kernels())) == (
+            "<Advice on energy for 2 kernels: cu=16,engine=400,memory=1000, time -20.0 %, energy "
+            "-58.1 % against the base cu=8,engine=800,memory=700>"
+        )
+        assert "memory=1000, time -40.0 % against" in repr(advise(MODEL, new_kernels(), "time"))
+
     def test_a_slowdown_is_of_the_run(self) -> None:
         # At 8 CUs and 700 MHz the compute kernel takes 33 % more at 600 MHz and twice the time at
         # 400 MHz, the bandwidth kernel the same. Of 2 ms beside 4 ms: 11 % and 33 % of the run.

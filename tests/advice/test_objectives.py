@@ -159,6 +159,11 @@ class TestBest:
         with refused("no configuration has all its values"):
             best_index("time", np.full_like(TIME, np.nan), None, 1.0)
 
+    def test_a_limit_without_a_name_is_refused(self) -> None:
+        """Hand: of three limits, in three units, none is the first by right."""
+        with pytest.raises(TypeError):
+            Limits(5)  # type: ignore[misc]
+
     @given(
         time=GRIDS,
         power=GRIDS,

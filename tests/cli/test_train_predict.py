@@ -221,6 +221,14 @@ class TestPredictions:
         assert [(row["kernel"], place(row)) for row in rows] == expected
         assert all(row["flags"] == [] for row in rows)
 
+    def test_what_a_target_leaves_out_is_as_at_the_base(
+        self, capsys: Capture, folder: Path
+    ) -> None:
+        rows = predictions(capsys, folder, "--at", "cu=4", "--at", "engine=1000")
+        cu_count, engine_mhz, memory_mhz = BASE
+        expected = [(4, engine_mhz, memory_mhz), (cu_count, 1000, memory_mhz)]
+        assert [place(row) for row in rows[:2]] == expected
+
     def test_cover_the_grid_once(self, capsys: Capture, folder: Path) -> None:
         found = [place(row) for row in predictions(capsys, folder) if row["kernel"] == "latency2"]
         grid = made.GRID

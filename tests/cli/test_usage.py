@@ -20,7 +20,8 @@ REFUSED = {
         "--features, --seed: of no effect with 'mean-surface'"
     ),
     f"{TRAIN} --predictor extra-trees": (
-        "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file"
+        "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file: it "
+        "has no methods state and restore"
     ),
     "train t.csv ./t.csv --base mid -o m --predictor bottleneck": (
         "t.csv: is given twice, and would count twice"

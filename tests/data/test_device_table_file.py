@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from synthetic.tidy import rows
 
 from mlscale.data.device_table import (
     FILE_REQUIRED,
@@ -168,7 +170,7 @@ def test_a_table_carries_the_facts(
 def test_damaged_facts_in_a_table(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("kernel,time_ms\nk,1\n")
     (tmp_path / "table.meta.json").write_text('{"device_facts": {"key": "made"}}')
-    with pytest.raises(InputError, match=r"table\.csv: device_facts: the device lacks arch"):
+    with pytest.raises(InputError, match=r"table\.csv: device_facts: the device lacks cu_count"):
         read_table(tmp_path / "table.csv")
 
 
@@ -198,3 +200,12 @@ def test_a_model_carries_the_facts(tmp_path: Path, forget_own_devices: Callable[
     forget_own_devices()
     mlscale.load(tmp_path / "model")
     assert load_device("made-gpu") == device
+
+
+def test_the_metadata_of_a_frame_make_it_known() -> None:
+    """Hand: as those of a file do; without it no predictor knew its peaks, and none said so."""
+    frame = pd.DataFrame(rows()).assign(device="My GPU")
+    facts = {**UNITS, "name": "My GPU"}
+    data = Measurements.from_frame(frame, metadata={"device_facts": facts})
+    assert data.device == "made-gpu"
+    assert load_device("made-gpu").memory_bus_bits == 256

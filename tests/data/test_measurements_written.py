@@ -67,7 +67,9 @@ class TestWrittenAndRead:
         if written.power_samples is not None:
             assert same_bits(again.power_samples, written.power_samples)
 
-    @pytest.mark.filterwarnings("ignore:.*(repetitions differ|change by far more|no counter)")
+    @pytest.mark.filterwarnings(
+        "ignore:.*(repetitions differ|change by far more|no counter|every counter)"
+    )
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     @settings(max_examples=60)
     @given(written=measurements())

@@ -174,11 +174,40 @@ class TestTimes:
         read_rows(tmp_path, self.course(time_ms=noise))
 
 
+BESIDE = [
+    "temp_c",
+    "rep",
+    "gpu_temperature",
+    "energy_j",
+    "timestamp",
+    "index",
+    "run_id",
+    "level_0",
+    "Power",
+    "avg_power",
+    "best_engine_mhz",
+    "sm_clock",
+    "core_freq",
+    "time_std_ms",
+    "speedup",
+]
+
+
 class TestCounters:
-    @pytest.mark.parametrize("name", ["temp_c", "rep", "gpu_temperature", "energy_j", "timestamp"])
+    @pytest.mark.parametrize("name", BESIDE)
     def test_what_looks_like_no_counter_is_told(self, tmp_path: Path, name: str) -> None:
         table = [{**row, name: 40.0 + n} for n, row in enumerate(rows())]
         with pytest.warns(DataWarning, match=f"table.csv: '{name}' looks like no counter, but"):
+            read_rows(tmp_path, table)
+
+    def test_a_kernel_of_zeros_is_told(self, tmp_path: Path) -> None:
+        """By hand: what `fillna(0)` makes of kernels that were not counted."""
+        table = [{**row, "stores": 2.0} for row in rows(("first", "second"))]
+        read_rows(tmp_path, [{**row, "stores": 0.0} for row in table])
+        message = r"table.csv: every counter is 0 of 1 kernel \(second\), first in row 6: 0 is"
+        for row in table[4:]:
+            row |= {"loads": 0.0, "stores": 0.0}
+        with pytest.warns(DataWarning, match=message):
             read_rows(tmp_path, table)
 
     @pytest.mark.parametrize(

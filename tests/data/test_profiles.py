@@ -11,7 +11,15 @@ import pandas as pd
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import ConfigGrid, HardwareConfig, InputError, Profiles, read, read_profiles
+from mlscale import (
+    ConfigGrid,
+    DataWarning,
+    HardwareConfig,
+    InputError,
+    Profiles,
+    read,
+    read_profiles,
+)
 from mlscale.data.points import add_points
 
 BASE = HardwareConfig(4, 400.0, 700.0)
@@ -122,10 +130,20 @@ class TestRepetitions:
             {**at_base, "time_ms": 1, "power_w": 40, "loads": 15},
             {**at_base, "time_ms": 2, "power_w": 20, "loads": 8},
         ]
-        found = read_rows(tmp_path, [repeated[0], rows()[5], *repeated[1:]])
+        message = "one kernel count as repetitions of one launch.* 'first' take 1 to 6 ms; if they"
+        with pytest.warns(DataWarning, match=message):
+            found = read_rows(tmp_path, [repeated[0], rows()[5], *repeated[1:]])
         np.testing.assert_array_equal(found.time_ms, [2.0, 12.0])
         np.testing.assert_array_equal(found.power_w, [40.0, 112.0])
         np.testing.assert_array_equal(found.counter("loads"), [8.0, 1002.0])
+
+    def test_are_not_told_where_they_are_alike_or_launches_are_said(self, tmp_path: Path) -> None:
+        """Hand: a warning would be an error here; 8 % is less than what tables are warned of."""
+        at_base = rows()[1]
+        alike = [{**at_base, "time_ms": time} for time in (2.0, 2.16)]
+        said = [{**at_base, "time_ms": time, "launches": 2} for time in (2.0, 6.0)]
+        for repeated, time_ms in ((alike, 2.08), (said, 4.0)):
+            assert read_rows(tmp_path, repeated).time_ms.tolist() == pytest.approx([time_ms])
 
     def test_a_counter_missing_in_one_repetition(self, tmp_path: Path) -> None:
         # Hand: of 4, nothing and 8 the median is 6, as in a table of measurements.

@@ -97,6 +97,12 @@ class TestCsv:
         for table in (table_from_frame(frame), read_table(tmp_path / "table.parquet")):
             assert table.columns == ("kernel", "x")
 
+    def test_dates_are_no_numbers(self) -> None:
+        frame = pd.DataFrame({"kernel": ["k"], "when": [pd.Timestamp("2026-01-01")]})
+        for column in (frame, frame.assign(when=pd.Timedelta(5, "s"))):
+            with refused("the frame: column 'when' holds .*; numbers are needed there"):
+                table_from_frame(column)
+
     @pytest.mark.parametrize(
         ("content", "problem"),
         [

@@ -56,8 +56,10 @@ class TestStandardError:
         values, applications, seeds = [1.0, 3.0, 2.0, 6.0], ["a", "b", "a", "b"], [0, 0, 1, 1]
         # Means of the splits 2 and 4, of the applications 1.5 and 4.5: half of their distance.
         assert split_error(values, applications, seeds, "holdout") == pytest.approx(1)
-        by_application = split_error(values, applications, seeds, "leave-one-application-out")
-        assert by_application == pytest.approx(1.5)
+        assert split_error(values, applications, seeds, "random-kernels") == pytest.approx(1)
+        # These hold out all kernels with each seed, so that splits differ by their training alone.
+        for protocol in ("leave-one-application-out", "k-fold"):
+            assert split_error(values, applications, seeds, protocol) == pytest.approx(1.5)
 
 
 class TestPairedDifference:

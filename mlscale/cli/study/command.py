@@ -43,7 +43,11 @@ def run(arguments: argparse.Namespace) -> None:
     _check_candidates(study, arguments)
     document, written = carry_out(study, arguments, getattr(module, "draw", None))
     print_document(document, arguments.json, module.as_text)
-    if written and not arguments.json:
+    if arguments.json:
+        return
+    if module is errors and not arguments.predictors:
+        print("".join(f"\n{note}\n" for note in errors.notes(study)), end="")
+    if written:
         print(f"\nWritten: {', '.join(map(str, written))}")
 
 

@@ -16,6 +16,7 @@ from mlscale.cli.study.text import (
 )
 from mlscale.cli.text import columns, without_empty
 from mlscale.data.grid import HardwareConfig
+from mlscale.predictors import why_wu
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.errors import COMPARE
 from mlscale.text import counted
@@ -88,6 +89,16 @@ def draw(study: Study, folder: Path, _: dict[str, Any], tables: dict[str, Rows])
     from mlscale.report import comparison_figures
 
     return comparison_figures.draw_errors(folder, tables["kernels"], origins(study))
+
+
+def notes(study: Study) -> list[str]:
+    """Which predictor would be better than `wu` where nobody chose, and why it does not stand."""
+    told = []
+    for table, data in study.tables.items():
+        names = {part.candidate.name for part in study.parts if part.table == table}
+        if "wu" in names and not names.intersection(("bottleneck", "sampled")):
+            told.append((table, why_wu(data, study.base_of(table))))
+    return [f"{table}: {why}" for table, why in told if why]
 
 
 def as_text(document: dict[str, Any]) -> str:

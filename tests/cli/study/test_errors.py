@@ -251,6 +251,13 @@ class TestText:
             assert figures == pytest.approx(expected, abs=0.005)
             assert line.endswith(row["worst_kernel"])
 
+    def test_why_a_better_predictor_does_not_stand(self, capsys: Capture, folder: Path) -> None:
+        """Hand: no table of devices has the GPU 'made-gpu'; who names predictors knows."""
+        given = ["study", "errors", folder / "bare.csv", "--seeds", 1, "--clusters", 3]
+        note = "\nbare: not 'bottleneck', which gives intervals: the peaks of 'made-gpu' are not in"
+        assert note in succeed(capsys, *given)[0]
+        assert note not in succeed(capsys, *given, "--predictor", "wu")[0]
+
 
 class TestCompare:
     @pytest.fixture
