@@ -33,7 +33,7 @@ def each(folder: Path, *texts: str) -> ImportedTable:
 
 
 class TestTimesInAFileOfTheirOwn:
-    @pytest.mark.parametrize("first", [0, 1, 7])
+    @pytest.mark.parametrize("first", [0, 1, 7, 9])
     def test_are_those_of_the_same_launches(self, tmp_path: Path, first: int) -> None:
         """v2 counts dispatches from 0 beside counters and from 1 without them (1.5)."""
         imported = each(tmp_path, COUNTED, times_alone(20, 30, 50, first=first))

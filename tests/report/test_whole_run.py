@@ -13,11 +13,16 @@ from synthetic import frugal
 from mlscale import Model, Profiles, advise, train
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
+from mlscale.predictors.regressors import Nearest
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
-from mlscale.report.markup import percent, scale_and_unit
+from mlscale.report.markup import percent, range_in_words, scale_and_unit
 from mlscale.report.page import page
 
 LAUNCHES = np.array([1.0, 30.0, 2.5])
+
+
+class Unsure(frugal.Unsure, Nearest):
+    name = "unsure"
 
 
 @cache
@@ -152,6 +157,22 @@ class TestNumbers:
             assert shown == pytest.approx([of_base, of_best], rel=5e-4), row
         assert costs["time ms"][2] == f"{advice.whole_run.slowdown_percent:+.1f} %"
         assert costs["energy mJ"][2] == f"{-advice.whole_run.saving_percent:+.1f} %"
+
+    def test_a_long_run_is_in_the_units_of_its_base_with_the_intervals_of_the_advice(self) -> None:
+        profiles = replace(application(), time_ms=1e4 * application().time_ms)
+        unsure = frugal.model_of(Unsure)
+        whole = advise(unsure, profiles).whole_run
+        run = report(unsure, profiles, (0, 1, 2)).one("section", "run")
+        costs = {row[0]: row[1:] for row in run.all("div", "block")[0].one("table").rows()}
+        for row, scale, cost in (("time s", 1e3, "time_ms"), ("energy kJ", 1e6, "energy_mj")):
+            shown = [float(cell.replace(" ", "")) for cell in costs[row][:2]]
+            expected = [getattr(at, cost) / scale for at in (whole.base, whole.best)]
+            assert shown == pytest.approx(expected, rel=5e-4), row
+        assert whole.slowdown_range is not None
+        assert whole.saving_range is not None
+        least, most = whole.saving_range  # what is saved is a negative change
+        assert costs["time s"][3] == range_in_words(whole.slowdown_range)
+        assert costs["energy kJ"][3] == range_in_words((-most, -least))
 
     def test_launches_idle_time_and_coverage_are_said(self) -> None:
         """By hand: 1 + 30 + 2.5 launches."""
