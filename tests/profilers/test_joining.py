@@ -14,7 +14,10 @@ from synthetic.exports import V3_TRACE, read, rocprof_v1, rocprofv3
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.joining import join
+from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup
 
+KEY = GroupKey("f(int, int)", 10.0, 64.0)
 COUNTED = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 3)  # dispatches 0, 1, 2
 
 
@@ -107,3 +110,14 @@ def test_passes_of_other_times_are_of_other_work(tmp_path: Path) -> None:
         read(tmp_path, passes[3], passes[0], device="mi210")
     assert len(read(tmp_path, passes[0], passes[2], device="mi210").table) == 1
     assert len(read(tmp_path, passes[3], passes[4], device="mi210").table) == 1  # both are short
+
+
+def test_of_three_passes_the_time_is_the_median() -> None:
+    """A pass that flushes caches, or waits, takes longer; here 210 us, beside 145 and 150."""
+    groups = [
+        FileContent(f"pass{us}.csv", {KEY: LaunchGroup(1, us / 1e6, 1, {name: 1.0}, {name: 1})})
+        for us, name in ((145, "a"), (210, "b"), (150, "c"))
+    ]
+    [record] = join(groups)
+    assert record.time_s == record.counted_time_s == pytest.approx(150e-6)
+    assert record.counters == {"a": 1, "b": 1, "c": 1}

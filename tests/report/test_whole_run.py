@@ -232,6 +232,25 @@ class TestPowerCaps:
         assert shown == [percent(-caps.points[0].run.saving_percent / 100)]
         assert f"least {'EDP' if objective == 'edp' else 'time'}" in run.text
 
+    def test_numbers_and_intervals_are_those_of_the_advice(self) -> None:
+        """Of a long run, in seconds and kilojoules; what is saved is a negative change."""
+        unsure = frugal.model_of(Unsure)
+        profiles = replace(application(), time_ms=1e4 * application().time_ms)
+        source = replace(SOURCE, power_caps_w=(60.0,))
+        run = report(unsure, profiles, (0,), source).one("section", "run")
+        [row] = below(run, "Power caps").one("table").rows()
+        [point] = advise_caps(unsure, profiles, [60.0]).points
+        capped = point.run
+        assert capped is not None
+        assert capped.slowdown_range is not None
+        assert capped.saving_range is not None
+        numbers = [float(row[place].replace(" ", "")) for place in (2, 6)]
+        expected = [capped.time_ms / 1e3, capped.energy_mj / 1e6]
+        assert numbers == pytest.approx(expected, rel=5e-4)
+        least, most = capped.saving_range
+        assert row[4] == range_in_words(capped.slowdown_range)
+        assert row[8] == range_in_words((-most, -least))
+
     def test_as_the_lever_they_are_what_the_verdict_is_about(self) -> None:
         """At 60 W energy is saved; at 80 W and 500 W none is, so that there is nothing to set."""
         for cap_w, words in (
