@@ -213,6 +213,10 @@ class TestShippedModel:
         with refused("lacks dram_active, which a100.mlscale needs: .* once more .* 940 MHz"):
             shipped_model(new)
         assert shipped_model(new, has_further=True)[0] == ANY_SAMPLED_GPU
+        of_two = sampled_run("a100-sxm4-40gb", HardwareConfig(108, 1410.0, 1215.0)).select([0, 0])
+        of_two.counters[1, of_two.counter_names.index("dram_active")] = np.nan
+        with refused("lacks dram_active, which a100.mlscale needs"):
+            shipped_model(of_two)
 
     def test_two_runs_on_a_gpu_that_is_not_known_are(self) -> None:
         """Clocks and a board's limit are not known: 100 even steps, power by the second run's."""
