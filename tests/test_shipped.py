@@ -70,6 +70,14 @@ class TestOfferedGrid:
         low = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 5001.0)), TRAINED)
         assert low.memory_mhz == (5001.0, 10251.0)
 
+    def test_the_lowest_clock_is_that_of_the_table_that_went_lowest(self) -> None:
+        """The second table went down to 0.3 of its highest clock: of 1410 MHz that is 423."""
+        lower = ConfigGrid((16,), (600.0, 2000.0), (400.0, 800.0))
+        at = HardwareConfig(108, 1410.0, 1593.0)
+        for trained in ((*TRAINED, lower), (lower, *TRAINED)):
+            grid = offered_grid(load_device("a100-sxm4-80gb"), profiles("", at), trained)
+            assert grid.engine_mhz[0] == 435
+
     def test_a_geforces_highest_memory_clock_is_offered_where_the_run_had_it(self) -> None:
         """Under CUDA the driver keeps the state P2, of 10251 MHz; ncu prints 10501 as 10.49 GHz."""
         at = HardwareConfig(128, 2520.0, 10490.0)
