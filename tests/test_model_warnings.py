@@ -10,8 +10,9 @@ import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Model, train
+from mlscale import MeasuredPoint, Model, train
 from mlscale.advice.advise import advise
+from mlscale.model_warnings import feature_warnings
 
 MID = made.GRID.mid
 KERNELS = replace(made.measurements().profiles(MID), metadata={})
@@ -62,6 +63,16 @@ def test_two_kinds_of_power_are_refused() -> None:
 def test_dynamic_power_that_only_the_profile_names() -> None:
     profiles = replace(KERNELS, metadata={"power_kind": "dynamic"})
     assert DYNAMIC in model_of({}).predict(profiles).warnings
+
+
+def test_power_of_further_points_that_no_predictor_takes_is_said_to_be_unused() -> None:
+    times_ms, powers_w = KERNELS.time_ms, np.full(len(KERNELS.kernels), 50.0)
+    points = [MeasuredPoint(made.GRID.highest, times_ms, watts) for watts in (powers_w, None)]
+    told = "power at the further measured points is not used, only their times"
+    model = model_of({}, power=False)
+    for point, is_told in zip(points, (True, False), strict=True):
+        warnings = feature_warnings(model, replace(KERNELS, points=(point,)))
+        assert (told in warnings) == is_told
 
 
 def test_power_that_is_the_runs_is_said_to_be() -> None:

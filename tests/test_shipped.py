@@ -76,6 +76,14 @@ class TestOfferedGrid:
         low = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 5001.0)), TRAINED)
         assert low.memory_mhz == (5001.0, 10251.0)
 
+    def test_the_lowest_clock_is_that_of_the_table_that_went_lowest(self) -> None:
+        """The second table went down to 0.3 of its highest clock: of 1410 MHz that is 423."""
+        lower = ConfigGrid((16,), (600.0, 2000.0), (400.0, 800.0))
+        at = HardwareConfig(108, 1410.0, 1593.0)
+        for trained in ((*TRAINED, lower), (lower, *TRAINED)):
+            grid = offered_grid(load_device("a100-sxm4-80gb"), profiles("", at), trained)
+            assert grid.engine_mhz[0] == 435
+
     def test_a_geforces_highest_memory_clock_is_offered_where_the_run_had_it(self) -> None:
         """Under CUDA the driver keeps the state P2, of 10251 MHz; ncu prints 10501 as 10.49 GHz."""
         at = HardwareConfig(128, 2520.0, 10490.0)
@@ -219,6 +227,10 @@ class TestShippedModel:
         with refused("lacks dram_active, which a100.mlscale needs: .* once more .* 940 MHz"):
             shipped_model(new)
         assert shipped_model(new, has_further=True)[0] == ANY_SAMPLED_GPU
+        of_two = sampled_run("a100-sxm4-40gb", HardwareConfig(108, 1410.0, 1215.0)).select([0, 0])
+        of_two.counters[1, of_two.counter_names.index("dram_active")] = np.nan
+        with refused("lacks dram_active, which a100.mlscale needs"):
+            shipped_model(of_two)
 
     def test_one_run_as_nvidia_smi_logs_it(self) -> None:
         """On an A100 it is enough; the RTX 8000's and the V100's tables lack its memory share."""

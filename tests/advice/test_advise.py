@@ -117,6 +117,10 @@ class TestKnownTruth:
         assert run.best.config.engine_mhz == 600
         assert run.best.power_w is not None
         assert run.best.power_w < 50
+        # Alone the other is quickest at 1000 MHz, and within 70 W at 800.
+        for most_w, engine_mhz in ((100, 1000), (70, 800)):
+            of_compute, _ = advise(MODEL, profiles, "time", Limits(max_power_w=most_w)).kernels
+            assert of_compute.best.config.engine_mhz == engine_mhz
 
     def test_idle_time_much_longer_than_the_kernels_changes_nothing(self) -> None:
         # 6 ms of kernels, 6.667 ms at 600 MHz: 11.1 % slower, however long the GPU waits.

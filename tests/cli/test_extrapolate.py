@@ -14,6 +14,8 @@ from mlscale import load, read_profiles, train
 from mlscale.data.public import path
 from mlscale.errors import InputError
 from mlscale.predictors.base import predict_surfaces
+from mlscale.profilers import import_profile
+from mlscale.shipped import model_for
 
 SIMULATED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 BEYOND = ("--at", "cu=48,engine=600,memory=700")
@@ -136,3 +138,23 @@ def test_intervals_beyond_widen_by_the_rule() -> None:
         assert surfaces.high is not None
         ends.append(np.log(surfaces.high / surfaces.values)[0, -2:, 2, 1])
     assert ends[1] == pytest.approx(ends[0] * [1, 1 + 2 * np.log(1.5)])
+
+
+def test_intervals_of_power_that_follows_from_times_widen_by_the_rule_too() -> None:
+    """On an H100, 1 + 2 log (905 / 615) times as wide at 615 MHz as the predictor's own."""
+    clocks = {"engine_mhz": 1980.0, "memory_mhz": 2619.0}
+    of_h100 = {"device": "h100-sxm5", "base": clocks, "power": 500}
+    profiles = import_profile(path("h100-by-hand.csv"), **of_h100)
+    model = model_for(load(path("nvidia-time.mlscale")), profiles, extrapolate=True)
+    assert model.trained_range is not None
+    assert (model.trained_range.engine_mhz[0], model.grid.engine_mhz[0]) == (905, 615)
+    predictions = model.predict(profiles, 0.9)
+    by_times = model.predictors["power"].with_times(predictions["time"])  # type: ignore[attr-defined]
+    ends = []
+    for surfaces in (
+        predict_surfaces(by_times, profiles, model.grid, 0.9),
+        predictions["power"],
+    ):
+        assert surfaces.low is not None
+        ends.append(np.log(surfaces.low / surfaces.values)[:, 0, 0])
+    assert ends[1] == pytest.approx(ends[0] * (1 + 2 * np.log(905 / 615)))

@@ -6,6 +6,7 @@ from synthetic.profiled import profiles
 
 from mlscale import InputError
 from mlscale.counters.kernel_use import kernel_use, use_sources
+from mlscale.data.device_table import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 
@@ -50,6 +51,7 @@ def test_of_table_2() -> None:
     assert use.memory[0] == pytest.approx(0.25)
     assert use.shared[0] == pytest.approx(0.1)
     assert use.l2_miss[0] == pytest.approx(0.4)
+    assert use.write_share[0] == pytest.approx(0.25)
     assert (use.workgroups[0], use.waves_per_workgroup[0]) == (64, 1)
 
 
@@ -59,6 +61,24 @@ def test_a_cu_of_rdna_takes_two_waves_a_cycle(device: str, share: float) -> None
     given = {"ReadBandwidth": [1e9], "WriteBandwidth": [1e9], "V_IPC": [0.8]}
     use = kernel_use(profiles(given, base=HardwareConfig(96, 1700.0, 1249.0), device=device))
     assert use.issue[0] == pytest.approx(share)
+
+
+def test_workgroups_are_those_of_one_launch() -> None:
+    """Table II counts those of all launches: 64 in 4 of them; a launch has one at least."""
+    counted = of({**SHARES, "NumWorkGroups": [64.0], "n_launches": [4.0]})
+    assert kernel_use(counted).workgroups[0] == 16
+    few = of({**SHARES, "NumWorkGroups": [2.0], "n_launches": [4.0]})
+    assert kernel_use(few).workgroups[0] == 1
+
+
+@pytest.mark.parametrize(("device", "waves"), [("rtx3090", 64), ("mi300x", 32)])
+def test_without_a_counter_of_stalls_waves_over_instructions_tell(device: str, waves: int) -> None:
+    """Half of the waves wait at 0.2 of four schedulers; every NVIDIA GPU counts as one of 64."""
+    shares = {"dram_utilisation": [0.3], "issue_utilisation": [0.2], "occupancy": [0.5]}
+    gpu = load_device(device)
+    base = HardwareConfig(gpu.cu_count, 1000.0, gpu.memory_clocks_mhz()[-1])
+    use = kernel_use(profiles(shares, base=base, device=device))
+    assert use.stall[0] == pytest.approx(np.log((0.5 * waves + 0.5) / (4 * 0.2 + 0.01)))
 
 
 def test_the_issue_share_comes_before_that_of_the_busiest_unit() -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -139,3 +140,15 @@ def test_several_missing_fields_are_named_in_order() -> None:
     del values["wave_size"], values["cu_count"]
     with pytest.raises(InputError, match=r"^the device lacks cu_count, wave_size$"):
         Device.from_dict(values)
+
+
+def test_a_board_is_set_to_no_more_than_it_can_be() -> None:
+    """Of 250 W; one entry may be of a board whose partner set another limit."""
+    own = load_device("gtx980")
+    for tdp_w, most_w, default_w in (
+        (250.0, 300.0, 250.0), (250.0, 200.0, 200.0), (250.0, None, 250.0), (None, 200.0, 200.0),
+        (None, None, None),
+    ):  # fmt: skip
+        device = replace(own, tdp_w=tdp_w, max_power_limit_w=most_w)
+        assert device.default_power_w == default_w
+        assert device.most_power_w == (most_w or tdp_w)

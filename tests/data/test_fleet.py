@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic.tidy import refused
 
-from mlscale.data.fleet import row_groups
+from mlscale.data.fleet import Fleet, row_groups
+from mlscale.data.grid import HardwareConfig
 from mlscale.errors import DataWarning
 
 
@@ -58,3 +59,18 @@ def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     with pytest.warns(DataWarning, match="only its Parquet files .*, not b.csv and 1 more$"):
         row_groups(tmp_path)
+
+
+@pytest.mark.parametrize(("profiled_only", "most_w"), [(False, 310.0), (True, 300.0)])
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_the_most_that_was_drawn_is_of_every_part_and_of_the_kernels_that_are_kept(
+    tmp_path: Path, at_once: int, profiled_only: bool, most_w: float
+) -> None:
+    """310 W are of a kernel without counters; neither it nor the one of 300 W stands last."""
+    powers_w = [300.0, 240.0, 250.0, 310.0, 200.0]
+    counters = [0.5, 0.5, 0.5, None, 0.5]
+    table = pa.table({"power_w": powers_w, "sm_active": counters})
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=2)
+    base = HardwareConfig(80, 1380.0, 877.0)
+    fleet = Fleet(*row_groups(tmp_path / "f.parquet"), "v100", base, profiled_only, has_power=True)
+    assert fleet.most_drawn_w(at_once) == most_w

@@ -42,6 +42,19 @@ def test_where_power_may_be_too_much_the_interval_is_of_a_lower_clock() -> None:
     assert with_held_ends(given, Supply(400, 400)) is given
 
 
+def test_two_clocks_that_may_need_too_much_end_at_the_same_lower_ones() -> None:
+    # As in the first test, and at 1000 MHz up to 300 W: held to 200 W the GPU goes down from there
+    # too until it dithers between 400 MHz, the highest that keeps it, and 800, the next.
+    given = {
+        "time": ends([400, 800, 1000], [2, 0.9, 0.7], [2, 1, 0.8], [2.2, 1.1, 0.9]),
+        "power": ends([400, 800, 1000], [100, 120, 140], [100, 150, 180], [100, 250, 300]),
+    }
+    time_ms, power_w = high_of(with_held_ends(given, Supply(200, 200)))
+    held_ms = 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2)
+    assert time_ms == pytest.approx([2.2, held_ms, held_ms], rel=1e-9)
+    assert power_w == pytest.approx([100, 200, 200], rel=1e-9)
+
+
 def test_where_the_lowest_clock_may_need_too_much_the_time_ends_there() -> None:
     # By the high ends, 250 and 300 W, no clock keeps 200 W: the GPU runs at the lowest, 2.2 ms.
     given = {

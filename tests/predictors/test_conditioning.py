@@ -31,6 +31,7 @@ from mlscale.predictors.conditioning import (
     SurfacePrior,
     condition,
     misfit_of,
+    random_walk,
 )
 from mlscale.predictors.intervals import LEVELS
 
@@ -68,6 +69,15 @@ def model() -> Model:
 @pytest.fixture(scope="module")
 def new() -> Measurements:
     return made.measurements(9, seed=1)
+
+
+def test_a_random_walk_has_the_variance_of_the_way_two_clocks_share() -> None:
+    """By hand: from the base both ways, a variance of 0.25 for each unit of the way."""
+    misfit = random_walk(np.array([-3.0, -1.0, 0.0, 2.0, 0.5]), 0.5)
+    expected = np.zeros((5, 5))
+    expected[:2, :2] = [[3, 1], [1, 1]]
+    expected[3:, 3:] = [[2, 0.5], [0.5, 0.5]]
+    assert misfit.T @ misfit == pytest.approx(0.25 * expected)
 
 
 class TestClosedForm:

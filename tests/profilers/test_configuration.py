@@ -51,6 +51,12 @@ class TestClocks:
         assert run_of("b200", engine_mhz=1970, memory_mhz=4000) == (148, 1965, 3996)
         assert run_of("b200", engine_mhz=1960, memory_mhz=4000) == (148, 1960, 3996)
 
+    def test_of_launches_at_several_it_is_the_mean(self) -> None:
+        """Three at 2000 and one at 2040 MHz."""
+        clocks = Counter[str | float]({2000.0: 3, 2040.0: 1})
+        seen = {"engine_mhz": clocks, "memory_mhz": Counter[str | float]([10501])}
+        assert run_configuration("run.csv", seen, "rtx4090", {}).config.engine_mhz == 2010
+
     def test_the_sheet_bounds_the_memory_where_no_list_is_known(self) -> None:
         """An RTX 5090: 14001 MHz on the sheet, and no list."""
         with refused("the memory clock is 15000 MHz, 'rtx5090' has at most 14001"):

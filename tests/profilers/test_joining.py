@@ -14,7 +14,10 @@ from synthetic.exports import V3_TRACE, read, rocprof_v1, rocprofv3
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.joining import join
+from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup
 
+KEY = GroupKey("f(int, int)", 10.0, 64.0)
 COUNTED = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 3)  # dispatches 0, 1, 2
 
 
@@ -33,7 +36,7 @@ def each(folder: Path, *texts: str) -> ImportedTable:
 
 
 class TestTimesInAFileOfTheirOwn:
-    @pytest.mark.parametrize("first", [0, 1, 7])
+    @pytest.mark.parametrize("first", [0, 1, 7, 9])
     def test_are_those_of_the_same_launches(self, tmp_path: Path, first: int) -> None:
         """v2 counts dispatches from 0 beside counters and from 1 without them (1.5)."""
         imported = each(tmp_path, COUNTED, times_alone(20, 30, 50, first=first))
@@ -115,3 +118,14 @@ def test_traces_of_several_gpus_are_told(tmp_path: Path) -> None:
     with pytest.warns() as told:
         read(tmp_path, V3_TRACE, V3_TRACE.replace('"Agent 4"', '"Agent 5"'), device="mi210")
     assert "its files are of GPUs 4, 5, and count as of one" in str(told[0].message)
+
+
+def test_of_three_passes_the_time_is_the_median() -> None:
+    """A pass that flushes caches, or waits, takes longer; here 210 us, beside 145 and 150."""
+    groups = [
+        FileContent(f"pass{us}.csv", {KEY: LaunchGroup(1, us / 1e6, 1, {name: 1.0}, {name: 1})})
+        for us, name in ((145, "a"), (210, "b"), (150, "c"))
+    ]
+    [record] = join(groups)
+    assert record.time_s == record.counted_time_s == pytest.approx(150e-6)
+    assert record.counters == {"a": 1, "b": 1, "c": 1}

@@ -34,6 +34,8 @@ def test_exchanges_beside_other_kernels() -> None:
     assert timeline(*others, (60, 70), exchanges=1).hidden_exchange_s == 0
     assert timeline((0, 10), (5, 20), exchanges=2).hidden_exchange_s == pytest.approx(5e-9)
     assert timeline(*others).hidden_exchange_s == 0
+    # Others run from 8 to 25, for a while beside each other.
+    assert timeline((8, 20), (15, 25), (5, 30), exchanges=1).hidden_exchange_s == 17e-9
 
 
 def test_overlapping_and_nested_kernels_count_once() -> None:

@@ -19,8 +19,9 @@ def record(
     launches: float = 1.0,
     time_s: float = 1e-3,
     traced: bool = True,
+    block: float = 256,
 ) -> KernelRecord:
-    return KernelRecord(kernel, grid, 256, launches, time_s, traced, None, {"ipc": 2.0}, {})
+    return KernelRecord(kernel, grid, block, launches, time_s, traced, None, {"ipc": 2.0}, {})
 
 
 def table(*records: KernelRecord) -> Table:
@@ -64,3 +65,7 @@ class TestOfTheRun:
         rows = table(record("f", None), record("g", 8))
         np.testing.assert_array_equal(rows.numbers["workgroups"], [np.nan, 8])
         np.testing.assert_array_equal(rows.numbers["warps"], [np.nan, 64])
+
+    def test_a_warp_is_whole(self) -> None:
+        """100 threads are four warps, the last of them of four threads."""
+        assert table(record("f", 10, block=100)).numbers["warps"].tolist() == [40]

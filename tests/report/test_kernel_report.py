@@ -83,6 +83,32 @@ def test_intervals_are_held_to_what_the_board_supplies() -> None:
         assert ends == pytest.approx(of_advice.slowdown_range)
 
 
+def test_each_kernel_has_its_own_place_and_explanation() -> None:
+    """Of triad and gemm, as their counters say, behind a kernel without any; in another order."""
+    clocks = {"engine_mhz": 1980, "memory_mhz": 2619}
+    both = import_profile(path("h100-by-hand.csv"), device="h100-sxm5", base=clocks)
+    dram = both.counter("dram_utilisation")
+    three = replace(
+        both,
+        kernels=("unknown", *both.kernels),
+        applications=("unknown", *both.applications),
+        time_ms=np.array([0.1, *both.time_ms]),
+        counters=np.vstack([np.full(both.counters.shape[1], np.nan), both.counters]),
+        launches=np.ones(3),
+    )
+    model = model_for(shipped_model(three)[1], three)
+    gemm, unknown, triad = kernel_reports(model, three, advise(model, three, "clock"), [2, 0, 1])
+    assert [one.name.partition("(")[0] for one in (gemm, triad)] == ["gemm_f16", "triad"]
+    bounds = [one.place.bound for one in (gemm, unknown, triad)]
+    assert bounds == ["core-bound", None, "memory-bound"]
+    assert unknown.explanations == {}
+    shares = []
+    for one in (triad, gemm):
+        explanation = one.explanations["time"]
+        shares.append(explanation.values[one.position, explanation.names.index("memory share")])
+    assert shares[0] - shares[1] == pytest.approx(np.log(dram[0] / dram[1]))  # both are logarithms
+
+
 class Unsure(frugal.Unsure, Nearest):
     name = "unsure"
 

@@ -13,11 +13,16 @@ from synthetic import frugal
 from mlscale import Model, Profiles, advise, train
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
+from mlscale.predictors.regressors import Nearest
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
-from mlscale.report.markup import percent, scale_and_unit
+from mlscale.report.markup import percent, range_in_words, scale_and_unit
 from mlscale.report.page import page
 
 LAUNCHES = np.array([1.0, 30.0, 2.5])
+
+
+class Unsure(frugal.Unsure, Nearest):
+    name = "unsure"
 
 
 @cache
@@ -153,6 +158,22 @@ class TestNumbers:
         assert costs["time ms"][2] == f"{advice.whole_run.slowdown_percent:+.1f} %"
         assert costs["energy mJ"][2] == f"{-advice.whole_run.saving_percent:+.1f} %"
 
+    def test_a_long_run_is_in_the_units_of_its_base_with_the_intervals_of_the_advice(self) -> None:
+        profiles = replace(application(), time_ms=1e4 * application().time_ms)
+        unsure = frugal.model_of(Unsure)
+        whole = advise(unsure, profiles).whole_run
+        run = report(unsure, profiles, (0, 1, 2)).one("section", "run")
+        costs = {row[0]: row[1:] for row in run.all("div", "block")[0].one("table").rows()}
+        for row, scale, cost in (("time s", 1e3, "time_ms"), ("energy kJ", 1e6, "energy_mj")):
+            shown = [float(cell.replace(" ", "")) for cell in costs[row][:2]]
+            expected = [getattr(at, cost) / scale for at in (whole.base, whole.best)]
+            assert shown == pytest.approx(expected, rel=5e-4), row
+        assert whole.slowdown_range is not None
+        assert whole.saving_range is not None
+        least, most = whole.saving_range  # what is saved is a negative change
+        assert costs["time s"][3] == range_in_words(whole.slowdown_range)
+        assert costs["energy kJ"][3] == range_in_words((-most, -least))
+
     def test_launches_idle_time_and_coverage_are_said(self) -> None:
         """By hand: 1 + 30 + 2.5 launches."""
         profiles = replace(application(), metadata={"idle_ms": 3.0})
@@ -210,6 +231,25 @@ class TestPowerCaps:
         shown = column(below(run, "Power caps").one("table"), name)
         assert shown == [percent(-caps.points[0].run.saving_percent / 100)]
         assert f"least {'EDP' if objective == 'edp' else 'time'}" in run.text
+
+    def test_numbers_and_intervals_are_those_of_the_advice(self) -> None:
+        """Of a long run, in seconds and kilojoules; what is saved is a negative change."""
+        unsure = frugal.model_of(Unsure)
+        profiles = replace(application(), time_ms=1e4 * application().time_ms)
+        source = replace(SOURCE, power_caps_w=(60.0,))
+        run = report(unsure, profiles, (0,), source).one("section", "run")
+        [row] = below(run, "Power caps").one("table").rows()
+        [point] = advise_caps(unsure, profiles, [60.0]).points
+        capped = point.run
+        assert capped is not None
+        assert capped.slowdown_range is not None
+        assert capped.saving_range is not None
+        numbers = [float(row[place].replace(" ", "")) for place in (2, 6)]
+        expected = [capped.time_ms / 1e3, capped.energy_mj / 1e6]
+        assert numbers == pytest.approx(expected, rel=5e-4)
+        least, most = capped.saving_range
+        assert row[4] == range_in_words(capped.slowdown_range)
+        assert row[8] == range_in_words((-most, -least))
 
     def test_as_the_lever_they_are_what_the_verdict_is_about(self) -> None:
         """At 60 W energy is saved; at 80 W and 500 W none is, so that there is nothing to set."""

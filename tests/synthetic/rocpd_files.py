@@ -60,6 +60,7 @@ EXTDATA = {
     "mem_banks": [
         {"heap_type": 0, "flags": 0, "width": 64, "mem_clk_max": 4800, "size_in_bytes": 1},
         {"heap_type": 1, "flags": 0, "width": 8192, "mem_clk_max": 1300, "size_in_bytes": 2},
+        {"heap_type": 2, "flags": 0, "width": 8192, "mem_clk_max": 900, "size_in_bytes": 2},
     ],
 }  # fmt: skip
 CPU, MI300X = ("CPU", "A CPU", "A CPU"), ("GPU", "gfx942", "AMD Instinct MI300X")

@@ -116,6 +116,22 @@ class TestFurtherPower:
         low = np.log(with_point / without)[0, 0, 0, 0]
         assert -0.4 < low < -0.05
 
+    def test_at_another_memory_clock_alone_it_narrows_no_other(
+        self, trained: BoardPower, other: Measurements
+    ) -> None:
+        """What a second engine clock would be worth is set to nothing."""
+        grid = ConfigGrid((40,), (750.0, 1500.0), (500.0, 1000.0))
+        power_w = 0.8 * other.profiles(made.TOP).base_power_w
+        nothing = np.full(len(power_w), np.nan)
+        point = MeasuredPoint(HardwareConfig(40, 1500.0, 500.0), nothing, power_w)
+        profiles = replace(other.profiles(made.TOP), points=(point,))
+        flat = Surfaces(grid, made.TOP, np.ones((len(power_w), *grid.shape)))
+        own = ready(trained, other).with_times(flat)
+        own.further_scores_ = np.zeros_like(own.further_scores_)
+        surfaces = own.predict_interval(profiles, 0.9, grid)
+        assert surfaces.high is not None
+        assert (surfaces.high[:, 0, 0, 1] > 1.02 * surfaces.values[:, 0, 0, 1]).all()
+
 
 class TestHighestClock:
     """By hand: an RTX 3090 is rated 1695 MHz and lists 2100; nobody knows 'mine'."""
@@ -192,6 +208,18 @@ class TestSurfaces:
         assert surfaces.low is not None
         width = -np.log(surfaces.low / surfaces.values)
         assert (width[..., 0] > width[..., 1] + 0.1).all()
+
+    def test_other_memory_clocks_change_nothing_at_the_bases(
+        self, trained: BoardPower, other: Measurements
+    ) -> None:
+        """Times are twice as long at half the memory clock."""
+        at_base = other.relative("time", made.TOP)
+        both = replace(made.GRID, memory_mhz=(500.0, 1000.0))
+        slower = Surfaces(both, made.TOP, np.concatenate([2 * at_base, at_base], axis=3))
+        own, profiles = ready(trained, other), other.profiles(made.TOP)
+        alone = own.predict(profiles, made.GRID).values
+        values = own.with_times(slower).predict(profiles, both).values
+        assert values[..., 1:] == pytest.approx(alone)
 
     def test_a_share_outside_the_range_is_flagged(
         self, trained: BoardPower, other: Measurements

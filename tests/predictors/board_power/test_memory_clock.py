@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale.data.device_table import load_device
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import Profiles
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.predictors.board_power.memory_clock import with_memory_clock
+from mlscale.predictors.board_power.memory_clock import on_grid, with_memory_clock
 
 WATTS, SLOWDOWNS = st.floats(20, 400), st.floats(1, 5)
 LIMIT_W = 200.0
@@ -41,6 +43,21 @@ def test_a_slower_memory_takes_no_more_power(
 def test_half_the_power_waits_where_the_limit_is_not_known() -> None:
     own = np.array([[100.0]]), np.array([[[2.0]]]), np.array([0.5])
     assert with_memory_clock(*own, 1.0, np.nan).tolist() == [[[50 + 50 / 2]]]
+
+
+def test_the_memory_draws_by_the_rated_clock_of_its_sheet() -> None:
+    """By hand: a GTX 980, of 165 W at 3505 MHz rated, is profiled at 1752.5 MHz, half of that.
+
+    Of 120 W it draws 66 while it waits, and its memory 9.9 W at the base; at twice the clock, 9.9
+    W more. Of a GPU that the device table lacks, the base is taken for the rated clock: 19.8 W.
+    """
+    one, unit = np.ones(1), np.ones((1, 1, 1))
+    for device, more_w in (("gtx980", 9.9), ("mine", 19.8)):
+        base = HardwareConfig(16, 1000.0, 1752.5)
+        nothing = np.empty((1, 0))
+        profiles = Profiles(device, base, ("k",), ("k",), one, 120 * one, (), nothing)
+        to_grid = on_grid(profiles, np.array([2.0]), unit, 165.0)
+        assert np.exp(to_grid(np.zeros((1, 1))))[0] == pytest.approx([(120 + more_w) / 120])
 
 
 @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")

@@ -85,6 +85,17 @@ def test_the_share_that_waits_for_dram_by_hand() -> None:
     )
 
 
+def test_a_wave_of_amds_asks_for_twice_as_much_at_once() -> None:
+    """On an MI300X at 1000 and 1300 MHz, a tenth of 5325 GB/s is 2080 requests of 256 bytes a us.
+
+    Each takes 0.5001 us, so 1040 are in flight, of 304 x 32 waves at full occupancy.
+    """
+    base = HardwareConfig(304, 1000.0, 1300.0)
+    profiles = replace(two_profiles(), device="mi300x", base=base)
+    share = dram_share(profiles, use(memory=0.1, occupancy=0.25))[0]
+    assert share == pytest.approx(2080 * 0.5001 / (0.25 * 304 * 32), rel=1e-6)
+
+
 def test_a_waiting_kernel_with_a_second_time_is_not_shifted() -> None:
     """Its prior is the curve's, which the time then moves."""
     point = MeasuredPoint(BASE, np.array([1.0, np.nan]), None)

@@ -1,5 +1,6 @@
 """Monitors' logs to rows: the same made readings in each tool's form give the same row."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import RunFacts, import_logs, log_format
 
 FORMS = pytest.mark.parametrize("form", WRITERS)
+NAMES = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
 
 
 @FORMS
@@ -305,16 +307,37 @@ def test_a_row_for_each_log(tmp_path: Path) -> None:
 def test_times_of_a_log_of_ones_own(tmp_path: Path, stamp: str) -> None:
     """Four busy samples, two seconds apart, are 8 s."""
     rows = "".join(f"{stamp.format(50 + 2 * n)},0,300,90,1980,2619\n" for n in range(4))
-    names = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
-    assert row(load(written(tmp_path, names + rows)))["time_ms"] == pytest.approx(8000)
+    assert row(load(written(tmp_path, NAMES + rows)))["time_ms"] == pytest.approx(8000)
 
 
 def test_a_log_may_pass_from_summer_time_to_winter_time(tmp_path: Path) -> None:
     """Four busy samples, two seconds apart, of which the clock on the wall shows none twice."""
     stamps = ("02:59:57+02:00", "02:59:59+02:00", "02:00:01+01:00", "02:00:03+01:00")
     rows = "".join(f"2026-10-25T{stamp},0,300,90,1980,2619\n" for stamp in stamps)
-    names = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
-    assert row(load(written(tmp_path, names + rows)))["time_ms"] == pytest.approx(8000)
+    assert row(load(written(tmp_path, NAMES + rows)))["time_ms"] == pytest.approx(8000)
+
+
+def test_times_without_a_zone_are_none_of_this_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four busy samples are 8 s, though here the clock on the wall goes back by an hour at 3."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        stamps = ("02:59:57.500", "02:59:59.500", "03:00:01.500", "03:00:03.500")
+        rows = "".join(f"2026/10/25 {stamp},0,300,90,1980,2619\n" for stamp in stamps)
+        path = written(tmp_path, NAMES + rows)
+        assert row(load(path))["time_ms"] == pytest.approx(8000)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_memory_clock_is_one_that_the_memory_has(tmp_path: Path) -> None:
+    """Two of twenty samples find it on its way up: it was at 1215 MHz, not at the mean of 1134."""
+    clocks = [405] * 2 + [1215] * 18
+    rows = "".join(f"17900000{10 + n},0,300,90,1410,{mhz}\n" for n, mhz in enumerate(clocks))
+    assert row(load(written(tmp_path, NAMES + rows)))["memory_mhz"] == 1215
 
 
 def test_times_of_dmon_may_pass_midnight(tmp_path: Path) -> None:
@@ -344,10 +367,9 @@ def test_the_power_of_an_instant_is_preferred_to_a_smoothed_one(tmp_path: Path) 
 
 def of_own(tmp_path: Path, stamps: list[str]) -> Path:
     """A log of one's own that is busy at all of these times but the first and the last."""
-    names = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
     loads = [0, *[98] * (len(stamps) - 2), 0]
     lines = [f"{at},0,300,{load},1410,1215\n" for at, load in zip(stamps, loads, strict=True)]
-    return written(tmp_path, names + "".join(lines))
+    return written(tmp_path, NAMES + "".join(lines))
 
 
 OF_A100 = RunFacts(device="a100-sxm4-40gb")

@@ -123,6 +123,12 @@ def test_a_run_of_an_orin(tmp_path: Path) -> None:
             "VDD_GPU (the GPU)",
             id="thor-without-load",
         ),
+        pytest.param(  # made: no module is known to print both
+            f"{RAM} GR3D_FREQ 50% VDD_CPU_GPU_CV 900mW/900mW VDD_GPU_SOC 700mW/700mW GPU 400mW/1mW",
+            {"gpu_utilisation": 0.5, "power_w": 0.4},
+            "GPU (the GPU)",
+            id="the-rail-that-feeds-least-beside-it",
+        ),
     ],
 )  # fmt: skip
 def test_the_forms_of_other_modules(

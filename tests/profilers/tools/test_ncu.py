@@ -185,6 +185,25 @@ def test_clocks_and_sms_of_the_file(tmp_path: Path) -> None:
     assert (values["cu_count"], values["engine_mhz"], values["memory_mhz"]) == (36, 1250, 700)
 
 
+def test_a_raw_name_comes_before_what_a_section_shows(tmp_path: Path) -> None:
+    """Sections round: 12.35 us are shown of 12,346 ns."""
+    both = {"Duration": ("us", "12.35"), "gpu__time_duration.sum": ("nsecond", "12346")}
+    for metrics in (NCU | both, both | NCU | both):
+        page = long_page(long_rows(metrics=metrics))
+        assert row(read(tmp_path, page))["time_ms"] == pytest.approx(0.012346)
+
+
+@pytest.mark.parametrize("name", ["memory_clock_rate", "max_mem_frequency_khz"])
+def test_a_memory_clock_that_was_not_counted_is_the_gpus_highest(tmp_path: Path, name: str) -> None:
+    """In kHz, as CUDA tells it."""
+    metrics = {n: of for n, of in NCU.items() if not n.startswith("dram__cycles")}
+    metrics[f"device__attribute_{name}"] = ("", "2619000")
+    base = {"cu_count": 4.0, "engine_mhz": 1000.0}
+    with pytest.warns(DataWarning, match="memory_mhz 2619 is the GPU's highest"):
+        values = row(read(tmp_path, long_page(long_rows(metrics=metrics)), base=base))
+    assert values["memory_mhz"] == 2619
+
+
 def test_missing_values_are_nan_in_a_table_of_several(tmp_path: Path) -> None:
     rows = [{}, {"dram__bytes_read.sum": "n/a", "Grid Size": "(3, 1, 1)"}]
     imported = read(tmp_path, wide_page(rows))

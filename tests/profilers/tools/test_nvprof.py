@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from synthetic.exports import BASE, NVPROF_METRICS, NVPROF_TRACE, read, row
 
 from mlscale import DataWarning
-from mlscale.profilers.tools.nvprof import parse_metric
+from mlscale.profilers.tools.nvprof import in_file_units, parse_metric
 
 
 def test_metrics_and_trace(tmp_path: Path) -> None:
@@ -23,6 +24,17 @@ def test_metrics_and_trace(tmp_path: Path) -> None:
     assert imported.table.text["application"] == ["app"]
     assert imported.features["VALUInsts"].status == "nearest"
     assert imported.features["ReadBandwidth"].status == "exact"
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "in_file"),
+    [("%", 50, 0.5), ("B/s", 3 * 2**30, 3), ("B", 3 * 2**30, 3 * 2**30), ("", 50, 50)],
+)
+def test_columns_have_the_units_of_the_public_tables(
+    unit: str, value: float, in_file: float
+) -> None:
+    """Shares, and GB/s of 2^30 bytes, as models were trained with."""
+    assert in_file_units(np.array([float(value)]), unit).tolist() == [in_file]
 
 
 def test_bank_conflicts_from_metrics_alone(tmp_path: Path) -> None:

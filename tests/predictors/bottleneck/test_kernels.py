@@ -1,0 +1,73 @@
+"""What kernels ask of a GPU before any model, by hand: waves, the issue of busy CUs, peaks."""
+
+import numpy as np
+import pytest
+
+from mlscale import ConfigGrid
+from mlscale.counters.kernel_use import KernelUse
+from mlscale.predictors.bottleneck.kernels import (
+    LEAST_PEAK,
+    RULE_WEIGHT,
+    TYPICAL_SOFTNESS,
+    GpuPeaks,
+    KernelLoad,
+    KernelTraits,
+    active_issue,
+    waves_per_simd,
+)
+
+GRID = ConfigGrid((8, 16), (500.0, 1000.0), (700.0,))
+BASE = GRID.highest
+NAN = float("nan")
+
+
+def use(**numbers: list[float]) -> KernelUse:
+    """Kernels of which the rest is not known."""
+    count = len(next(iter(numbers.values())))
+    names = KernelUse.__dataclass_fields__
+    return KernelUse(**{name: np.array(numbers.get(name, [NAN] * count)) for name in names})
+
+
+def test_waves_of_a_simd_are_those_of_the_fullest_cu() -> None:
+    """Of four SIMDs: 160 workgroups of 8 waves are 10 on each of 16 CUs, 4 leave most CUs idle."""
+    of_three = use(workgroups=[160.0, 4.0, 16.0], waves_per_workgroup=[8.0, 8.0, NAN])
+    waves = waves_per_simd(of_three, np.array([8.0, 16.0]))
+    assert waves.tolist() == [[40, 20], [2, 2], [1, 1]]
+
+
+def test_the_issue_is_that_of_the_cus_that_have_work() -> None:
+    """4 workgroups keep 4 of 16 CUs busy: a tenth of all that can be issued is 0.4 of theirs."""
+    of_four = use(issue=[0.1, 0.1, 0.1, NAN], workgroups=[4.0, 160.0, NAN, 4.0])
+    assert active_issue(of_four, 16) == pytest.approx([0.4, 0.1, 0.1, 0])
+
+
+def test_peaks_are_the_means_of_the_three_largest() -> None:
+    """Of the issue that very many waves would reach: here 20 on each SIMD, but 2 of the last."""
+    of_four = use(
+        memory=[0.2, 0.5, 0.6, 0.7],
+        issue=[0.4, 0.3, 0.2, 0.15],
+        workgroups=[160.0, 160.0, 160.0, 4.0],
+        waves_per_workgroup=[8.0] * 4,
+    )
+    gpu = GpuPeaks.of("gpu", GRID, BASE, of_four)
+    assert gpu.memory_peak == pytest.approx(0.6)
+    many, few = (1 + TYPICAL_SOFTNESS / waves for waves in (20, 2))
+    assert gpu.issue_peak == pytest.approx((0.4 / many + 0.3 / many + 0.6 / few) / 3)
+    assert GpuPeaks.of("gpu", GRID, BASE, use(memory=[0.5])).issue_peak == LEAST_PEAK
+
+
+def test_the_load_is_relative_to_the_peaks() -> None:
+    gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
+    one = use(memory=[0.4], issue=[0.1], workgroups=[4.0], waves_per_workgroup=[8.0])
+    load = KernelLoad.of(one, gpu, np.array([8.0, 16.0]))
+    assert (load.memory.tolist(), load.issue.tolist()) == ([0.5], pytest.approx([0.8]))
+    assert (load.waves_at_base.tolist(), load.waves.tolist()) == ([2], [[2, 2]])
+
+
+def test_a_kernel_that_the_rule_does_not_take_is_the_curves_alone() -> None:
+    rule = np.array([[0.3, 0.0], [NAN, NAN]])
+    traits = KernelTraits(use(memory=[0.1, 0.1]), rule, {})
+    assert traits.rule_and_weight is not None
+    times, weight = traits.rule_and_weight
+    assert times.tolist() == [[0.3, 0], [0, 0]]
+    assert weight.tolist() == [[RULE_WEIGHT], [0]]
