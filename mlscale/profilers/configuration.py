@@ -234,18 +234,6 @@ def _is_like(device: Device, cu_count: float, key: str) -> bool:
     return other.cu_count == cu_count and other.vendor == device.vendor
 
 
-def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -> None:
-    """Raise InputError where a GPU's files show a clock that the device of that key cannot have."""
-    check_unit(f"{source}: {clock}", key or "", clock, observed_mhz)
-    device = find_device(key) if key else None
-    highest_mhz = None if device is None else device.highest_mhz(clock)
-    if highest_mhz is not None and observed_mhz > (1 + CLOCK_TOLERANCE) * highest_mhz:
-        raise InputError(
-            f"{source}: the {SHORT_NAMES[clock]} clock is {observed_mhz:.0f} MHz, "
-            f"'{key}' has at most {highest_mhz:g}; is it another GPU? name it with --device"
-        )
-
-
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
     """The clock that the GPU offers and that was observed, but for rounding and drift.
 
@@ -274,9 +262,8 @@ def _clock(
     Raises InputError where the observed one is at odds with what was set, or with the device.
     """
     if clock in observed:
-        check_clock(source, key, clock, observed[clock])
+        check_unit(f"{source}: {clock}", key or "", clock, observed[clock])
     if clock in base:
-        check_unit(f"{source}: {clock} of --base", key or "", clock, base[clock])
         if clock == "engine_mhz" and "engine_limit_mhz" in facts:
             highest_mhz = _mean(facts["engine_limit_mhz"])
             if base[clock] > highest_mhz:
@@ -284,6 +271,7 @@ def _clock(
                     f"{source}: the GPU has at most engine={highest_mhz:g} by the files, --base "
                     f"says {base[clock]:g}"
                 )
+        check_unit(f"{source}: {clock} of --base", key or "", clock, base[clock])
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
             raise InputError(
@@ -302,7 +290,7 @@ def _clock(
         return _listed(key, clock, float(round(observed[clock])))
     if clock == "memory_mhz" and "memory_limit_mhz" in facts:
         limit_mhz = _mean(facts["memory_limit_mhz"])
-        check_clock(source, key, clock, limit_mhz)
+        check_unit(f"{source}: {clock}", key or "", clock, limit_mhz)
         return float(round(limit_mhz))
     return None
 

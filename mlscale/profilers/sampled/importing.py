@@ -17,7 +17,7 @@ from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.profilers.configuration import check_clock, require_settings, run_configuration
+from mlscale.profilers.configuration import require_settings, run_configuration
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
@@ -201,13 +201,13 @@ def _with_times(log: SampledLog, interval_s: float | None) -> SampledLog:
 
 def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     span = busy_span(log)
+    device = find_device(log.name or "") or find_device(facts.device or "")
     for axis in AXES[1:]:
         if log.has(axis):
-            name = facts.device or log.name or ""
-            check_unit(f"{log}: {axis}", name, axis, _mean_clock(log, span, axis))
+            key = device.key if device else ""
+            check_unit(f"{log}: {axis}", key, axis, _mean_clock(log, span, axis))
     clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
     settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
-    device = find_device(facts.device or log.name or "")
     if "memory_mhz" not in settings and device and len(device.memory_clocks_mhz()) == 1:
         settings["memory_mhz"] = device.memory_clocks_mhz()[0]
         warn(
@@ -221,9 +221,6 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     warn_of_holes(log, span)
     names = Counter[str | float]([log.name] if log.name else [])
     run = run_configuration(log.source, {"device_name": names}, facts.device, settings)
-    for axis, mhz in clocks.items():
-        if axis in log.columns and mhz is not None:
-            check_clock(str(log), run.device, axis, mhz)
     numbers = {**run.config.as_dict(), "time_ms": time_ms}
     for name in ("power_w", *SHARES):
         if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
