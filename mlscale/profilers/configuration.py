@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlscale.arrays import is_finite
+from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data.device import Device
 from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
@@ -47,12 +48,18 @@ def require_settings(base: object) -> None:
 
 
 def run_configuration(
-    source: str, facts: GpuFacts, device: str | None, base: Mapping[str, float], lacks: str = ""
+    source: str,
+    facts: GpuFacts,
+    device: str | None,
+    base: Mapping[str, float],
+    lacks: str = "",
+    needs_peaks: bool = False,
 ) -> RunConfiguration:
     """Device, CU count and clocks. Raises InputError where unknown or contradictory.
 
     source: the first file, for messages; facts: what all files say of the GPU; lacks: what else
-    they lack, which the message then says too.
+    they lack, which the message then says too; needs_peaks: a GPU whose peaks are not known is of
+    no use.
     """
     require_settings(base)
     spread = _spread(source, facts, base)
@@ -63,10 +70,15 @@ def run_configuration(
         "engine_mhz": _clock(source, key, "engine_mhz", base, observed, facts),
         "memory_mhz": _clock(source, key, "memory_mhz", base, observed, facts),
     }
+    peaks = lack_of_peaks(key) if needs_peaks and key is not None else ""
     unknown = [axis for axis, value in settings.items() if value is None]
+    if peaks and "cu_count" in unknown:
+        unknown.remove("cu_count")  # with the peaks it is told
+    request = ""
     if key is None or unknown or spread:
-        request = _request(source, key, unknown, spread) + _limit(facts, unknown)
-        raise InputError("; ".join(filter(None, [request, lacks])))
+        request = _request(source, key, unknown, spread, needs_peaks) + _limit(facts, unknown)
+    if key is None or request or peaks:
+        raise InputError("; ".join(filter(None, [request, lacks, peaks])))
     clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)
@@ -91,7 +103,11 @@ def run_configuration(
 
 
 def _request(
-    source: str, device: str | None, unknown: list[str], spread: dict[str, tuple[str, float]]
+    source: str,
+    device: str | None,
+    unknown: list[str],
+    spread: dict[str, tuple[str, float]],
+    needs_peaks: bool,
 ) -> str:
     """What to ask for all that is not known, at once. spread: see `_spread`."""
     needed = unknown if device else [axis for axis in unknown if axis != "cu_count"]
@@ -105,8 +121,14 @@ def _request(
     if settings:
         flags.append("--base " + ",".join(settings))
     hint = " with what the GPU was set to" if needed else ""
-    also = "" if needed == unknown else ", and cu=… for a GPU that the device table lacks"
-    return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}{also}"
+    request = f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}"
+    if needed == unknown:
+        return request
+    more = (
+        "as NAME a device file ('mlscale devices new' fills one), or cu=… and times at a second "
+        "engine clock (--also)"
+    )
+    return f"{request}, and for a GPU that the device table lacks {more if needs_peaks else 'cu=…'}"
 
 
 def _limit(facts: GpuFacts, unknown: list[str]) -> str:

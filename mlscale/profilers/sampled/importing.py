@@ -273,7 +273,7 @@ def _lacking_flags(
     lacking = [axis for axis in AXES if axis not in settings]
     if "cu_count" in lacking and (name is None or find_device(name)):
         lacking.remove("cu_count")
-    flags = [] if name else ["--device NAME"]
+    flags = [] if name else ["--device NAME (if it is not in the device table, and --base cu=…)"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
     if "cu_count" in lacking:
