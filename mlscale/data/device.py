@@ -230,8 +230,18 @@ class Device:
 
     def settable_memory_mhz(self) -> tuple[float, ...]:
         """The memory clocks that can be set, ascending; none where the GPU chooses by itself."""
-        chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
-        return () if chooses else self.memory_clocks_mhz()
+        return () if self.chooses_memory_clock else self.memory_clocks_mhz()
+
+    @property
+    def chooses_memory_clock(self) -> bool:
+        """Whether no tool sets its memory clock: under load it is the highest."""
+        return self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
+
+    @property
+    def sole_memory_mhz(self) -> float | None:
+        """The memory clock of whatever runs on it [MHz], None where several can be."""
+        is_sole = self.chooses_memory_clock or len(self.memory_clocks_mhz()) == 1
+        return self.highest_mhz("memory_mhz") if is_sole else None
 
     @property
     def defers_memory_clock(self) -> bool:

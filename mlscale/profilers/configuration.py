@@ -279,7 +279,7 @@ def _clock(
     observed: Mapping[str, float],
     facts: GpuFacts,
 ) -> float | None:
-    """The clock that was set, else the observed one, else the memory's highest.
+    """The clock that was set, else the observed one, else the memory's highest, or its only one.
 
     Raises InputError where the observed one is at odds with what was set, or with the device.
     """
@@ -314,7 +314,8 @@ def _clock(
         limit_mhz = _mean(facts["memory_limit_mhz"])
         check_unit(f"{source}: {clock}", key or "", clock, limit_mhz)
         return float(round(limit_mhz))
-    return None
+    known = find_device(key) if key else None
+    return known.sole_memory_mhz if known and clock == "memory_mhz" else None
 
 
 def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None:

@@ -221,6 +221,7 @@ def test_all_that_lacks_is_asked_for_at_once(capsys: Capture, tmp_path: Path, co
     )
 
 
+@pytest.mark.usefixtures("forget_own_devices")
 def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answer(
     capsys: Capture, tmp_path: Path
 ) -> None:

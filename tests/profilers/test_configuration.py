@@ -130,6 +130,16 @@ class TestClocks:
             run_of(device, base, engine_mhz=engine_mhz, memory_mhz=memory_mhz)
         assert not [warning for warning in warned if "ncu" in str(warning.message)]
 
+    @pytest.mark.filterwarnings("ignore:.*is the GPU's highest")
+    @pytest.mark.parametrize(("device", "mhz"), [("a100-sxm4-40gb", 1215), ("mi300x", 1300)])
+    def test_the_only_memory_clock_is_taken(self, device: str, mhz: int) -> None:
+        """NVIDIA's tool lists one for an A100 of 40 GB; no tool sets that of an MI300X."""
+        assert run_of(device, {"engine_mhz": 1000})[2] == mhz
+
+    def test_one_of_several_memory_clocks_is_asked_for(self) -> None:
+        with refused("does not say memory_mhz; give --base memory=…"):
+            run_of("h100-sxm5", {"engine_mhz": 1000})
+
     def test_a_device_without_facts_is_not_compared(self) -> None:
         run = run_of("mine", {"cu_count": 4}, engine_mhz=9000, memory_mhz=99000)
         assert run == (4, 9000, 99000)

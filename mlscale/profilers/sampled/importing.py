@@ -208,11 +208,11 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
             check_unit(f"{log}: {axis}", key, axis, _mean_clock(log, span, axis))
     clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
     settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
-    if "memory_mhz" not in settings and device and len(device.memory_clocks_mhz()) == 1:
-        settings["memory_mhz"] = device.memory_clocks_mhz()[0]
+    if "memory_mhz" not in settings and device and device.sole_memory_mhz:
+        settings["memory_mhz"] = device.sole_memory_mhz
         warn(
-            f"{log}: does not say memory_mhz; {settings['memory_mhz']:g} is the only one that "
-            f"'{device.key}' offers"
+            f"{log}: does not say memory_mhz; {device.sole_memory_mhz:g} is the only one that "
+            f"'{device.key}' runs at"
         )
     time_ms = facts.time_ms or span.time_ms
     flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
