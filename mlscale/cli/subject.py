@@ -199,14 +199,14 @@ def _require_model(path: Path, table: str) -> None:
 
 
 def _is_model(text: str) -> bool:
-    path = options.input_file(text)
-    if path.suffix == ".mlscale":
+    if options.is_model_name(text):
         return True
     try:
-        with path.open("rb") as file:
+        with options.input_file(text).open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
     except OSError:
-        return False
+        is_there = os.path.exists(text)  # noqa: PTH110, which raises on some names
+        return not is_there and options.shipped_model_file(text) is not None
 
 
 def _profiles(

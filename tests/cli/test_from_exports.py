@@ -59,10 +59,30 @@ def test_the_answer_comes_first(capsys: Capture) -> None:
 
 
 def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
-    """`FILE --model MODEL` and `MODEL FILE` are the same."""
+    """`FILE --model MODEL` and `MODEL FILE` are the same, with and without the file's ending."""
     new = advice(capsys, BY_HAND, "--model", "nvidia-time")
-    old = advice(capsys, "nvidia-time.mlscale", BY_HAND)
-    assert new == old
+    assert new == advice(capsys, "nvidia-time.mlscale", BY_HAND)
+    assert new == advice(capsys, "nvidia-time", BY_HAND)
+
+
+@pytest.mark.parametrize("words", [(BY_HAND, "--model", "nosuch"), ("nosuch.mlscale", BY_HAND)])
+def test_a_model_that_is_none_names_those_that_ship(
+    capsys: Capture, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The names are those of the files in models/."""
+    message = refuse(capsys, tmp_path, "predict", *words)
+    assert "there is no such model file; those that ship are a100, nvidia-sampled, nv" in message
+
+
+def test_a_file_of_a_shipped_models_name_comes_first(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table called as a model is a table."""
+    file = details(tmp_path, '"DRAM Throughput","%","40.0"')
+    monkeypatch.chdir(tmp_path)
+    file.rename("nvidia-time")
+    given = ("--device", "h100-sxm5", "--base", "engine=1980,memory=2619")
+    assert advice(capsys, "nvidia-time", *given)["device"] == "h100-sxm5"
 
 
 def test_clocks_far_below_are_told(capsys: Capture) -> None:
