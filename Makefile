@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # The processes of the tests read one another's bytecode, whatever the shell says.
 test test-slow: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow coverage lint docs bench notebooks shipped shipped-measured clean
+.PHONY: demo test test-slow coverage lint docs bench notebooks shipped shipped-simulated clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -39,18 +39,18 @@ bench: $(READY)
 notebooks: $(READY)
 	$(BIN)/python tools/run_notebooks.py notebooks notebooks/*.ipynb
 
-# Makes datasets/ and models/ anew; RAW is the raw table of the simulated set.
+# Trains the models that learnt from public measurements; MLSCALE_DATA: a folder with the files.
 shipped: $(READY)
+	$(BIN)/python tools/train_shipped.py
+
+# Makes the simulated data and their model anew; RAW is the raw table of the simulated set.
+shipped-simulated: $(READY)
 	$(BIN)/python tools/make_shipped.py $(RAW)
 	$(BIN)/python tools/make_training_step.py
 	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
 	$(BIN)/mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv \
 	  -o docs/sample-report.html
-
-# Trains the models that learnt from public measurements; MLSCALE_DATA: a folder with the files.
-shipped-measured: $(READY)
-	$(BIN)/python tools/train_shipped.py
 
 clean:
 	rm -rf $(VENV) out build dist

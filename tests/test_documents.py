@@ -30,6 +30,7 @@ SOURCE = re.compile(r"(?<![\w/.-])(?:mlscale|tests|tools|benchmarks)/[\w/-]+\.(?
 DECISION = re.compile(r"\bdecisions? (\d{4})\b")
 DOTTED = re.compile(r"(?<![\w/.-])mlscale(?:\.\w+)+(?!\.?[\w/-])")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+OF_MAKE = re.compile(r"(?:`|^ {4})(?:MLSCALE_DATA=\S+ )?make ([\w-]+)", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -87,6 +88,30 @@ def test_headings_that_the_documents_link_to_are_there() -> None:
         for target, heading in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
             of = page.parent / target if target else page
             assert heading in anchors(of), f"{page.relative_to(ROOT)}: {target}#{heading}"
+
+
+def test_commands_of_make_in_the_documents_are_there() -> None:
+    targets = re.findall(r"^([\w-]+)(?: [\w-]+)*:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = {
+        (page.name, target)
+        for page in PAGES
+        for target in OF_MAKE.findall(page.read_text(encoding="utf-8"))
+    }
+    assert {target for _, target in named} >= {"test", "shipped", "shipped-simulated"}
+    assert not {(page, target) for page, target in named if target not in targets}
+
+
+def test_the_target_shipped_makes_what_was_measured() -> None:
+    """The models that answer of real GPUs; the simulated set, from a table of its own, is apart."""
+    makefile = (ROOT / "Makefile").read_text()
+    of_target = {
+        name: re.search(rf"^{name}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+        for name in ("shipped", "shipped-simulated")
+    }
+    recipes = {name: match[1] for name, match in of_target.items() if match}
+    assert "tools/train_shipped.py" in recipes["shipped"]
+    assert "RAW" not in recipes["shipped"]
+    assert "tools/make_shipped.py $(RAW)" in recipes["shipped-simulated"]
 
 
 def test_every_decision_is_in_the_index() -> None:

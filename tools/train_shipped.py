@@ -7,7 +7,6 @@ checksums, see `mlscale datasets list`; headroom's tables ship. A model holds fi
 names of the kernels, no row of a table; its card names sources, licences and what it is for.
 """
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Sequence
@@ -22,14 +21,15 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements, from_table
 from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.data.public.fetching import named_file
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.data.public.registry import all_datasets, dataset, identify, path
+from mlscale.data.public.registry import all_datasets, dataset, path
 from mlscale.data.same_work import SECOND_CLOCK
 from mlscale.data.sampled import clocks_not_reached
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table
-from mlscale.errors import DataWarning
+from mlscale.errors import DataWarning, InputError
 from mlscale.model import Model, train
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.board_time import BoardTime
@@ -65,24 +65,14 @@ def main(names: list[str]) -> None:
 
 
 @cache
-def public_files() -> dict[str, Path]:
-    """The files of the public data sets in the folder MLSCALE_DATA, by the names of the sets."""
-    folder = os.environ.get("MLSCALE_DATA")
-    if not folder:
-        sys.exit("set MLSCALE_DATA to the folder with the public data sets")
-    files = sorted(Path(folder).rglob("*.csv"))
-    sets = ((identify(path.read_bytes()), path) for path in files)
-    return {one.name: path for one, path in sets if one is not None}
-
-
-@cache
 def measurements(name: str) -> Measurements:
     """One public data set, read from where it lies."""
-    if name not in public_files():
-        sys.exit(f"{name} is not in MLSCALE_DATA; see 'mlscale datasets show {name}'")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return read_nv_dvfs(public_files()[name], None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            return read_nv_dvfs(named_file(name), None)
+    except InputError as error:
+        sys.exit(str(error))
 
 
 @cache

@@ -90,13 +90,32 @@ def is_table(path: Path) -> bool:
     return os.path.isfile(path) and is_tidy(path)  # noqa: PTH113, which raises on some names
 
 
+def is_model_name(text: str) -> bool:
+    """Whether a file is a model by its name."""
+    return Path(text).suffix == ".mlscale"
+
+
+def shipped_model_file(text: str) -> Path | None:
+    """The shipped model of that name, with or without its ending; None where there is none."""
+    file = input_file(text if is_model_name(text) else f"{text}.mlscale")
+    return file if os.path.exists(file) else None  # noqa: PTH110, which raises on some names
+
+
 def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     """Load a model file by path or name, with the class of --predictor. Raises InputError."""
     from mlscale.model_file import load
 
     own = arguments.predictor
-    names = [name for name in (text, f"{text}.mlscale") if os.path.exists(input_file(name))]  # noqa: PTH110
-    model = load(input_file(names[0] if names else text), [own] if own else [])
+    file = Path(text) if os.path.exists(text) else shipped_model_file(text)  # noqa: PTH110
+    try:
+        model = load(file or Path(text), [own] if own else [])
+    except InputError as error:
+        if not isinstance(error.__cause__, FileNotFoundError) or "/" in text:
+            raise
+        shipped = ", ".join(Path(name).stem for name in registry.shipped() if is_model_name(name))
+        raise InputError(
+            f"{text}: there is no such model file; those that ship are {shipped}"
+        ) from None
     kinds = [type(predictor) for predictor in model.predictors.values()]
     if own and own not in kinds:
         why = f"as {text} is of '{kinds[0].name}'"

@@ -129,9 +129,6 @@ def read(
     """
     model_text, files = model_and_files(arguments)
     has_further = bool(getattr(arguments, "also", None))
-    needs_peaks = model_text is None and not has_further  # at two clocks no counters are needed
-    if needs_peaks and arguments.device and not is_of_monitor(options.input_file(files[0])):
-        device_with_peaks(arguments.device)
     named = options.load_model(arguments, model_text) if model_text else None
     profiles = _profiles(files, arguments, named, head)
     if weights := getattr(arguments, "weights", None):
@@ -202,14 +199,14 @@ def _require_model(path: Path, table: str) -> None:
 
 
 def _is_model(text: str) -> bool:
-    path = options.input_file(text)
-    if path.suffix == ".mlscale":
+    if options.is_model_name(text):
         return True
     try:
-        with path.open("rb") as file:
+        with options.input_file(text).open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
     except OSError:
-        return False
+        is_there = os.path.exists(text)  # noqa: PTH110, which raises on some names
+        return not is_there and options.shipped_model_file(text) is not None
 
 
 def _profiles(
@@ -219,10 +216,14 @@ def _profiles(
     paths = [options.input_file(file) for file in files]
     is_log = _is_log(arguments.power)
     power = options.input_file(arguments.power) if is_log else arguments.power
+    # at two clocks no counters are needed
+    needs_peaks = model is None and not getattr(arguments, "also", None)
     if len(paths) == 1 and is_tidy(paths[0]):
         names = ["interval", "time"] if is_log else ["gpu", "interval", "time"]
         options.refuse_unused(arguments, names, f"as {paths[0]} is no log")
         options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is no export")
+        if needs_peaks and arguments.device:
+            device_with_peaks(arguments.device)
         table = read_table(paths[0]) if head is None else head
         device, base = _device_and_base(table, arguments, model)
     else:
@@ -231,7 +232,7 @@ def _profiles(
                 f"{tables[0]}: is a table, and several files are exports of one run; give one "
                 "table alone, which may hold all kernels"
             )
-        table, base = _imported(paths, arguments, power)
+        table, base = _imported(paths, arguments, power, needs_peaks)
         device = table.text["device"][0]
     if power is not None:
         from mlscale.profilers.sampled import join_power
@@ -241,9 +242,12 @@ def _profiles(
 
 
 def _imported(
-    paths: list[Path], arguments: argparse.Namespace, power: str | Path | None
+    paths: list[Path], arguments: argparse.Namespace, power: str | Path | None, needs_peaks: bool
 ) -> tuple[Table, HardwareConfig]:
-    """The table of a profiler's exports or a monitor's logs, and its configuration."""
+    """The table of a profiler's exports or a monitor's logs, and its configuration.
+
+    needs_peaks: as of import_exports.
+    """
     from mlscale.profilers import import_exports
     from mlscale.profilers.sampled import logs_at_one_clock
 
@@ -257,6 +261,7 @@ def _imported(
             skip_untimed=arguments.skip_untimed,
             power=power,
             has_further=bool(getattr(arguments, "also", None)),
+            needs_peaks=needs_peaks,
         )
         if not imported.gpus and not isinstance(power, Path):
             why = f"as {paths[0]} does not say on which GPU its kernels ran"

@@ -191,21 +191,28 @@ def check_traffic_of_training(profiles: Profiles) -> None:
 
 def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
-    if key not in device_keys():
-        if possible := devices_named(key):
-            raise InputError(
-                f"'{key}' may be {' or '.join(possible)}; name one in the table's column 'device', "
-                "of an export with --device"
-            )
-        raise InputError(
-            f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
-            "width, transfers per memory clock, lanes and schedulers per CU; give --device a name "
-            "of 'mlscale devices list', or a device file of your own, which 'mlscale devices new' "
-            "fills from ncu's raw page, nvidia-smi -q -x or rocminfo (a table has the name in its "
-            "column 'device', the file's content in its metadata as device_facts); logs, traces or "
-            "profiles at two engine clocks (--also) need none"
-        )
+    if lack := lack_of_peaks(key):
+        raise InputError(lack)
     return load_device(key)
+
+
+def lack_of_peaks(key: str) -> str:
+    """What would have to be known of a GPU whose peaks are not; empty where they are."""
+    if key in device_keys():
+        return ""
+    if possible := devices_named(key):
+        return (
+            f"'{key}' may be {' or '.join(possible)}; name one in the table's column 'device', of "
+            "an export with --device"
+        )
+    return (
+        f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
+        "width, transfers per memory clock, lanes and schedulers per CU; give --device a name of "
+        "'mlscale devices list', or a device file of your own, which 'mlscale devices new' fills "
+        "from ncu's raw page, nvidia-smi -q -x or rocminfo (a table has the name in its column "
+        "'device', the file's content in its metadata as device_facts); logs, traces or profiles "
+        "at two engine clocks (--also) need none"
+    )
 
 
 @dataclass(frozen=True)

@@ -231,8 +231,12 @@ class Device:
 
     def settable_memory_mhz(self) -> tuple[float, ...]:
         """The memory clocks that can be set, ascending; none where the GPU chooses by itself."""
-        chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
-        return () if chooses else self.memory_clocks_mhz()
+        return () if self.chooses_memory_clock else self.memory_clocks_mhz()
+
+    @property
+    def chooses_memory_clock(self) -> bool:
+        """Whether no tool sets its memory clock: under load it is the highest."""
+        return self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
 
     @property
     def working_memory_mhz(self) -> float | None:
@@ -243,8 +247,7 @@ class Device:
         clocks_mhz = self.memory_clocks_mhz()
         if len(clocks_mhz) == 1:
             return clocks_mhz[0]
-        chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
-        return self.highest_mhz("memory_mhz") if chooses else None
+        return self.highest_mhz("memory_mhz") if self.chooses_memory_clock else None
 
     @property
     def is_half_a_module(self) -> bool:

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.device import Device
 from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.text import counted, listed
 
-_OFF = 10.0  # times what a GPU can have: in another unit
+_OTHER_UNIT = 100.0  # times the highest clock: above, it is in kHz; below, it may be a data rate
 # No GPU has more; data rates of memories, which some tools call clocks, included.
 _HIGHEST = {"engine_mhz": 1e4, "memory_mhz": 1e5, "power_w": 5e3}
 _LOWEST_MHZ = 10.0  # no GPU that works has a clock below it
 _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing observed
-_LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
-_LEAST_POWER = 0.002  # of the limit; an idle board draws some hundredths, kW are a thousandth
+# Of the highest clock that is known: an idle GPU's is some hundredths, no board runs far above.
+_CLOCK_SHARES = (0.01, 1.15)
+# Of the limit: an idle board draws some hundredths, kW are a thousandth, mW a thousandfold.
+_POWER_SHARES = (0.002, 10.0)
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
@@ -69,12 +72,25 @@ def check_unit(where: str, key: str, name: str, value: float) -> None:
     if device is None or not np.isfinite(value):
         return
     most = device.most_power_w if name == "power_w" else device.highest_mhz(name)
-    least_share = _LEAST_POWER if name == "power_w" else _LEAST_CLOCK
+    low, high = _POWER_SHARES if name == "power_w" else _CLOCK_SHARES
     is_none = name == "power_w" and value == 0  # which is another mistake than a unit
-    if most is not None and not (least_share * most <= value <= _OFF * most or is_none):
-        raise InputError(
-            f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; give it in {unit}"
-        )
+    if most is None or is_none or low * most <= value <= high * most:
+        return
+    is_clock = unit == "MHz" and most < value < _OTHER_UNIT * most
+    mend = _mend_of_clock(device, name) if is_clock else f"give it in {unit}"
+    raise InputError(f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; {mend}")
+
+
+def _mend_of_clock(device: Device, clock: str) -> str:
+    """What may be wrong about a clock that is above what the device can have."""
+    transfers = device.memory_transfers_per_cycle
+    if clock != "memory_mhz" or transfers == 1:
+        return "is it another GPU? name it with --device"
+    part = {2: "half", 4: "a quarter"}.get(transfers, f"1/{transfers}")
+    return (
+        f"if it is the data rate, give the clock, {part} of it; if it is another GPU, name it "
+        "with --device"
+    )
 
 
 def warn_of_repetitions(

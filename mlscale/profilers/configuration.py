@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlscale.arrays import is_finite
+from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data.device import Device
 from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
@@ -50,12 +51,18 @@ def require_settings(base: object) -> None:
 
 
 def run_configuration(
-    source: str, facts: GpuFacts, device: str | None, base: Mapping[str, float], lacks: str = ""
+    source: str,
+    facts: GpuFacts,
+    device: str | None,
+    base: Mapping[str, float],
+    lacks: str = "",
+    needs_peaks: bool = False,
 ) -> RunConfiguration:
     """Device, CU count and clocks. Raises InputError where unknown or contradictory.
 
     source: the first file, for messages; facts: what all files say of the GPU; lacks: what else
-    they lack, which the message then says too.
+    they lack, which the message then says too; needs_peaks: a GPU whose peaks are not known is of
+    no use.
     """
     require_settings(base)
     key = _device(source, facts, device, _mean_of(facts, "cu_count"))
@@ -70,10 +77,15 @@ def run_configuration(
         "engine_mhz": _clock(source, key, "engine_mhz", base, observed, facts),
         "memory_mhz": _clock(source, key, "memory_mhz", base, observed, facts),
     }
+    peaks = lack_of_peaks(key) if needs_peaks and key is not None else ""
     unknown = [axis for axis, value in settings.items() if value is None]
+    if peaks and "cu_count" in unknown:
+        unknown.remove("cu_count")  # with the peaks it is told
+    request = ""
     if key is None or unknown or spread:
-        request = _request(source, key, unknown, spread) + _limit(facts, unknown)
-        raise InputError("; ".join(filter(None, [request, lacks])))
+        request = _request(source, key, unknown, spread, needs_peaks) + _limit(facts, unknown)
+    if key is None or request or peaks:
+        raise InputError("; ".join(filter(None, [request, lacks, peaks])))
     clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)
@@ -99,7 +111,11 @@ def run_configuration(
 
 
 def _request(
-    source: str, device: str | None, unknown: list[str], spread: dict[str, tuple[str, float]]
+    source: str,
+    device: str | None,
+    unknown: list[str],
+    spread: dict[str, tuple[str, float]],
+    needs_peaks: bool,
 ) -> str:
     """What to ask for all that is not known, at once. spread: see `_spread`."""
     needed = unknown if device else [axis for axis in unknown if axis != "cu_count"]
@@ -114,8 +130,14 @@ def _request(
         flags.append("--base " + ",".join(settings))
     hint = " with what the GPU was set to" if needed else ""
     hint += usual_memory(device) if "memory_mhz" in needed else ""
-    also = "" if needed == unknown else ", and cu=… for a GPU that the device table lacks"
-    return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}{also}"
+    request = f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}"
+    if needed == unknown:
+        return request
+    more = (
+        "as NAME a device file ('mlscale devices new' fills one), or cu=… and times at a second "
+        "engine clock (--also)"
+    )
+    return f"{request}, and for a GPU that the device table lacks {more if needs_peaks else 'cu=…'}"
 
 
 def usual_memory(device: str | None) -> str:
@@ -265,18 +287,6 @@ def _is_like(device: Device, cu_count: float, key: str) -> bool:
     return other.cu_count == cu_count and other.vendor == device.vendor
 
 
-def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -> None:
-    """Raise InputError where a GPU's files show a clock that the device of that key cannot have."""
-    check_unit(f"{source}: {clock}", key or "", clock, observed_mhz)
-    device = find_device(key) if key else None
-    highest_mhz = None if device is None else device.highest_mhz(clock)
-    if highest_mhz is not None and observed_mhz > (1 + CLOCK_TOLERANCE) * highest_mhz:
-        raise InputError(
-            f"{source}: the {SHORT_NAMES[clock]} clock is {observed_mhz:.0f} MHz, "
-            f"'{key}' has at most {highest_mhz:g}; is it another GPU? name it with --device"
-        )
-
-
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
     """The clock that the GPU offers and that was observed, but for rounding and drift.
 
@@ -300,14 +310,13 @@ def _clock(
     observed: Mapping[str, float],
     facts: GpuFacts,
 ) -> float | None:
-    """The clock that was set, else the observed one, else the memory's highest.
+    """The clock that was set, else the observed one, else the memory's highest, or its only one.
 
     Raises InputError where the observed one is at odds with what was set, or with the device.
     """
     if clock in observed:
-        check_clock(source, key, clock, observed[clock])
+        check_unit(f"{source}: {clock}", key or "", clock, observed[clock])
     if clock in base:
-        check_unit(f"{source}: {clock} of --base", key or "", clock, base[clock])
         if clock == "engine_mhz" and "engine_limit_mhz" in facts:
             highest_mhz = _mean(facts["engine_limit_mhz"])
             if base[clock] > highest_mhz:
@@ -315,6 +324,7 @@ def _clock(
                     f"{source}: the GPU has at most engine={highest_mhz:g} by the files, --base "
                     f"says {base[clock]:g}"
                 )
+        check_unit(f"{source}: {clock} of --base", key or "", clock, base[clock])
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
             lock = "lock the clocks, and give ncu --clock-control none"
@@ -336,7 +346,7 @@ def _clock(
         return _listed(key, clock, float(round(observed[clock])))
     if clock == "memory_mhz" and "memory_limit_mhz" in facts:
         limit_mhz = _mean(facts["memory_limit_mhz"])
-        check_clock(source, key, clock, limit_mhz)
+        check_unit(f"{source}: {clock}", key or "", clock, limit_mhz)
         return float(round(limit_mhz))
     device = find_device(key) if clock == "memory_mhz" and key else None
     return None if device is None else device.working_memory_mhz

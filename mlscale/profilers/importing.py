@@ -192,15 +192,16 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     skip_untimed: bool = False,
     power: float | str | Path | None = None,
     has_further: bool = False,
+    needs_peaks: bool = False,
     progress: ByteProgress = no_progress,
 ) -> ImportedTable:
     """Read the files of one run, counters of one tool and traces of any, into a tidy table.
 
     each: a row for each launch, as repetitions, in place of the mean. power: as in import_profile,
     but not joined to the table: its log names the GPU where nothing else does. has_further: times
-    at a further clock are given beside it, so that times alone lack nothing. progress: is called
-    with the number of bytes read. The rest is as in import_profile. Raises InputError; warns of
-    what was left out.
+    at a further clock are given beside it, so that times alone lack nothing. needs_peaks: refuse a
+    GPU whose peaks are not known. progress: is called with the number of bytes read. The rest is
+    as in import_profile. Raises InputError; warns of what was left out.
     """
     if not paths:
         raise InputError("no file is given to import")
@@ -228,7 +229,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     if device is None and not names_of_gpu(facts) and (name := gpu_of_log(power, gpu)):
         warn(f"{first}: does not say the GPU; it is '{name}' by {power}")
         facts["device_name"] = Counter([name])
-    run = run_configuration(str(first), facts, device, base or {}, lacks)
+    run = run_configuration(str(first), facts, device, base or {}, lacks, needs_peaks)
     check_counted_clock(contents, records, run)
     records = with_features(counter_tool, records, run)
     check_traffic(first, records, run)

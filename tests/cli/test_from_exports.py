@@ -59,10 +59,30 @@ def test_the_answer_comes_first(capsys: Capture) -> None:
 
 
 def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
-    """`FILE --model MODEL` and `MODEL FILE` are the same."""
+    """`FILE --model MODEL` and `MODEL FILE` are the same, with and without the file's ending."""
     new = advice(capsys, BY_HAND, "--model", "nvidia-time")
-    old = advice(capsys, "nvidia-time.mlscale", BY_HAND)
-    assert new == old
+    assert new == advice(capsys, "nvidia-time.mlscale", BY_HAND)
+    assert new == advice(capsys, "nvidia-time", BY_HAND)
+
+
+@pytest.mark.parametrize("words", [(BY_HAND, "--model", "nosuch"), ("nosuch.mlscale", BY_HAND)])
+def test_a_model_that_is_none_names_those_that_ship(
+    capsys: Capture, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The names are those of the files in models/."""
+    message = refuse(capsys, tmp_path, "predict", *words)
+    assert "there is no such model file; those that ship are a100, nvidia-sampled, nv" in message
+
+
+def test_a_file_of_a_shipped_models_name_comes_first(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table called as a model is a table."""
+    file = details(tmp_path, '"DRAM Throughput","%","40.0"')
+    monkeypatch.chdir(tmp_path)
+    file.rename("nvidia-time")
+    given = ("--device", "h100-sxm5", "--base", "engine=1980,memory=2619")
+    assert advice(capsys, "nvidia-time", *given)["device"] == "h100-sxm5"
 
 
 def test_clocks_far_below_are_told(capsys: Capture) -> None:
@@ -219,6 +239,26 @@ def test_all_that_lacks_is_asked_for_at_once(capsys: Capture, tmp_path: Path, co
     succeed(
         capsys, command, file, *settings, *(["-o", tmp_path / "r"] if command == "report" else [])
     )
+
+
+@pytest.mark.usefixtures("forget_own_devices")
+def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answer(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Counters need peaks, which a device file tells, and with them the CUs; a table needs none."""
+    file = details(tmp_path, '"DRAM Throughput","%","40.0"')
+    device_file = "for a GPU that the device table lacks as NAME a device file ('mlscale devices"
+    assert device_file in refuse(capsys, tmp_path, "advise", file)
+    named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
+    assert "does not say engine_mhz, memory_mhz; give --base engine=…,memory=… with" in named
+    assert "; the peaks of 'rtx6090' are not in the device table: " in named
+    own = tmp_path / "own.json"
+    shown, _ = succeed(capsys, "devices", "show", "h100-sxm5", "--format", "json")
+    names = {"key": "rtx6090", "name": "RTX 6090", "aliases": [], "pci_ids": []}
+    own.write_text(json.dumps({**json.loads(shown), **names}))
+    succeed(capsys, "advise", file, "--device", own, "--base", "engine=1980,memory=2619")
+    to_table = refuse(capsys, tmp_path, "import", "auto", file, "-o", tmp_path / "t.csv")
+    assert to_table.endswith("and for a GPU that the device table lacks cu=…")
 
 
 def test_that_dram_use_lacks_is_said_with_the_rest(capsys: Capture, tmp_path: Path) -> None:

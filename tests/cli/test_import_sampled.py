@@ -29,7 +29,7 @@ class TestMicroBenchmarks:
         # As the rows have them: 0.1, 0.2, …; 80 SMs (data sheet); 3000 / clock ms.
         assert data.counters[0, 0, 0, 0].tolist() == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
         assert (data.grid.cu_count, data.grid.engine_mhz) == ((80,), (1000, 1500))
-        assert data.grid.memory_mhz == (6500,)
+        assert data.grid.memory_mhz == (877,)
         assert data.time_ms[0].ravel().tolist() == [3, 2]
         assert data.power_w is not None
         assert data.power_w[0].ravel().tolist() == [110, 115]
@@ -120,6 +120,31 @@ class TestApplications:
         assert data.time_ms[0].ravel().tolist() == [1500, 1000]
         assert (data.grid.cu_count, data.grid.memory_mhz) == ((80,), (877,))
         assert data.metadata["profile_kind"] == "sampled"
+
+    def test_may_lack_the_tensor_cores_and_have_dcgmis_abbreviations(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """The form of the A100's HPC applications, whose header alone is known; numbers by hand."""
+        whole = imported(capsys, tmp_path, sampled_files.application_rows())
+        rows = [
+            {sampled_files.ABBREVIATED.get(name, name): cell for name, cell in row.items()}
+            for row in sampled_files.application_rows()
+        ]
+        for row in rows:
+            del row["tensor_activity"]
+        short = imported(capsys, tmp_path, rows)
+        assert {*whole.counter_names} - {*short.counter_names} == {"tensor_active"}
+        used = short.counter_names.index("memory_copy_utilisation")
+        assert short.counters[0, 0, 0, 0, used] == 0.125
+        for row in rows:
+            del row["MCUTL"], row["sm_active"]
+        file = tidy.write_csv(tmp_path / "raw.csv", rows)
+        given = ["import", "dvfs", file, "--device", "v100", "-o", tmp_path / "t.csv"]
+        message = refuse(capsys, tmp_path, *given)
+        assert (
+            message
+            == f"{file}: lacks the columns sm_active, mem_copy_utilization of sampled profiles"
+        )
 
     def test_need_a_device_with_a_memory_clock(self, capsys: Capture, tmp_path: Path) -> None:
         file = tidy.write_csv(tmp_path / "raw.csv", sampled_files.application_rows())

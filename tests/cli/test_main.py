@@ -219,10 +219,10 @@ class TestAsAModule:
         assert times == pytest.approx([1, 2, 3, 4], rel=1e-12)
 
     def test_refuses_in_one_line(self) -> None:
-        done = self.run("predict", "nothing.mlscale", "nothing.csv")
+        done = self.run("predict", "nothing.csv")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
-            "mlscale: error: nothing.mlscale: cannot be read: No such file or directory\n"
+            "mlscale: error: nothing.csv: cannot be read: No such file or directory\n"
         )
 
 

@@ -45,10 +45,16 @@ class TestUnits:
         with refused(f"table.csv: row 4, column {message}"):
             read_rows(tmp_path, of_l40s(**changed))
 
-    def test_a_clock_above_the_sheet_is_none_of_another_unit(self, tmp_path: Path) -> None:
-        """Ten times the limit is the bound: what a driver lists may be above the sheet."""
-        table = [{**row, "memory_mhz": 10 * row["memory_mhz"]} for row in of_l40s()]
-        assert read_rows(tmp_path, table).grid.memory_mhz == (5000.0, 7000.0)
+    def test_a_clock_that_overclocking_reaches_is_taken(self, tmp_path: Path) -> None:
+        """By hand: 9001 x 1.15 is 10351; a data rate is 18002."""
+        at_one = [row for row in of_l40s() if row["memory_mhz"] == 500]
+        table = [{**row, "memory_mhz": 10351} for row in at_one]
+        assert read_rows(tmp_path, table).grid.memory_mhz == (10351.0,)
+        with refused(
+            "row 2, column 'memory_mhz': 18002 MHz cannot be, 'l40s' has at most 9001; if it is "
+            "the data rate, give the clock, half of it; "
+        ):
+            read_rows(tmp_path, [{**row, "memory_mhz": 18002} for row in at_one])
 
     @pytest.mark.parametrize(("axis", "most"), [("engine_mhz", 10_000), ("memory_mhz", 100_000)])
     def test_khz_of_a_gpu_that_the_table_lacks_are_refused(

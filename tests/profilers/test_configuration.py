@@ -28,23 +28,58 @@ class TestClocks:
 
     def test_a_memory_clock_that_it_cannot_have(self) -> None:
         with refused(
-            "^run.csv: the memory clock is 13770 MHz, 'rtx4090' has at most 10501; is it another "
-            "GPU\\? name it with --device$"
+            "^run.csv: memory_mhz: 13770 MHz cannot be, 'rtx4090' has at most 10501; if it is the "
+            "data rate, give the clock, half of it; if it is another GPU, name it with --device$"
         ):
             run_of("rtx4090", engine_mhz=2500, memory_mhz=13770)
 
     def test_a_highest_memory_clock_that_it_cannot_have(self) -> None:
-        with refused("the memory clock is 13770 MHz, 'rtx4090' has at most 10501"):
+        with refused("memory_mhz: 13770 MHz cannot be, 'rtx4090' has at most 10501"):
             run_of("rtx4090", engine_mhz=2500, memory_limit_mhz=13770)
 
     def test_an_engine_clock_that_it_cannot_have_whatever_was_set(self) -> None:
-        with refused("the engine clock is 3400 MHz, 'rtx4090' has at most 3105"):
-            run_of("rtx4090", {"engine_mhz": 3400}, engine_mhz=3400, memory_mhz=10501)
+        with refused("engine_mhz: 3600 MHz cannot be, 'rtx4090' has at most 3105; is it another"):
+            run_of("rtx4090", {"engine_mhz": 3600}, engine_mhz=3600, memory_mhz=10501)
 
-    def test_a_twentieth_more_is_drift(self) -> None:
-        """3105 x 1.05 is 3260, 10501 x 1.05 is 11026."""
-        run = run_of("rtx4090", engine_mhz=3260, memory_mhz=11026)
-        assert run == (128, 3260, 11026)
+    @pytest.mark.parametrize("given", ["observed", "base"])
+    def test_what_overclocking_reaches_is_taken(self, given: str) -> None:
+        """3105 x 1.15 is 3570.75, 10501 x 1.15 is 12076.15."""
+        clocks = {"engine_mhz": 3570.0, "memory_mhz": 12076.0}
+        run = run_of("rtx4090", **clocks) if given == "observed" else run_of("rtx4090", clocks)
+        assert run == (128, 3570, 12076)
+
+    @pytest.mark.parametrize(
+        ("clocks", "message"),
+        [
+            (
+                {"engine_mhz": 5000, "memory_mhz": 14001},
+                "engine_mhz of --base: 5000 MHz cannot be, 'rtx5090' has at most 3090; is it",
+            ),
+            (
+                {"engine_mhz": 2407, "memory_mhz": 28002},
+                "memory_mhz of --base: 28002 MHz cannot be, 'rtx5090' has at most 14001; if it is",
+            ),
+        ],
+    )
+    def test_a_base_that_it_cannot_have(self, clocks: dict[str, float], message: str) -> None:
+        """GDDR7 of an RTX 5090 moves 28002 MT/s; nvidia-smi lists half of it."""
+        with refused(f"^run.csv: {message}"):
+            run_of("rtx5090", clocks)
+
+    @pytest.mark.parametrize(
+        ("device", "mhz", "mend"),
+        [
+            ("mi300x", 5200, "if it is the data rate, give the clock, a quarter of it; "),
+            ("rx7900xtx", 19984, "if it is the data rate, give the clock, 1/16 of it; "),
+            ("gb10", 17066, "is it another GPU"),
+        ],
+    )
+    def test_the_data_rate_is_told_by_its_transfers(
+        self, device: str, mhz: float, mend: str
+    ) -> None:
+        """By hand: transfers per cycle of each device times its memory clock."""
+        with refused(f"{mhz} MHz cannot be, '{device}' has at most [0-9]+; {mend}"):
+            run_of(device, {"engine_mhz": 2000, "memory_mhz": mhz})
 
     def test_just_above_the_highest_is_the_highest(self) -> None:
         """ncu shows a B200's 1965 MHz as 1.97 Ghz; 1.96, below it, is what was observed."""
@@ -59,8 +94,8 @@ class TestClocks:
 
     def test_the_sheet_bounds_the_memory_where_no_list_is_known(self) -> None:
         """An RTX 5090: 14001 MHz on the sheet, and no list."""
-        with refused("the memory clock is 15000 MHz, 'rtx5090' has at most 14001"):
-            run_of("rtx5090", engine_mhz=2000, memory_mhz=15000)
+        with refused("memory_mhz: 16200 MHz cannot be, 'rtx5090' has at most 14001"):
+            run_of("rtx5090", engine_mhz=2000, memory_mhz=16200)
 
     def test_the_sheets_engine_clock_is_no_bound(self) -> None:
         """The sheet of an RTX 5090 says 2407 MHz, which boards exceed; their highest is unknown."""
@@ -100,6 +135,16 @@ class TestClocks:
             warnings.simplefilter("always")
             run_of(device, base, engine_mhz=engine_mhz, memory_mhz=memory_mhz)
         assert not [warning for warning in warned if "ncu" in str(warning.message)]
+
+    @pytest.mark.filterwarnings("ignore:.*is the GPU's highest")
+    @pytest.mark.parametrize(("device", "mhz"), [("a100-sxm4-40gb", 1215), ("mi300x", 1300)])
+    def test_the_only_memory_clock_is_taken(self, device: str, mhz: int) -> None:
+        """NVIDIA's tool lists one for an A100 of 40 GB; no tool sets that of an MI300X."""
+        assert run_of(device, {"engine_mhz": 1000})[2] == mhz
+
+    def test_one_of_several_memory_clocks_is_asked_for(self) -> None:
+        with refused("does not say memory_mhz; give --base memory=…"):
+            run_of("h100-sxm5", {"engine_mhz": 1000})
 
     def test_a_device_without_facts_is_not_compared(self) -> None:
         run = run_of("mine", {"cu_count": 4}, engine_mhz=9000, memory_mhz=99000)

@@ -4,6 +4,14 @@ from typing import Any
 
 SHARES = ("SMACT", "SMOCC", "DRAMA", "TENSO", "FP64A", "FP32A", "FP16A")
 
+# What files of HPC applications on the A100 call columns of the form below.
+ABBREVIATED = {
+    "mem_copy_utilization": "MCUTL",
+    "mem_util_samples": "MUSAM",
+    "gpu_util_samples": "GUSAM",
+    "total_energy_consumption": "TOTEC",
+}
+
 
 def micro_rows() -> list[dict[str, Any]]:
     """NV-DVFS-Benchmark's form: two micro-benchmarks of one program and one of another."""
@@ -15,7 +23,7 @@ def micro_rows() -> list[dict[str, Any]]:
             "benchmark": benchmark,
             "core_frequency": clock,
             "kernel": "benchmark_int",
-            "memory_frequency": 6500,
+            "memory_frequency": 877,
             "time": 3000 / clock,
         }
         for clock in (1000, 1500)
@@ -38,6 +46,9 @@ def application_rows() -> list[dict[str, Any]]:
             "fp16_active": 0.0,
             "gpu_utilization": 95.0,
             "mem_copy_utilization": 12.5,
+            "mem_util_samples": 12.0,
+            "gpu_util_samples": 95.0,
+            "total_energy_consumption": 1e9 + row,
             "power_usage": 100 + clock / 100,
             "gpu_temp": 35.0,
             "sm_clock": clock,

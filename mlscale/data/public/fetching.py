@@ -2,9 +2,10 @@
 
 A set whose checksum is not known is taken by the name of its file, and told to be unverified.
 
-A data set is looked for in the folder MLSCALE_DATA, then in the cache (MLSCALE_CACHE, else the
-platform's). A transfer fills one partial file of a known name, which goes on where an earlier one
-broke off, and is put in its place in one step when its checksum is right.
+A data set is looked for in the folder MLSCALE_DATA, by the name of its file or, whatever it is
+called there, by its checksum; then in the cache (MLSCALE_CACHE, else the platform's). A transfer
+fills one partial file of a known name, which goes on where an earlier one broke off, and is put in
+its place in one step when its checksum is right.
 """
 
 import errno
@@ -54,6 +55,8 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
             if _has_checksum(file, dataset):
                 return file, place
             warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
+        if place == "MLSCALE_DATA" and (renamed := _file_of_content(folder_path, dataset)):
+            return renamed, place
     return None
 
 
@@ -202,6 +205,18 @@ def _files_of_name(folder: Path, dataset: Dataset) -> Iterator[Path]:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
 
 
+def _file_of_content(folder: Path, dataset: Dataset) -> Path | None:
+    """The file of a data set under any name, at any depth of a folder; None without one."""
+    if dataset.is_unverified:
+        return None
+    try:
+        files = sorted(folder.rglob(f"*{Path(dataset.file).suffix}"))
+        alike = [f for f in files if f.is_file() and dataset.size_bytes in (None, _size(f))]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
+    return next((file for file in alike if _has_checksum(file, dataset)), None)
+
+
 def _has_checksum(file: Path, dataset: Dataset) -> bool:
     try:
         with file.open("rb") as content:
@@ -219,7 +234,7 @@ def _copy(source: Path, part: Path, largest: int, progress: ByteProgress) -> Non
 
 
 def _size(part: Path) -> int:
-    """Bytes of a file that may not be there."""
+    """Bytes of a file, of a part for example, that may not be there."""
     return part.stat().st_size if part.exists() else 0
 
 

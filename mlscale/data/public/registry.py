@@ -81,18 +81,23 @@ def identify(content: bytes) -> Dataset | None:
     return next((d for d in public_datasets().values() if d.sha256 == sha256), None)
 
 
-def path(name: str) -> Path:
-    """Where a shipped data set or model file lies, in a checkout and in a wheel alike.
-
-    Raises InputError, naming what is shipped, when there is none of that name.
-    """
-    shipped = {
+def shipped() -> dict[str, Path]:
+    """Where each shipped data set or model file lies, by name, in a checkout and a wheel alike."""
+    return {
         file.name: file
         for root in (_PACKAGE.parent, _PACKAGE / "_shipped")
         for kind in ("datasets", "models")
         for file in sorted((root / kind).glob("*.*"))
         if file.suffix in (".parquet", ".csv", ".gz", ".mlscale")
     }
-    if name not in shipped:
-        raise InputError(f"no file '{name}' is shipped; there are {', '.join(shipped)}")
-    return shipped[name]
+
+
+def path(name: str) -> Path:
+    """Where the shipped file of that name lies.
+
+    Raises InputError, naming what is shipped, when there is none of that name.
+    """
+    files = shipped()
+    if name not in files:
+        raise InputError(f"no file '{name}' is shipped; there are {', '.join(files)}")
+    return files[name]

@@ -18,7 +18,6 @@ from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import (
-    check_clock,
     require_settings,
     run_configuration,
     usual_memory,
@@ -223,13 +222,13 @@ def _with_times(log: SampledLog, interval_s: float | None) -> SampledLog:
 
 def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     span = busy_span(log)
+    device = find_device(log.name or "") or find_device(facts.device or "")
     for axis in AXES[1:]:
         if log.has(axis):
-            name = facts.device or log.name or ""
-            check_unit(f"{log}: {axis}", name, axis, _mean_clock(log, span, axis))
+            key = device.key if device else ""
+            check_unit(f"{log}: {axis}", key, axis, _mean_clock(log, span, axis))
     clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
     settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
-    device = find_device(facts.device or log.name or "")
     if "memory_mhz" not in settings and device and (mhz := device.working_memory_mhz):
         settings["memory_mhz"] = mhz
         only = "only one that" if len(device.memory_clocks_mhz()) == 1 else "highest that"
@@ -241,9 +240,6 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     warn_of_holes(log, span)
     names = Counter[str | float]([log.name] if log.name else [])
     run = run_configuration(log.source, {"device_name": names}, facts.device, settings)
-    for axis, mhz in clocks.items():
-        if axis in log.columns and mhz is not None:
-            check_clock(str(log), run.device, axis, mhz)
     numbers = {**run.config.as_dict(), "time_ms": time_ms}
     for name in ("power_w", *SHARES):
         if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
@@ -298,7 +294,7 @@ def _lacking_flags(
     lacking = [axis for axis in AXES if axis not in settings]
     if "cu_count" in lacking and (name is None or find_device(name)):
         lacking.remove("cu_count")
-    flags = [] if name else ["--device NAME"]
+    flags = [] if name else ["--device NAME (if it is not in the device table, and --base cu=…)"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
         flags[-1] += usual_memory(name) if "memory_mhz" in lacking else ""

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from mlscale.data.device_table import devices_named, find_device, shipped_keys
+from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
-from mlscale.profilers.configuration import check_clock
 from mlscale.profilers.sampled.busy import BusySpan
 from mlscale.profilers.sampled.formats import OWN_SCRIPT, LogFormat
 from mlscale.profilers.sampled.log import SampledLog
@@ -50,6 +50,7 @@ def check_same_gpu(log: SampledLog, form: LogFormat, span: BusySpan, keys: Colle
         check_tool(str(log), form, key)
         for clock in ("engine_mhz", "memory_mhz"):
             if log.has(clock):
-                check_clock(str(log), key, clock, span.working_mean(log.columns[clock]))
+                mean_mhz = span.working_mean(log.columns[clock])
+                check_unit(f"{log}: {clock}", key, clock, mean_mhz)
     if log.name and not possible and any(find_device(key) for key in keys):
         warn(f"{log}: is of '{log.name}', which is not in the device table; taken for '{named}'")

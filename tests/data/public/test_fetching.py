@@ -290,6 +290,21 @@ class TestFolder:
         assert fetching.named_file(NAME) == mirror / "sub" / FILE
         assert not cache.exists()
 
+    @pytest.mark.parametrize("size", ["known", "unknown"])
+    def test_found_under_another_name(
+        self, mirror: Path, monkeypatch: pytest.MonkeyPatch, size: str
+    ) -> None:
+        """Beside a file of the same size and another content."""
+        monkeypatch.setenv("MLSCALE_DATA", str(mirror))
+        (mirror / "a" / "b").mkdir(parents=True)
+        (mirror / "a" / "another.csv").write_bytes(CONTENT[::-1])
+        renamed = mirror / "a" / "b" / "renamed.csv"
+        renamed.write_bytes(CONTENT)
+        known = registry.dataset(NAME)
+        known = known if size == "known" else replace(known, size_bytes=None)
+        assert fetching.find(known) == (renamed, "MLSCALE_DATA")
+        assert fetching.named_file(NAME) == renamed
+
     @pytest.mark.parametrize("hidden", [FILE, f".{FILE}.part"])
     @pytest.mark.parametrize("there", [True, False])
     def test_links_in_the_cache_are_replaced_and_not_followed(

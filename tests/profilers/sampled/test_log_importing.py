@@ -142,7 +142,7 @@ def test_a_log_without_times_asks_for_the_interval(tmp_path: Path, form: str) ->
 
 def test_all_that_is_missing_is_asked_for_at_once(tmp_path: Path) -> None:
     text = "#Entity GRACT\nID\nGPU 0 0.5\nGPU 0 0.6\n"
-    with pytest.raises(InputError, match=r"give --device NAME --base engine=…,memory=… --inter"):
+    with pytest.raises(InputError, match=r"give --device NAME .* --base engine=…,memory=… --inter"):
         import_logs([written(tmp_path, text)])
 
 

@@ -206,8 +206,14 @@ def test_logs_of_two_tools_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("clocks", "message"),
     [
-        ("1410 1593", "GPU 0: the memory clock is 1593 MHz, 'a100-sxm4-40gb' has at most 1215; is"),
-        ("1980 1215", "GPU 0: the engine clock is 1980 MHz, 'a100-sxm4-40gb' has at most 1410; is"),
+        (
+            "1410 1593",
+            "GPU 0: memory_mhz: 1593 MHz cannot be, 'a100-sxm4-40gb' has at most 1215; if",
+        ),
+        (
+            "1980 1215",
+            "GPU 0: engine_mhz: 1980 MHz cannot be, 'a100-sxm4-40gb' has at most 1410; is",
+        ),
     ],
 )
 def test_a_clock_that_the_gpu_cannot_have_is_refused(
