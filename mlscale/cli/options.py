@@ -112,7 +112,8 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     except InputError as error:
         if not isinstance(error.__cause__, FileNotFoundError) or "/" in text:
             raise
-        shipped = ", ".join(Path(name).stem for name in registry.shipped() if is_model_name(name))
+        names = (Path(name).stem for name in registry.shipped() if is_model_name(name))
+        shipped = ", ".join(sorted(names))
         raise InputError(
             f"{text}: there is no such model file; those that ship are {shipped}"
         ) from None

@@ -71,7 +71,10 @@ def test_a_model_that_is_none_names_those_that_ship(
 ) -> None:
     """The names are those of the files in models/."""
     message = refuse(capsys, tmp_path, "predict", *words)
-    assert "there is no such model file; those that ship are a100, nvidia-sampled, nv" in message
+    assert (
+        "there is no such model file; those that ship are a100, a100-nvidia-smi, nvidia-s"
+        in message
+    )
 
 
 def test_a_file_of_a_shipped_models_name_comes_first(
