@@ -82,6 +82,8 @@ def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> s
     that cannot be written, before the work.
     """
     ending = Path(arguments.output or "").suffix.lower()
+    if ending in (".html", ".htm"):
+        raise UsageError(f"{arguments.output}: 'mlscale report' writes a page of these files")
     by_name = next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
     form: str = arguments.format or by_name
     if form not in formats:

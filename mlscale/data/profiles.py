@@ -389,8 +389,10 @@ def only_config(table: Table) -> HardwareConfig:
     """The configuration of all rows. Raises InputError where there are several."""
     configs = set(configurations(table))
     if len(configs) != 1:
+        of_gpus = len(set(table.metadata.get("gpus", ()))) > 1
+        alone = ", or, where GPUs ran apart, import one of them with --gpu" if of_gpus else ""
         raise InputError(
             f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            "the base"
+            f"the base{alone}"
         )
     return configs.pop()

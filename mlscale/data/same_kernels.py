@@ -15,6 +15,7 @@ from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.text import listed, share_in_percent, shortened
 
+_GEOMETRY = ("workgroups", "workgroup_size")
 _TOLD = 0.01  # of the run's time, from which on it is told that a trace lacks kernels
 
 
@@ -28,11 +29,11 @@ def with_kernels_of(profiles: Profiles, table: Table) -> Table:
     if not (of_base and own):
         return table
     by_launch = {_key(of_base[name]): name for name in profiles.kernels if name in of_base}
-    names = [
-        by_launch.get(_key(own.get(name, {})))
-        or (None if _differ(own.get(name), of_base.get(name)) else name)
-        for name in table.text["kernel"]
-    ]
+    names: list[str | None] = []
+    for row, name in enumerate(table.text["kernel"]):
+        launch = {**own.get(name, {}), **_geometry(table, row)}
+        is_other = _differ(launch, of_base.get(name, {}))
+        names.append(by_launch.get(_key(launch) or ()) or (None if is_other else name))
     kernels = set(profiles.kernels)
     known = [row for row, name in enumerate(names) if name in kernels]
     if not known:
@@ -71,13 +72,19 @@ def _launches(metadata: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return launches if is_imported else {}
 
 
-def _key(launch: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(launch.get(name) for name in ("function", "workgroups", "workgroup_size"))
+def _geometry(table: Table, row: int) -> dict[str, float]:
+    """Grid and block of a row, as far as it says them: a table of several runs may have several."""
+    values = {name: table.numbers[name][row] for name in _GEOMETRY if name in table.numbers}
+    return {name: float(value) for name, value in values.items() if np.isfinite(value)}
 
 
-def _differ(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+def _key(launch: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Function, grid and block; None where one of them is not known."""
+    key = (launch.get("function"), *(launch.get(name) for name in _GEOMETRY))
+    return None if None in key else key
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two launches are known to have other grids or blocks."""
-    if not one or not other:
-        return False
-    pairs = [(one.get(name), other.get(name)) for name in ("workgroups", "workgroup_size")]
+    pairs = [(one.get(name), other.get(name)) for name in _GEOMETRY]
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)

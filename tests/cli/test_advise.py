@@ -82,6 +82,8 @@ class TestFormats:
         assert "advice on one run is no Parquet; name a file *.csv or *.json" in said
         said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.xlsx")
         assert "mlscale writes no .xlsx; a spreadsheet opens a table in *.csv" in said
+        said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.html")
+        assert "advice.html: 'mlscale report' writes a page of these files" in said
 
     def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
         model, profile = frugal.files(tmp_path, power=None)

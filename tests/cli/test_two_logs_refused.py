@@ -92,6 +92,11 @@ def test_gpus_at_several_clocks(capsys: Capture, tmp_path: Path) -> None:
     message = refuse(capsys, tmp_path, "advise", fast)
     said = "its GPUs ran at engine clocks from 1695 to 1755 MHz; name one with --gpu, and ask"
     assert f"{fast}: {said}" in message
+    table = tmp_path / "table.csv"
+    succeed(capsys, "import", "auto", fast, "-o", table)
+    message = refuse(capsys, tmp_path, "advise", table)
+    assert "table.csv: has rows at 2 configurations; say with --base which" in message
+    assert message.endswith(", or, where GPUs ran apart, import one of them with --gpu")
 
 
 def test_gpus_of_several_kinds(capsys: Capture, tmp_path: Path) -> None:

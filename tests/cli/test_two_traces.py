@@ -144,6 +144,14 @@ def test_launches_at_another_grid_are_other_work(
     assert "every.json: has no launch of 1 kernel ('axpy')" in told
     assert ", 40.0 % of the run's time: they are taken to scale as training runs do" in told
     assert widths(document)["axpy"] > 2 * widths(document)["gemm"]
+    table.unlink()
+    of_both = [(trace(tmp_path / "mid.json", at(1650)), 1650), (every, 1320)]
+    for path, mhz in of_both:
+        config = f"engine={mhz},memory=2619"
+        succeed(capsys, "import", "auto", path, "--base", config, "--append", "-o", table)
+    kernels = {k["kernel"]: k for k in advise(capsys, *given, table)["kernels"]}
+    of_axpy = kernels["axpy"]["at_whole_run_best"]
+    assert of_axpy["slowdown_percent"] == pytest.approx(0, abs=0.6)
 
 
 def test_an_exchange_beside_other_kernels_is_told(

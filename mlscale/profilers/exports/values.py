@@ -59,7 +59,10 @@ def parse_number(text: str, where: str, semicolons: bool = False) -> float:
         return float(cell.replace(",", ""))
     if _DECIMAL_COMMA.fullmatch(cell):
         raise InputError(f"{where}: '{text}' has a decimal comma: {MEND}")
-    raise InputError(f"{where}: '{text[:40]}' is not a number")
+    why = "not a number"
+    if cell and where.endswith(f"column '{cell}'"):
+        why = "the header again; keep one export in the file"
+    raise InputError(f"{where}: '{text[:40]}' is {why}")
 
 
 def parse_counter(text: str, where: str, semicolons: bool = False) -> float:

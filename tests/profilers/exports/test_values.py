@@ -63,3 +63,11 @@ def test_an_accepted_number_is_the_one_that_is_written(cell: str, semicolons: bo
 def test_the_quick_way_reads_what_the_careful_one_does(cell: str) -> None:
     quick = quick_number(cell)
     assert quick is None or quick == parse_counter(cell, "here")
+
+
+def test_a_header_that_comes_again_is_told() -> None:
+    """As where one export was appended to another."""
+    with pytest.raises(InputError, match=r"'a.sum' is the header again; keep one export"):
+        parse_number("a.sum", "run.csv: row 9, column 'a.sum'")
+    with pytest.raises(InputError, match=r"'b' is not a number$"):
+        parse_number("b", "run.csv: row 9, column 'a.sum'")
