@@ -349,6 +349,7 @@ def _amd_cap(device: Device, cap_w: float, gpu: str) -> Commands:
     if device.architecture.startswith(_CAPPED_BY_AMD_SMI):
         to_set = f"amd-smi set -g {gpu} --power-cap {cap_w:g}"
         to_reset = f"amd-smi reset -g {gpu} --power-cap"
+        notes.append(f"later releases of ROCm 7 want the kind of limit: --power-cap ppt0 {cap_w:g}")
     else:
         to_set = f"rocm-smi -d {gpu} --setpoweroverdrive {cap_w:g}"
         to_reset = f"rocm-smi -d {gpu} --resetpoweroverdrive"

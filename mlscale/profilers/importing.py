@@ -82,6 +82,9 @@ _SUMMED_BY_THE_TOOL = (
     *("rocprof-stats", "rocprofv3-stats", "rocprofv3-summary", "nsys-sum", "torch-averages"),
 )
 _OF_ROCM = {"rocprof", "rocprofv3"}
+_BESIDE_OF_ROCM = (
+    "rocprofv3's …_agent_info.csv, or rocprof-compute's sysinfo.csv, given beside it says the GPU"
+)
 _VENDORS = {  # a tool of several makers' GPUs is not here
     **dict.fromkeys(("ncu", "nvprof", "nsys"), "NVIDIA"),
     **dict.fromkeys((*_OF_ROCM, "codexl"), "AMD"),
@@ -229,6 +232,8 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     if device is None and not names_of_gpu(facts) and (name := gpu_of_log(power, gpu)):
         warn(f"{first}: does not say the GPU; it is '{name}' by {power}")
         facts["device_name"] = Counter([name])
+    if device is None and not names_of_gpu(facts) and counter_tool in _OF_ROCM:
+        lacks = "; ".join(filter(None, (_BESIDE_OF_ROCM, lacks)))
     run = run_configuration(str(first), facts, device, base or {}, lacks, needs_peaks)
     check_counted_clock(contents, records, run)
     records = with_features(counter_tool, records, run)

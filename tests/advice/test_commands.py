@@ -214,6 +214,7 @@ class TestCapsByHand:
             ("gtx980", "the default limit of NVIDIA GeForce GTX 980 is not certain"),
             ("mi250x-gcd", "the cap is the module's"),
             ("mi300x", "the driver refuses to lower the cap"),
+            ("mi300x", "later releases of ROCm 7 want the kind of limit: --power-cap ppt0 150"),
             ("rx7900xtx", "is known to refuse 150 W: amd-smi static -g 0 --limit prints"),
             ("radeon8060s", "no command is known for AMD Radeon 8060S"),
             ("jetson-agx-orin-64gb", "no cap in watts"),

@@ -236,6 +236,12 @@ class TestAgents:
         assert imported.table.text["device"] == ["mi300x"]
         assert str(imported.config) == "cu=304,engine=2000,memory=1300"
 
+    def test_are_asked_for_where_nothing_says_the_gpu(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            InputError, match=r"does not say the GPU, .*_agent_info\.csv, or rocprof"
+        ):
+            read(tmp_path, rocprofv3(AMD), device=None, base={})
+
     def test_in_front_give_the_table_no_name(self, tmp_path: Path) -> None:
         base = {"engine_mhz": 2000.0, "memory_mhz": 1300.0}
         imported = read(tmp_path, AGENTS, rocprofv3(AMD), device=None, base=base, application=None)
