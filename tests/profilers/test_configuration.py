@@ -226,7 +226,9 @@ class TestClockByCycles:
 
     def test_another_gpu(self) -> None:
         """An MI300A has 6 dies: 16 800 cycles would be 2800 MHz of each."""
-        with refused("engine_mhz: 2800 MHz cannot be, 'mi300a' has at most 2100; is it another GPU"):
+        with refused(
+            "engine_mhz: 2800 MHz cannot be, 'mi300a' has at most 2100; is it another GPU"
+        ):
             self.run_at({16_800.0: 1}, "mi300a")
 
     def test_dies_of_which_nothing_is_known_tell_none(self) -> None:
