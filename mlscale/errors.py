@@ -1,5 +1,6 @@
 """What a user is told: errors to mend, and warnings about the data."""
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,5 +73,8 @@ class DataWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Warn about the data, as of the line that called the caller."""
-    warnings.warn(message, DataWarning, stacklevel=3)
+    """Warn about the data, as of the line outside mlscale that asked for the work."""
+    frame, level = sys._getframe(), 1  # noqa: SLF001 - as the standard library's warnings do
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "mlscale":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, DataWarning, stacklevel=level)

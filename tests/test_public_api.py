@@ -43,6 +43,13 @@ class TestFrames:
         data = Measurements.from_frame(frame)
         assert np.isnan(data.counters[..., data.counter_names.index("busy_compute")]).all()
 
+    def test_a_warning_is_of_the_line_that_asked(self) -> None:
+        """Hand: a notebook shows the line beside a warning, here one of this file."""
+        frame = made.measurements().to_frame().assign(temp_c=40.0)
+        with pytest.warns(mlscale.DataWarning, match="'temp_c' looks like no counter") as told:
+            Measurements.from_frame(frame)
+        assert told[0].filename == __file__
+
     def test_a_bad_frame_is_refused(self) -> None:
         frame = made.measurements().to_frame()
         with refused("the frame: row 1, column 'time_ms': the value is -1; it must be positive"):

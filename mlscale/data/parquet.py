@@ -150,7 +150,7 @@ def _numbers(column: Any, where: str) -> Floats:
         return np.full(len(column), np.nan)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return numpy_floats(column)
-    raise InputError(f"{where} holds {column.type}; numbers are needed there")
+    raise InputError(f"{where} holds {column.type}; numbers are needed there, or take it out")
 
 
 def _check_size(path: Path, metadata: Any) -> None:

@@ -215,10 +215,14 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
             try:
                 values[position] = plain_number(cell)
             except ValueError:
-                hint = "; write it with a decimal point, and nothing between thousands"
+                hint = ""
+                if "," in cell:
+                    hint = "; write it with a decimal point, and nothing between thousands"
+                elif not any(map(str.isdigit, together)):
+                    hint = "; a column of words is no counter, take it out"
                 raise InputError(
                     f"{table.source}: {table.row(position)}, column '{name}': "
-                    f"'{cell}' is not a number{hint if ',' in cell else ''}"
+                    f"'{cell}' is not a number{hint}"
                 ) from None
     return values
 
@@ -263,7 +267,7 @@ def _floats_of(column: "pd.Series[Any]", where: str) -> Floats:
     with suppress(TypeError, ValueError):
         if not is_of_time:
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    raise InputError(f"{where} holds {column.dtype}; numbers are needed there")
+    raise InputError(f"{where} holds {column.dtype}; numbers are needed there, or take it out")
 
 
 def _call_device(table: Table, device: str) -> None:

@@ -280,7 +280,7 @@ class ErrorStudy(PredictorStudy):
             row["mape_by_seed"] = " ".join(f"{mape:.6g}" for mape in row["mape_by_seed"])
             for names in ("faulty_kernels", "train_on", "left_out_of_training"):
                 if names in row:
-                    row[names] = " ".join(row[names])
+                    row[names] = "; ".join(row[names])
             row["mape_without_faulty"] = (row.pop("without_faulty") or {}).get("mape")
             rows.append(row)
         kernels = [

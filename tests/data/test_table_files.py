@@ -122,6 +122,10 @@ class TestCsv:
             ("kernel,x\nk,1\nl\n", "table.csv: row 3: has 1 fields, the header has 2"),
             ("kernel,x\nk,1\nl,1,2\n", "table.csv: row 3: has 3 fields, the header has 2"),
             ("kernel,x\nk,1\nl,fast\n", "table.csv: row 3, column 'x': 'fast' is not a number"),
+            (
+                "kernel,x\nk,ok\n",
+                "'ok' is not a number; a column of words is no counter, take it out",
+            ),
             ("kernel,x\nk,1 ms\n", "table.csv: row 2, column 'x': '1 ms' is not a number"),
             (
                 'kernel,x\nk,"1,5"\n',
