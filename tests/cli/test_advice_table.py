@@ -42,6 +42,16 @@ def test_the_ten_of_most_time_and_the_others_in_a_line() -> None:
     assert rows[11] == ["whole", "run", "100.0", "8", "600", "700", "560.0", "+33.3"]
 
 
+def test_others_weigh_by_their_time() -> None:
+    """At 600 MHz one launch gets slower by 33.3 %, and three that memory bounds by nothing."""
+    profiles = frugal.measurements(per_group=11).profiles(MID).select(range(12))
+    launches = np.array([100.0] * 10 + [1.0, 3.0])
+    profiles = replace(profiles, time_ms=np.full(12, 2.0), power_w=None, launches=launches)
+    lines = table(profiles, "clock", Limits(max_slowdown_percent=40))
+    [others] = [row for row in lines if "others" in row]
+    assert others == ["and", "2", "others", "0.4", "-", "-", "-", "-", "-", "+8.3"]
+
+
 def test_one_other_has_its_own_line() -> None:
     lines = table(kernels(11), "clock")
     assert sum(row[:1] == ["compute0"] for row in lines) == 1

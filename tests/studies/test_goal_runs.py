@@ -1,4 +1,4 @@
-"""Random runs: which kernels they have, and how often they launch them."""
+"""Random runs, and the one configuration that serves several kernels best."""
 
 from collections import Counter
 
@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.studies.goal import random_runs
+from mlscale import ConfigGrid, Measurements
+from mlscale.advice.objectives import Limits
+from mlscale.studies.goal import Goal, random_runs
 
 MANY = [f"app{n}" for n in range(27)]
 
@@ -41,3 +43,17 @@ class TestRandomRuns:
         assert abs(logs.mean()) < 0.05
         assert abs(logs.std() - 2) < 0.05
         assert abs((np.abs(logs) < 3.29).mean() - 0.9) < 0.01
+
+
+def test_the_best_fixed_one_breaks_the_fewest_limits() -> None:
+    """By hand: at half the clock the first takes twice as long, more than allowed, the second not.
+
+    There both need a half and a fourth of the energy, so that without the first it is the best.
+    """
+    grid = ConfigGrid((4,), (500.0, 1000.0), (700.0,))
+    times_ms = np.array([[2.0, 1.0], [1.0, 1.0]]).reshape(1, 2, 1, 2, 1)
+    powers_w = np.array([[10.0, 40.0], [10.0, 40.0]]).reshape(1, 2, 1, 2, 1)
+    nothing = np.empty((1, 2, 1, 2, 1, 0))
+    data = Measurements("gpu", grid, ("a", "b"), ("a", "b"), times_ms, powers_w, (), nothing)
+    goal = Goal(grid.highest, ("energy",), Limits(max_slowdown_percent=10))
+    assert goal.best_fixed("energy", data, [[0, 1], [1]]) == [(0, 1, 0), (0, 0, 0)]

@@ -134,7 +134,7 @@ def test_workers_end_with_the_process_that_started_them() -> None:
         study.kill()
         killed = time.monotonic()
         assert b"Traceback" not in study.stderr.read()
-        assert time.monotonic() - killed < 10
+        assert time.monotonic() - killed < 100  # the work would take 600 s
 
 
 @settings(max_examples=30)

@@ -1,5 +1,7 @@
 """From what a profile's numbers come, beside what the model was trained with."""
 
+import numpy as np
+import pytest
 from synthetic.profiled import profiles
 
 from mlscale import load
@@ -37,3 +39,19 @@ def test_a_model_file_without_sources_tells_of_none() -> None:
     del state["sources"]
     own = profiles({"dram_utilisation": [0.3]}, base=BASE, device="gtx980")
     assert time.restore(state).other_sources(own) == {}
+
+
+@pytest.mark.parametrize(("trained", "counts"), [("dram_utilisation", True), ("DRAM bytes", False)])
+def test_numbers_are_taken_from_what_the_model_was_trained_with(trained: str, counts: bool) -> None:
+    """A tool's own share of the peak, beside the bytes, counts only where it did then."""
+    model = load(path("simulated-gcn3.mlscale"))
+    time = model.predictors["time"]
+    assert isinstance(time, Bottleneck)
+    time.restore({**time.state(), "sources": {"memory": [trained]}})
+    surfaces = []
+    for share in (0.2, 0.6):
+        counters = {"ReadBandwidth": [33.6e9], "WriteBandwidth": [11.2e9], "VALUBusy": [30.0]}
+        counters["dram_utilisation"] = [share]
+        own = profiles(counters, base=model.base, device="simulated-gcn3")
+        surfaces.append(time.predict(own).values)
+    assert (np.abs(surfaces[1] / surfaces[0] - 1).max() > 0.01) == counts
