@@ -196,6 +196,18 @@ class Device:
         """Peak FP64 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
         return 2 * self.cu_count * self.fp64_lanes_per_cu * engine_mhz / 1e3
 
+    def derived_and_printed(self) -> dict[str, tuple[float, float]]:
+        """By field of the data sheet the peak that follows at its clocks, and the printed one."""
+        sheet = self.datasheet
+        if sheet is None:
+            return {}
+        bandwidth = self.peak_bandwidth_gb_per_s(sheet.memory_mhz)
+        return {
+            "bandwidth_gb_per_s": (bandwidth, sheet.bandwidth_gb_per_s),
+            "fp32_gflops": (self.peak_fp32_gflops(sheet.engine_mhz), sheet.fp32_gflops),
+            "fp64_gflops": (self.peak_fp64_gflops(sheet.engine_mhz), sheet.fp64_gflops),
+        }
+
     def engine_clocks_mhz(self) -> tuple[float, ...]:
         """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.data.device import Device
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, shipped_json
 
 # Words that tools print or leave out as they like.
@@ -24,6 +24,12 @@ _MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
 _PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
 _CLOCK_TOLERANCE = 0.01
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # of a device file
+_SHEET_TOLERANCE = 0.05  # of a peak; the table's sheets round by up to 2.5 %
+_DERIVED_FROM = {
+    "bandwidth_gb_per_s": "memory_bus_bits / 8 x memory_transfers_per_cycle x memory_mhz / 1000",
+    "fp32_gflops": "cu_count x lanes_per_cu x fp32_issue_factor x 2 x engine_mhz / 1000",
+    "fp64_gflops": "cu_count x fp64_lanes_per_cu x 2 x engine_mhz / 1000",
+}
 
 # What a device file may leave out although every device has it.
 FILE_DEFAULTS: dict[str, Any] = {
@@ -200,7 +206,8 @@ def load_device_file(path: Path | str) -> Device:
 
     The file is a JSON object with the fields of Device. Those that peaks need are required
     (FILE_REQUIRED); `name` is the key, where it is left out. `sources`, from field to text, is for
-    readers. Raises InputError, one line with all that is missing or wrong.
+    readers. Raises InputError, one line with all that is missing or wrong; warns where its data
+    sheet has other peaks than follow from its fields.
 
     Example:
         device = load_device_file("my-gpu.json")
@@ -223,6 +230,12 @@ def load_device_file(path: Path | str) -> Device:
             f"{path}: key '{device.key}' must be small letters, digits, '.', '-' and '_'"
         )
     register_device(device)
+    for name, (derived, printed) in device.derived_and_printed().items():
+        if abs(derived / printed - 1) > _SHEET_TOLERANCE:
+            warn(
+                f"{path}: {name} of the data sheet is {printed:g}, but {_DERIVED_FROM[name]} give "
+                f"{derived:.4g}, by which is predicted: one of these numbers is wrong"
+            )
     return device
 
 

@@ -44,25 +44,25 @@ REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")
 # Where the sheet and the hardware differ by more than rounding to 1 %, and why.
 WIDER_TOLERANCE = {
     # The sheet prints 4.8 TB/s without a clock; the 3201 MHz that nvidia-smi lists gives 4.917.
-    ("h200", "bandwidth"): 0.025,
-    ("h200-nvl", "bandwidth"): 0.025,
+    ("h200", "bandwidth_gb_per_s"): 0.025,
+    ("h200-nvl", "bandwidth_gb_per_s"): 0.025,
     # The sheet rounds 33.45 TFLOPS up to 34.
-    ("h200", "fp64"): 0.017,
-    ("h100-sxm5", "fp64"): 0.017,
-    ("gh200-480gb", "fp64"): 0.017,
+    ("h200", "fp64_gflops"): 0.017,
+    ("h100-sxm5", "fp64_gflops"): 0.017,
+    ("gh200-480gb", "fp64_gflops"): 0.017,
     # The sheet prints 2 TB/s; the 1593 MHz that nvidia-smi lists gives 2.039.
-    ("h100-pcie", "bandwidth"): 0.02,
-    ("h800-pcie", "bandwidth"): 0.02,
+    ("h100-pcie", "bandwidth_gb_per_s"): 0.02,
+    ("h800-pcie", "bandwidth_gb_per_s"): 0.02,
     # 8 TB/s; 3996 MHz gives 8.184.
-    ("b300", "bandwidth"): 0.024,
+    ("b300", "bandwidth_gb_per_s"): 0.024,
     # 8 TB/s; 8192 bits at 3996 MHz give 8.184.
-    ("gb200", "bandwidth"): 0.024,
-    ("gb300", "bandwidth"): 0.024,
+    ("gb200", "bandwidth_gb_per_s"): 0.024,
+    ("gb300", "bandwidth_gb_per_s"): 0.024,
     # 6 TB/s; 1500 MHz gives 6.144.
-    ("mi325x", "bandwidth"): 0.025,
+    ("mi325x", "bandwidth_gb_per_s"): 0.025,
     # 8 TB/s; 2000 MHz gives 8.192.
-    ("mi350x", "bandwidth"): 0.025,
-    ("mi355x", "bandwidth"): 0.025,
+    ("mi350x", "bandwidth_gb_per_s"): 0.025,
+    ("mi355x", "bandwidth_gb_per_s"): 0.025,
 }
 
 
@@ -83,22 +83,10 @@ def test_the_table_names_its_format() -> None:
     assert json.loads(path.read_text(encoding="utf-8"))["format_version"] == 1
 
 
-def derived_and_printed(key: str) -> dict[str, tuple[float, float]]:
-    """By quantity the derived peak, and what the vendor's sheet prints."""
-    device = load_device(key)
-    sheet = device.datasheet
-    assert sheet is not None
-    return {
-        "bandwidth": (device.peak_bandwidth_gb_per_s(sheet.memory_mhz), sheet.bandwidth_gb_per_s),
-        "fp32": (device.peak_fp32_gflops(sheet.engine_mhz), sheet.fp32_gflops),
-        "fp64": (device.peak_fp64_gflops(sheet.engine_mhz), sheet.fp64_gflops),
-    }
-
-
 @pytest.mark.parametrize("key", REAL_KEYS)
 def test_peaks_are_those_of_the_datasheet(key: str) -> None:
     """Expected numbers: the vendor's sheet, as named in the entry's `source`."""
-    for quantity, (derived, printed) in derived_and_printed(key).items():
+    for quantity, (derived, printed) in load_device(key).derived_and_printed().items():
         assert derived == pytest.approx(printed, rel=sheet_tolerance(key, quantity)), quantity
     datasheet = load_device(key).datasheet
     assert datasheet is not None
@@ -108,7 +96,7 @@ def test_peaks_are_those_of_the_datasheet(key: str) -> None:
 @pytest.mark.parametrize(("key", "quantity"), WIDER_TOLERANCE)
 def test_a_wider_tolerance_is_needed(key: str, quantity: str) -> None:
     """So that an exception above goes once its entry no longer needs it."""
-    derived, printed = derived_and_printed(key)[quantity]
+    derived, printed = load_device(key).derived_and_printed()[quantity]
     assert derived != pytest.approx(printed, rel=0.01)
 
 

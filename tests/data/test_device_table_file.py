@@ -24,7 +24,7 @@ from mlscale.data.device_table import (
 from mlscale.data.measurements import Measurements
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, write_table
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 from mlscale.studies.parallel import sweep
 
 UNITS = {
@@ -88,6 +88,50 @@ def test_the_required_fields_are_enough(tmp_path: Path) -> None:
     assert load_device("made-gpu") == device
     assert device_keys()[-1] == "made-gpu"
     assert own_devices() == (device,)
+
+
+SHEET = {
+    "engine_mhz": 1000, "memory_mhz": 1000, "bandwidth_gb_per_s": 64, "fp32_gflops": 2560,
+    "fp64_gflops": 2560, "source": "made",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "of_sheet", "told"),
+    [
+        (
+            {"memory_transfers_per_cycle": 4},
+            {},
+            (
+                "bandwidth_gb_per_s of the data sheet is 64, but memory_bus_bits / 8 x "
+                "memory_transfers_per_cycle x memory_mhz / 1000 give 128, by which is predicted"
+            ),
+        ),
+        (
+            {},
+            {"fp32_gflops": 5120},
+            (
+                "fp32_gflops of the data sheet is 5120, but cu_count x lanes_per_cu x "
+                "fp32_issue_factor x 2 x engine_mhz / 1000 give 2560, by which is predicted"
+            ),
+        ),
+    ],
+)
+def test_a_sheet_that_its_fields_contradict_is_told(
+    tmp_path: Path, changes: dict[str, Any], of_sheet: dict[str, float], told: str
+) -> None:
+    """By hand, as above: 64 GB/s, and 2560 GFLOPS at 10 x 128 lanes of either precision."""
+    path = written(tmp_path, fp64_lanes_per_cu=128, datasheet=SHEET | of_sheet, **changes)
+    with pytest.warns(DataWarning) as warned:
+        load_device_file(path)
+    [warning] = warned
+    assert str(warning.message).startswith(f"{path}: {told}")
+
+
+def test_a_sheet_that_rounds_is_none(tmp_path: Path) -> None:
+    """A warning would be an error here."""
+    sheet = SHEET | {"bandwidth_gb_per_s": 66, "fp64_gflops": 2500}
+    load_device_file(written(tmp_path, fp64_lanes_per_cu=128, datasheet=sheet))
 
 
 def test_optional_facts_and_sources(tmp_path: Path) -> None:

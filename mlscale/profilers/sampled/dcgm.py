@@ -38,7 +38,10 @@ _DMON = {dmon: ours for ours, dmon, _, _ in _FIELDS}
 EXPORTER = {f"DCGM_FI_{metric}": ours for ours, _, metric, _ in _FIELDS}
 _TAGS = {tag: ours for ours, _, _, tag in _FIELDS}
 _ENTITY = "Entity"
-_METRIC = re.compile(r"(?P<metric>DCGM_FI_\w+)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+\d+)?\s*$")
+# Prometheus' text format 0.0.4: behind the value there may be a time, in milliseconds.
+_METRIC = re.compile(
+    r"(?P<metric>DCGM_FI_\w+)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+(?P<time>\d+))?\s*$"
+)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -64,24 +67,30 @@ def _dmon_cells(text: str) -> list[str] | None:
 def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and scrape: a scrape ends where a metric of the GPU comes again.
 
-    Of several metrics with one meaning, the first of _FIELDS that has a value counts. Raises
-    InputError.
+    Lines with a time are a sample for each GPU and time, in whatever order they stand. Of several
+    metrics with one meaning, the first of _FIELDS that has a value counts. Raises InputError.
     """
     scrapes: dict[str, dict[str, float]] = {}
+    moments: dict[tuple[str, float], dict[str, float]] = {}
     names: dict[str, str | None] = {}  # by GPU; a line need not say it
-    for metric, labels, value in _metrics(path, lines):
+    for metric, labels, value, time_ms in _metrics(path, lines):
         gpu = labels.get("gpu", "0")
         names[gpu] = labels.get("modelName") or names.get(gpu)
+        if time_ms is not None:
+            moments.setdefault((gpu, time_ms / 1e3), {}).setdefault(metric, value)
+            continue
         if metric in scrapes.setdefault(gpu, {}):
             yield Sample(gpu, names[gpu], None, by_our_names(scrapes.pop(gpu), EXPORTER))
             scrapes[gpu] = {}
         scrapes[gpu][metric] = value
     for gpu, scrape in scrapes.items():
         yield Sample(gpu, names[gpu], None, by_our_names(scrape, EXPORTER))
+    for (gpu, seconds), readings in moments.items():
+        yield Sample(gpu, names[gpu], seconds, by_our_names(readings, EXPORTER))
 
 
-def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Name, labels and value of each metric of a whole GPU, once of each scrape.
+def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], float, float | None]]:
+    """Name, labels, value and time [ms] of each metric of a whole GPU, once of each scrape.
 
     Where pods share a GPU, each has a line with the GPU's value, one below the other: the first
     counts. Any other line, such as a '# HELP', ends them. Warns of lines of MIG instances, and
@@ -115,7 +124,9 @@ def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], fl
             of_pods += 1
             continue
         [value] = values_of({metric: match["value"]}, EXPORTER, f"{path}: row {line}").values()
-        yield metric, labels, value
+        stamp = match["time"]
+        time_ms = None if stamp is None else number(stamp, f"{path}: row {line}")
+        yield metric, labels, value, time_ms
     warn_of_instances(path, of_instances)
     if of_pods and blocks == 1:
         warn(

@@ -116,6 +116,29 @@ def test_pods_without_a_line_between_them_are_told(tmp_path: Path) -> None:
     assert imported.spans[0].samples == 4
 
 
+@pytest.mark.parametrize("order", ["by time", "by metric"])
+def test_lines_with_a_time_need_no_interval(tmp_path: Path, order: str) -> None:
+    """By hand, in the text format of Prometheus: five samples 15 s apart, three of them busy.
+
+    The second is given twice, as where Prometheus is asked more often than it scrapes.
+    """
+    readings = {
+        "DCGM_FI_DEV_GPU_UTIL": (0, 90, 100, 95, 0),
+        "DCGM_FI_DEV_POWER_USAGE": (70, 400, 500, 600, 70),
+        "DCGM_FI_DEV_SM_CLOCK": (345, 1200, 1250, 1300, 345),
+    }
+    by_metric = [
+        f'{metric}{{gpu="0"}} {values[k]} {1_700_000_000_000 + 15_000 * k}'
+        for metric, values in readings.items()
+        for k in (0, 1, 1, 2, 3, 4)
+    ]
+    lines = by_metric if order == "by metric" else sorted(by_metric, key=lambda line: line[-13:])
+    base = {"cu_count": 4, "memory_mhz": 500}
+    imported = load(written(tmp_path, "\n".join(lines) + "\n"), base=base)
+    values = row(imported)
+    assert (values["time_ms"], values["power_w"], values["engine_mhz"]) == (45_000, 500, 1250)
+
+
 def test_the_power_of_an_instant_by_dcgmis_name(tmp_path: Path) -> None:
     """dcgm_fields.cpp of DCGM 4 names the column of field 157 POWINST; watts by hand."""
     text = "#Entity GRACT POWINST SMCLK\nID W MHz\nGPU 0 1.0 200.0 1000\nGPU 0 1.0 300.0 1000\n"
