@@ -10,6 +10,8 @@ _LONGEST = 1 << 12
 _ROW = re.compile(
     rf"(.*, )?(({_STAMP}|{_UUID}|{_BUS}), |{_WITH_UNIT}, (.*, )?{_WITH_UNIT}(, |\s*$))"
 )
+_IN_SEMICOLONS = re.compile(r"(?=.*(power\.draw|utilization\.gpu|clocks\.))[a-z_.]+[^,]*;[^,]*$")
+_OF_PROCESSES = re.compile(r"\s*#.*\bgpu,?\s+pid\b")
 _FOR_READERS = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia_smi_log")
 _CODECARBON = re.compile(r"timestamp,project_name,run_id,")
 _RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
@@ -24,6 +26,10 @@ _MENDS = {
     _ROW: "that is a row of nvidia-smi --query-gpu without the names: record without 'noheader', "
     "or put above it what nvidia-smi was asked for, such as: timestamp, index, name, power.draw, "
     "clocks.current.sm",
+    _IN_SEMICOLONS: "it has semicolons, as a spreadsheet saves it; use the file as nvidia-smi "
+    "wrote it",
+    _OF_PROCESSES: "that is of nvidia-smi pmon, which tells of processes, and neither clocks nor "
+    "the power of the board; record nvidia-smi dmon -s puc -o DT",
     _FOR_READERS: "that is what nvidia-smi tells of a moment; record nvidia-smi --query-gpu="
     "timestamp,index,name,power.draw,clocks.sm,clocks.mem,utilization.gpu --format=csv -lms 100",
     _CODECARBON: "codecarbon sums a run up, and tells no clocks: log the run "

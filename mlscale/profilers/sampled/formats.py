@@ -46,16 +46,6 @@ OWN_SCRIPT = LogFormat(
 )
 
 
-@dataclass(frozen=True)
-class RefusedFormat:
-    """A form that is known and not read. header: as of a LogFormat; why: of the refusal."""
-
-    tool: str
-    title: str
-    header: re.Pattern[str]
-    why: str
-
-
 FORMATS = (
     LogFormat("dcgm", "dcgmi dmon", re.compile(r"\s*#\s*Entity\s"), dcgm.read_dmon),
     LogFormat(
@@ -103,28 +93,9 @@ FORMATS = (
     ),
     LogFormat("tegrastats", "tegrastats", tegrastats.LINE, tegrastats.read_lines),
 )  # fmt: skip
-_REFUSED = (
-    RefusedFormat(
-        "nvidia-smi", "nvidia-smi --query-gpu in semicolons",
-        re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(; ?[\w.]+( \[[^]]*\])?)+\s*$"),
-        "has semicolons, as a spreadsheet saves it; use the file as nvidia-smi wrote it",
-    ),
-    RefusedFormat(
-        "nvidia-smi", "nvidia-smi --query-gpu without a header",
-        re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}(?=.*, [\d.]+ (W|MHz|%))(, [^,]+)+$"),
-        "is a row of nvidia-smi --query-gpu, the names above it are missing; record again without "
-        "'noheader', or put what nvidia-smi was asked for above, such as: timestamp, index, name, "
-        "power.draw [W], clocks.current.sm [MHz]",
-    ),
-    RefusedFormat(
-        "nvidia-smi", "nvidia-smi pmon", re.compile(r"\s*#.*\bgpu,?\s+pid\b"),
-        "is of nvidia-smi pmon, which tells of processes, and neither clocks nor the power of the "
-        "board; record nvidia-smi dmon -s puc -o DT",
-    ),
-)  # fmt: skip
 
 
-def log_format(path: Path) -> LogFormat | RefusedFormat | None:
+def log_format(path: Path) -> LogFormat | None:
     """The format of a log, from the first 256 KiB of the file; None if it is none."""
     try:
         with path.open("rb") as file:
@@ -149,18 +120,13 @@ def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[Samp
         raise InputError(
             f"{path}: is of {form.title}; import it with 'import {form.tool}' or 'auto'"
         )
-    if isinstance(form, RefusedFormat):
-        raise InputError(f"{path}: row {lines[begin][0]}: {form.why}")
     while not lines[-1][1].strip():
         lines = lines[:-1]
     return form, logs_of(form.read(path, lines[begin:]), path, form.title)
 
 
-def _format(lines: Lines) -> tuple[LogFormat | RefusedFormat | None, int]:
-    """The format of the first line that is a header, and where that line stands.
-
-    Without one it is a refused one, if the first line with a text is of that.
-    """
+def _format(lines: Lines) -> tuple[LogFormat | None, int]:
+    """The format of the first line that is a header, and where that line stands."""
     for position, (_, text) in enumerate(lines):
         if text.strip() in ("{", "["):  # JSON over several lines
             further = (text for _, text in lines[position + 1 : position + 3])
@@ -171,9 +137,7 @@ def _format(lines: Lines) -> tuple[LogFormat | RefusedFormat | None, int]:
             for form in FORMATS:
                 if form.header.match(text):
                     return form, position
-    begin = next((n for n, (_, text) in enumerate(lines) if text.strip()), 0)
-    head = lines[begin][1][:_LONGEST_HEADER] if lines else ""
-    return next((form for form in _REFUSED if form.header.match(head)), None), begin
+    return None, 0
 
 
 def _decoded(content: bytes) -> str:
