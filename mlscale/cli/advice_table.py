@@ -13,14 +13,13 @@ from mlscale.cli.text import (
     flag_lines,
     interval_cell,
     kernel_names,
-    number,
     setting_cells,
     warning_lines,
     without_empty,
 )
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import INTERVAL
-from mlscale.text import share_in_percent
+from mlscale.text import number, share_in_percent
 
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli import options, outputs, values
-from mlscale.cli.text import columns, json_text, number
+from mlscale.cli.text import columns, json_text
 from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import device_at_hand
 from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import carry_out
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
-from mlscale.text import counted
+from mlscale.text import counted, number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,12 @@ import numpy as np
 import mlscale
 from mlscale.arrays import Floats
 from mlscale.cli import advise, outputs
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.public import registry
 from mlscale.predictions import COVERAGE
+from mlscale.text import number
 
 SEED = 0
 EXPORT = "h100-by-hand.csv"

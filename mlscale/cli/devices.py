@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import outputs, values
-from mlscale.cli.text import columns, csv_text, number, or_dash
+from mlscale.cli.text import columns, csv_text, or_dash
 from mlscale.data.device import Device
 from mlscale.data.device_table import device_keys, device_sources, load_device
 from mlscale.errors import InputError
 from mlscale.files import write_text
+from mlscale.text import number
 
 _UNITS = {
     "_mhz": "MHz", "_w": "W", "_bytes": "bytes", "_bits": "bits", "_gflops": "GFLOPS",

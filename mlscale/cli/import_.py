@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import options, outputs, values
-from mlscale.cli.text import columns, number, print_or_write
+from mlscale.cli.text import columns, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.exports.layouts import titles
 from mlscale.profilers.sampled.formats import FORMATS
-from mlscale.text import counted, share_in_percent
+from mlscale.text import counted, number, share_in_percent
 
 if TYPE_CHECKING:
     from mlscale.data.table import Table

@@ -10,17 +10,11 @@ from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import goal
 from mlscale.cli.advice_table import MOST_KERNELS
-from mlscale.cli.text import (
-    columns,
-    flag_lines,
-    interval_cell,
-    number,
-    warning_lines,
-    without_empty,
-)
+from mlscale.cli.text import columns, flag_lines, interval_cell, warning_lines, without_empty
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import INTERVAL
+from mlscale.text import number
 
 
 @dataclass(frozen=True)

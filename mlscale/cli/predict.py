@@ -17,7 +17,6 @@ from mlscale.cli.text import (
     flag_lines,
     json_text,
     kernel_names,
-    number,
     print_or_write,
     warning_lines,
 )
@@ -34,6 +33,7 @@ from mlscale.predictions import (
     Column,
     Predictions,
 )
+from mlscale.text import number
 
 FORMATS = ("table", "csv", "json", "parquet")
 FROM = f"{COVERAGE:.0%} from"

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, outputs, subject
-from mlscale.cli.text import columns, kernel_names, number, print_document, written
+from mlscale.cli.text import columns, kernel_names, print_document, written
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.report.model_contents import Row, choices, contents
-from mlscale.text import counted, rounded
+from mlscale.text import counted, number, rounded
 
 _MOST_NAMED = 6
 _NOT_FACTS = ("kernels", "applications", "metadata")

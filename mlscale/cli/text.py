@@ -14,32 +14,12 @@ from typing import Any
 from mlscale.data.grid import HardwareConfig
 from mlscale.files import write_text
 from mlscale.text import (
-    number,
     printable,
     shortened,
     spreadsheet_cell,
     with_ranges,
     without_numbers,
 )
-
-__all__ = [
-    "AXIS_HEADINGS",
-    "columns",
-    "csv_text",
-    "flag_lines",
-    "interval_cell",
-    "json_text",
-    "kernel_names",
-    "number",
-    "or_dash",
-    "print_document",
-    "print_or_write",
-    "printable",
-    "setting_cells",
-    "warning_lines",
-    "without_empty",
-    "written",
-]
 
 AXIS_HEADINGS = ("CUs", "engine MHz", "memory MHz")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlscale.cli import options, outputs, values
-from mlscale.cli.text import columns, number, print_document, written
+from mlscale.cli.text import columns, print_document, written
 from mlscale.data.grid import HardwareConfig
 from mlscale.papers.nagasaka_inputs import (
     BASELINE,
@@ -24,7 +24,7 @@ from mlscale.studies.nagasaka import (
     select_cases,
     set_errors,
 )
-from mlscale.text import counted
+from mlscale.text import counted, number
 
 NOTE = f"""\
 Error of the power at the base; every kernel is estimated once in ten folds by a model that was

@@ -5,21 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, outputs
-from mlscale.cli.text import (
-    columns,
-    csv_text,
-    flag_lines,
-    kernel_names,
-    number,
-    or_dash,
-    print_document,
-)
+from mlscale.cli.text import columns, csv_text, flag_lines, kernel_names, or_dash, print_document
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.papers.nagasaka_model import FittedPowerModel
+from mlscale.text import number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, outputs, values
-from mlscale.cli.text import columns, number, or_dash, print_document, written
+from mlscale.cli.text import columns, or_dash, print_document, written
 from mlscale.data.device_table import load_device
 from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
@@ -20,7 +20,7 @@ from mlscale.studies.volkov import (
     throughput_rows,
     warps_needed_rows,
 )
-from mlscale.text import counted, plain_number
+from mlscale.text import counted, number, plain_number
 
 INTENSITIES = (1, 8, 32, 128)
 WARPS = (1, 8, 16, 32, 64)

@@ -6,12 +6,12 @@ from itertools import chain
 from typing import Any
 
 from mlscale.cli import options, outputs, values
-from mlscale.cli.text import columns, kernel_names, number, print_document, written
+from mlscale.cli.text import columns, kernel_names, print_document, written
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.studies.scaling import scaling_rows, unlike_kernels
-from mlscale.text import counted
+from mlscale.text import counted, number
 
 _PANELS = 4  # as many as Fig. 1 has
 
