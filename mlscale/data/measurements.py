@@ -165,15 +165,9 @@ class Measurements:
         """
         positions = positions_of("kernels", kernels, len(self.kernels))
         return replace(
-            self,
+            self._cut((slice(None), positions)),
             kernels=tuple(self.kernels[k] for k in positions),
             applications=tuple(self.applications[k] for k in positions),
-            time_samples=self.time_samples[:, positions],
-            power_samples=None if self.power_samples is None else self.power_samples[:, positions],
-            counter_samples=self.counter_samples[:, positions],
-            launch_samples=None
-            if self.launch_samples is None
-            else self.launch_samples[:, positions],
         )
 
     def at_steps(self, axis: str, kept: slice) -> "Measurements":
@@ -185,14 +179,14 @@ class Measurements:
             raise InputError(f"there is no axis '{axis}'; one of {', '.join(AXES)}")
         require_type("kept", kept, slice, "a slice, such as slice(1, None)")
         cut = (slice(None),) * (2 + AXES.index(axis)) + (kept,)
-        return replace(
-            self,
-            grid=replace(self.grid, **{axis: getattr(self.grid, axis)[kept]}),
-            time_samples=self.time_samples[cut],
-            power_samples=None if self.power_samples is None else self.power_samples[cut],
-            counter_samples=self.counter_samples[cut],
-            launch_samples=None if self.launch_samples is None else self.launch_samples[cut],
-        )
+        grid = replace(self.grid, **{axis: getattr(self.grid, axis)[kept]})
+        return replace(self._cut(cut), grid=grid)
+
+    def _cut(self, cut: tuple[Any, ...]) -> "Measurements":
+        """The same with a part of all samples alone, which the other fields do not follow yet."""
+        samples = ("time_samples", "power_samples", "counter_samples", "launch_samples")
+        given = {name: values for name in samples if (values := getattr(self, name)) is not None}
+        return replace(self, **{name: values[cut] for name, values in given.items()})
 
     def without_counters(self, names: Collection[str]) -> "Measurements":
         """Return the measurements without the named counters."""
