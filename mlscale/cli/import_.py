@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, print_or_write
 from mlscale.errors import InputError
-from mlscale.profilers import TOOLS, sampled
-from mlscale.profilers.exports.layouts import titles
+from mlscale.profilers import sampled
+from mlscale.profilers.exports.layouts import TOOLS, titles
 from mlscale.profilers.sampled.formats import FORMATS
 from mlscale.text import counted, number, share_in_percent
 
@@ -160,20 +160,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _is_log(arguments: argparse.Namespace) -> bool:
-    """Whether the files are a monitor's logs. Raises InputError on flags for the other kind."""
+    """Whether the files are a monitor's logs. Raises UsageError on flags for the other kind."""
     if arguments.format != "auto":
         return arguments.format in sampled.TOOLS
     first = Path(arguments.file[0])
     form = sampled.log_format(first)
-    if form is not None and (arguments.each or arguments.verbose or arguments.skip_untimed):
-        raise InputError(
-            f"{first}: is of {form.title}; --each, --skip-untimed and --verbose are for exports"
-        )
-    if form is None and (arguments.interval or arguments.time):
-        raise InputError(
-            f"{first}: is no monitor's log that mlscale knows (docs/sampled-logs.md has the "
-            "commands that write one); --interval and --time are for logs"
-        )
+    if form is None:
+        why = f"as {first} is no monitor's log that mlscale knows (docs/sampled-logs.md)"
+        options.refuse_unused(arguments, ("interval", "time"), why)
+    else:
+        unused = ("each", "skip_untimed", "verbose")
+        options.refuse_unused(arguments, unused, f"as {first} is a log of {form.title}")
     return form is not None
 
 
@@ -275,8 +272,7 @@ def _spans(imported: "SampledTable") -> list[str]:
 def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
     """Write the rows, with the power of --power, and say what the summary cannot."""
     from mlscale.data.table_files import read_table, write_table
-    from mlscale.profilers import append
-    from mlscale.profilers.appending import repeated_rows
+    from mlscale.profilers.appending import append, repeated_rows
 
     text = ""
     if arguments.power is not None:
