@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Mask
 from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
-from mlscale.data.held import with_held_ends
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.sequence import run_in_sequence
-from mlscale.data.supply import Supply, drawn_w, supply_of
+from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
 from mlscale.errors import extra_named
 from mlscale.text import counted

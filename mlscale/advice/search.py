@@ -21,9 +21,8 @@ from mlscale.advice.objectives import (
 from mlscale.advice.recommendation import OperatingPoint, Recommendation, RunShare
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
-from mlscale.data.held import with_held_ends
 from mlscale.data.sequence import run_in_sequence
-from mlscale.data.supply import UNLIMITED, Supply
+from mlscale.data.supply import UNLIMITED, Supply, with_held_ends
 from mlscale.data.surfaces import Surfaces
 
 Costs = tuple[Floats, Floats | None]  # time [ms] and power [W] everywhere on the grid

@@ -1,7 +1,7 @@
 """Data: the grid, measurements, profiles, surfaces, devices, and the public data sets.
 
 - Settings and GPUs: `grid`, `device` (one GPU), `device_table` (those that are known), `supply`
-  (the power that a board supplies), to which intervals are `held`.
+  (the power that a board supplies, and intervals that end there).
 - Tables as they stand in files: `table`, read and written by `table_files` with `parquet` and
   `arrow`; more than memory holds: `fleet`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with

@@ -9,39 +9,18 @@ kernel_features), and a table's rows come out (run_table), with warnings of what
 (folder sampled), kernel_tuner's files (kernel_tuner), and device files (new_device).
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlscale.profilers.appending import append
-    from mlscale.profilers.exports.layouts import COUNTING_TOOLS, TOOLS
     from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
-    from mlscale.profilers.mapping import obtainable_features, with_obtainable
 
-__all__ = [
-    "COUNTING_TOOLS",
-    "TOOLS",
-    "ImportedTable",
-    "append",
-    "import_exports",
-    "import_profile",
-    "obtainable_features",
-    "with_obtainable",
-]
-
-_HOMES = {  # imported on first use: predicting from a table reads no export
-    "COUNTING_TOOLS": "exports.layouts",
-    "TOOLS": "exports.layouts",
-    "ImportedTable": "importing",
-    "append": "appending",
-    "import_exports": "importing",
-    "import_profile": "importing",
-    "obtainable_features": "mapping",
-    "with_obtainable": "mapping",
-}
+__all__ = ["ImportedTable", "import_exports", "import_profile"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    """Import the readers on first use: predicting from a table needs none."""
+    if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    from mlscale.profilers import importing
+
+    return getattr(importing, name)

@@ -5,8 +5,7 @@ import pytest
 
 from mlscale import HardwareConfig
 from mlscale.data.grid import ConfigGrid
-from mlscale.data.held import with_held_ends
-from mlscale.data.supply import UNLIMITED, Supply
+from mlscale.data.supply import UNLIMITED, Supply, with_held_ends
 from mlscale.data.surfaces import Surfaces
 
 BASE = HardwareConfig(8, 400.0, 700.0)

@@ -16,8 +16,8 @@ from synthetic.monitor_readings import MEMORY_MHZ, block
 from synthetic.tidy import refused
 
 from mlscale import HardwareConfig
-from mlscale.profilers import append, import_profile
-from mlscale.profilers.appending import repeated_rows
+from mlscale.profilers import import_profile
+from mlscale.profilers.appending import append, repeated_rows
 
 
 def write(folder: Path, *texts: str) -> list[Path]:

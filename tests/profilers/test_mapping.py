@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale.counters.features import TABLE_2
-from mlscale.profilers import TOOLS, mapping, obtainable_features
+from mlscale.profilers import mapping
+from mlscale.profilers.exports.layouts import TOOLS
 from mlscale.profilers.launches import NumberSet
-from mlscale.profilers.mapping import FormulaScope, counters_of
+from mlscale.profilers.mapping import FormulaScope, counters_of, obtainable_features
 
 DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
 FACTS = ("time_s", "workgroups", "warps", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
