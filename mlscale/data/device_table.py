@@ -22,7 +22,6 @@ from mlscale.files import parse_json_object, read_bytes, shipped_json
 _BRANDS = {"nvidia", "geforce", "tesla", "quadro", "amd", "radeon", "instinct", "tm"}
 _MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
 _PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
-_CLOCK_TOLERANCE = 0.01
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # of a device file
 _SHEET_TOLERANCE = 0.05  # of a peak; the table's sheets round by up to 2.5 %
 _DERIVED_FROM = {
@@ -76,49 +75,32 @@ def known_device(key: str) -> Device | None:
     return load_device(key) if key in device_keys() else None
 
 
-def find_device(
-    name: str,
-    cu_count: float | None = None,
-    engine_mhz: float | None = None,
-    memory_mhz: float | None = None,
-) -> Device | None:
+def find_device(name: str, cu_count: float | None = None) -> Device | None:
     """The device of a key or of a name as a tool prints it; None if that is none, or several.
 
     name: in any case, with or without 'NVIDIA': what nvidia-smi, CUDA, DCGM and the profilers
     print, AMD's marketing name, or PCI ids ('10de:2330', NVML's '0x233010DE'). A name that
-    several GPUs bear (gfx90a, A100) needs what devices_named takes to decide.
+    several GPUs bear (gfx90a, A100) needs the number of compute units to decide.
 
     Example:
         find_device("NVIDIA H100 80GB HBM3"), find_device("gfx942", cu_count=228)
     """
     own, _ = _bearers(name)
-    keys = devices_named(name, cu_count, engine_mhz, memory_mhz)
+    keys = devices_named(name, cu_count)
     if len(keys) != 1 or (not own and cu_count is None):
         return None
     return load_device(keys[0])
 
 
-def devices_named(
-    name: str,
-    cu_count: float | None = None,
-    engine_mhz: float | None = None,
-    memory_mhz: float | None = None,
-) -> tuple[str, ...]:
+def devices_named(name: str, cu_count: float | None = None) -> tuple[str, ...]:
     """The keys of the devices that a name may stand for.
 
     cu_count: of the whole device, by which AMD's gfx names and families are told apart.
-    engine_mhz, memory_mhz: the highest clocks that the tool shows, where that leaves several.
     """
     own, shared = _bearers(name)
     keys = own or shared
     if cu_count is not None and (shared or len(keys) > 1):
         keys = tuple(key for key in keys if _table()[key]["cu_count"] == cu_count)
-    for names, clock_mhz in (
-        (("engine_mhz", "max_clock_mhz"), engine_mhz),
-        (("memory_mhz", "supported_memory_mhz"), memory_mhz),
-    ):
-        if clock_mhz is not None and len(keys) > 1:
-            keys = tuple(key for key in keys if _has_clock(key, names, clock_mhz)) or keys
     return keys
 
 
@@ -133,14 +115,6 @@ def are_same_chip(one: str, other: str) -> bool:
         if key in _table()
     ]
     return one == other or (len(chips) == 2 and chips[0] == chips[1])
-
-
-def _has_clock(key: str, names: tuple[str, str], clock_mhz: float) -> bool:
-    """Whether the data sheet's clock, or one of another field, is that one."""
-    entry = _table()[key]
-    of_sheet, of_entry = (entry["datasheet"] or {}).get(names[0]), entry.get(names[1])
-    clocks = [of_sheet, *(of_entry if isinstance(of_entry, list) else [of_entry])]
-    return any(clock and abs(clock_mhz / clock - 1) < _CLOCK_TOLERANCE for clock in clocks)
 
 
 def _bearers(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -109,25 +109,16 @@ def test_a_laptop_gpu_is_not_the_desktop_board_of_its_number(
     [
         # Counts of CUs: AMD's table of GPU specifications; NVIDIA's sheets.
         ("gfx942", {"cu_count": 228}, "mi300a"),
-        ("gfx942", {"cu_count": 304, "memory_mhz": 1300}, "mi300x"),
-        ("gfx942", {"cu_count": 304, "memory_mhz": 1500}, "mi325x"),
-        ("gfx950", {"cu_count": 256, "engine_mhz": 2200}, "mi350x"),
-        ("gfx950", {"cu_count": 256, "engine_mhz": 2400}, "mi355x"),
         ("gfx90a", {"cu_count": 110}, "mi250x-gcd"),
         ("gfx906", {"cu_count": 64}, "mi60"),
-        ("gfx906", {"cu_count": 60, "engine_mhz": 1725}, "mi50"),
         ("gfx908", {"cu_count": 120}, "mi100"),
         ("1002:66a1", {"cu_count": 60}, "mi50"),
         ("gfx1100", {"cu_count": 84}, "rx7900xt"),
-        ("gfx1100", {"cu_count": 96, "memory_mhz": 1249}, "rx7900xtx"),
         ("gfx1201", {"cu_count": 64}, "rx9070xt"),
         ("gfx1201", {"cu_count": 56}, "rx9070"),
         ("1002:744c", {"cu_count": 96}, "rx7900xtx"),
-        ("A800", {"cu_count": 108, "memory_mhz": 1512}, "a800-pcie-80gb"),
         ("Orin", {"cu_count": 16}, "jetson-agx-orin-64gb"),
         ("h100", {"cu_count": 114}, "h100-pcie"),
-        ("H100", {"cu_count": 132, "engine_mhz": 1785}, "h100-nvl"),
-        ("A100", {"cu_count": 108, "memory_mhz": 1512}, "a100-pcie-80gb"),
     ],
 )
 def test_shared_names_with_what_decides(name: str, facts: dict[str, float], key: str) -> None:
