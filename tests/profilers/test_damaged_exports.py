@@ -101,7 +101,7 @@ CASES: dict[str, tuple[str | bytes, str]] = {
         with_metric("dram__bytes_read.sum", "byte", "1e30"), "'1e30' is more than any counter"),
     "second row of units": (
         wide_page([{}]) + wide_page().splitlines()[1].replace("Kbyte", "byte") + "\n",
-        "row 4: a second row of units, unlike the first"),
+        "row 4, column 'gpu__time_duration.sum': 'ns' is not a number"),
     "size of nothing": (long_page(long_rows(grid="(0, 1, 1)")), "has a size of 0"),
     "no kernel name": (long_page(long_rows(kernel=" ")), "the kernel's name is empty"),
     "damaged kernel name": (

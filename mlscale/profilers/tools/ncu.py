@@ -63,21 +63,19 @@ def read_raw(
     launches = NcuLaunches(content, columns, needed)
     metrics = {i: name for i, name in enumerate(export.header) if name in launches.metrics}
     device = export.find(NAME)
-    units: list[str] | None = None
+    units: list[str] = []
     for block in blocks(export, [*columns.all(), *metrics, device]):
-        above, rows = _parted(block, number, columns.kernel)
-        is_first = units is None and len(above) > 0
-        for row in range(len(above)):
-            texts = [above.cells[column].text(row) for column in metrics]
-            if units is not None and units != texts:
-                raise InputError(f"{above.where(row)}: a second row of units, unlike the first")
-            units = texts
-        if len(rows) and (units is None or (is_first and rows.lines[0] < above.lines[0])):
-            raise InputError(
-                f"{rows.where(0)}: the row of units is missing below the header; use the "
-                "file as ncu --page raw --csv writes it"
-            )
-        if not len(rows) or units is None:
+        rows = block
+        if not units:
+            identity = (block.cells[column].text(0) for column in (number, columns.kernel))
+            if any(cell.strip() for cell in identity):
+                raise InputError(
+                    f"{block.where(0)}: the row of units is missing below the header; use the "
+                    "file as ncu --page raw --csv writes it"
+                )
+            units = [block.cells[column].text(0) for column in metrics]
+            rows = block.take(np.arange(1, len(block)))
+        if not len(rows):
             continue
         values = {
             name: metric_values(rows, column, name, unit)
@@ -86,17 +84,6 @@ def read_raw(
         if device is not None:
             launches.note_device(rows, device)
         yield launches.batch(rows, values)
-
-
-def _parted(block: Block, number: int, kernel: int) -> tuple[Block, Block]:
-    """Rows of units, which have neither number nor kernel, and rows of launches."""
-    codes, texts = block.labels(kernel)
-    nameless = np.flatnonzero(np.array([not text.strip() for text in texts], np.bool_)[codes])
-    numbers = block.cells[number]
-    units = [row for row in nameless.tolist() if not numbers.text(row).strip()]
-    if not units:
-        return block.head(0), block
-    return block.take(np.array(units)), block.take(np.delete(np.arange(len(block)), units))
 
 
 def _identity(line: str) -> tuple[str, str, str, str, str]:

@@ -97,7 +97,7 @@ def _below_units(
 ) -> Iterator[tuple[Block, tuple[float, ...]]]:
     """The rows below the row of units, and the seconds of one unit of each column of times.
 
-    Raises InputError where the row of units is missing, and where it stands further below.
+    Raises InputError where the row of units is missing.
     """
     scales: tuple[float, ...] | None = None
     for block in blocks(export, used):
@@ -112,9 +112,6 @@ def _below_units(
                     )
             scales = tuple(TIME_UNITS_NS[unit] / 1e9 for unit in units)
             rows = block.take(np.arange(1, len(block)))
-        odd = rows.take(np.flatnonzero(np.isnan(rows.cells[columns[0]].numbers())))
-        if len(second := odd.where_label(columns[0], lambda text: text.strip() in TIME_UNITS_NS)):
-            raise InputError(f"{second.where(0)}: a second row of units inside the table")
         yield rows, scales
 
 
