@@ -274,16 +274,11 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
             f"{path}: row {above.other_report}: this report of Nsight Systems is not one of "
             "kernels; give nsys stats --report cuda_gpu_trace (docs/profiling.md)"
         )
+    mend = above.mend or (
+        "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of monitors"
+    )
     raise NoTableError(
-        f"{path}: holds no table that mlscale knows; it begins with '{above.first[:60]}'; "
-        + (
-            "of JSON, PyTorch's traces and monitors' logs are read, and by 'mlscale import "
-            "kernel-tuner' caches of kernel_tuner and T4 files"
-            if above.first.startswith("{")
-            else above.mend
-            or "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of "
-            "monitors"
-        )
+        f"{path}: holds no table that mlscale knows; it begins with '{above.first[:60]}'; {mend}"
     )
 
 

@@ -7,30 +7,31 @@ TITLE_LINES = 5  # in which such a line stands
 _STAMP, _UUID = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}", r"GPU-[0-9a-f]{8}-[-0-9a-f]{27}"
 _BUS, _WITH_UNIT = r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d", r"[\d.]+ (W|MHz|%|MiB)"
 _LONGEST = 1 << 12
-_ROW = re.compile(
+_WITHOUT_NAMES = re.compile(
     rf"(.*, )?(({_STAMP}|{_UUID}|{_BUS}), |{_WITH_UNIT}, (.*, )?{_WITH_UNIT}(, |\s*$))"
 )
 _IN_SEMICOLONS = re.compile(r"(?=.*(power\.draw|utilization\.gpu|clocks\.))[a-z_.]+[^,]*;[^,]*$")
 _OF_PROCESSES = re.compile(r"\s*#.*\bgpu,?\s+pid\b")
-_FOR_READERS = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia_smi_log")
+_OF_A_MOMENT = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia_smi_log")
 _CODECARBON = re.compile(r"timestamp,project_name,run_id,")
 _RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
 _ROCPD_SUMMARY = re.compile(r"\s*[A-Z_]+_SUMMARY:\s*$")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
+_JSON = re.compile(r"\s*[{[]")
 _OWN_LOG = re.compile(
     r"(?=.*\b_?(time|timestamp|datetime|date|elapsed)(?!\w))"
     r"(?=.*(power|watt|util|gpu[ _]?us|gpu ?\d)).*[,;]",
     re.IGNORECASE,
 )
 _MENDS = {
-    _ROW: "that is a row of nvidia-smi --query-gpu without the names: record without 'noheader', "
-    "or put above it what nvidia-smi was asked for, such as: timestamp, index, name, power.draw, "
-    "clocks.current.sm",
+    _WITHOUT_NAMES: "that is a row of nvidia-smi --query-gpu without the names: record without "
+    "'noheader', or put above it what nvidia-smi was asked for, such as: timestamp, index, name, "
+    "power.draw, clocks.current.sm",
     _IN_SEMICOLONS: "it has semicolons, as a spreadsheet saves it; use the file as nvidia-smi "
     "wrote it",
     _OF_PROCESSES: "that is of nvidia-smi pmon, which tells of processes, and neither clocks nor "
     "the power of the board; record nvidia-smi dmon -s puc -o DT",
-    _FOR_READERS: "that is what nvidia-smi tells of a moment; record nvidia-smi --query-gpu="
+    _OF_A_MOMENT: "that is what nvidia-smi tells of a moment; record nvidia-smi --query-gpu="
     "timestamp,index,name,power.draw,clocks.sm,clocks.mem,utilization.gpu --format=csv -lms 100",
     _CODECARBON: "codecarbon sums a run up, and tells no clocks: log the run "
     "(docs/sampled-logs.md)",
@@ -40,6 +41,8 @@ _MENDS = {
     "(…_results.db)",
     _EXPORTER: "of Prometheus' metrics those of dcgm-exporter are read; log the run with "
     "nvidia-smi or amd-smi (docs/sampled-logs.md)",
+    _JSON: "of JSON, PyTorch's traces and monitors' logs are read, and by 'mlscale import "
+    "kernel-tuner' caches of kernel_tuner and T4 files",
     _OWN_LOG: "a log of your own is read once its columns have nvidia-smi's names: timestamp "
     "(seconds, or a date and time), index, name, power.draw (W), clocks.current.sm, "
     "clocks.current.memory (MHz), utilization.gpu, utilization.memory (%); a row for each GPU",

@@ -4,7 +4,6 @@ Form: a matrix of a range query, or the vector of one moment, as in
 https://prometheus.io/docs/prometheus/latest/querying/api/ (expression query result formats).
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,13 @@ from typing import Any
 
 from mlscale.errors import InputError
 from mlscale.profilers.sampled.dcgm import EXPORTER, warn_of_instances
-from mlscale.profilers.sampled.log import Lines, Sample, by_our_names, values_of
+from mlscale.profilers.sampled.log import (
+    Lines,
+    Sample,
+    by_our_names,
+    json_documents,
+    values_of,
+)
 
 HEADER = re.compile(r'\s*\{\s*"(status"\s*:\s*"(success|error)"|data"\s*:\s*\{\s*"result)')
 _NO_NUMBER = ("NaN", "+Inf", "-Inf")
@@ -57,10 +62,7 @@ def read_answer(path: Path, lines: Lines) -> Iterator[Sample]:
 
 
 def _series(path: Path, lines: Lines) -> list[Any]:
-    try:
-        answer = json.loads("\n".join(text for _, text in lines))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not valid JSON: {error}") from None
+    _, answer = next(json_documents(path, lines))
     if isinstance(answer, Mapping) and answer.get("status") == "error":
         raise InputError(f"{path}: Prometheus says: {str(answer.get('error'))[:300]}")
     data = answer.get("data") if isinstance(answer, Mapping) else None
