@@ -13,11 +13,9 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.arrow import numpy_floats
-from mlscale.data.device_table import find_device, register_facts
-from mlscale.data.table import IDENTITY, SAVED_INDEX, Table, require_columns
+from mlscale.data.table import IDENTITY, SAVED_INDEX, Table, as_read, require_columns
 from mlscale.errors import InputError, extra_named
 from mlscale.files import parse_json_object, read_bytes, whole_file
-from mlscale.text import without_controls
 
 _SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
@@ -92,28 +90,6 @@ def parquet_file(path: Path, content: Any = None, where: str = "") -> Iterator[A
     except (pa.ArrowException, OSError, UnicodeDecodeError, binascii.Error) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{where or path}: is not a readable Parquet file: {reason}") from None
-
-
-def as_read(table: Table) -> Table:
-    """The table without control characters in its names, a device of its own made known."""
-    for name, cells in table.text.items():
-        if not "".join(cells).isprintable():
-            table.text[name] = [without_controls(cell) for cell in cells]
-    register_facts(table.metadata, table.source)
-    return with_device_keys(table)
-
-
-def with_device_keys(table: Table) -> Table:
-    """The table with the key of each device that it calls by another name, as tools print it.
-
-    A name that is none, or that several GPUs bear, is kept.
-    """
-    names = table.text.get("device", [])
-    found = {name: find_device(name.strip()) for name in set(names)}
-    keys = {name: device.key for name, device in found.items() if device is not None}
-    if keys:
-        table.text["device"] = [keys.get(name, name) for name in names]
-    return table
 
 
 def _table(arrow: Any, path: Path) -> Table:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.device_table import find_device, register_facts
 from mlscale.errors import InputError
-from mlscale.text import counted
+from mlscale.text import counted, without_controls
 
 Aggregate = Literal["median", "mean", "min"]
 
@@ -127,6 +128,28 @@ class Table:
                 f"{_and_more(bad.size)}"
             )
         return values
+
+
+def as_read(table: Table) -> Table:
+    """The table without control characters in its names, a device of its own made known."""
+    for name, cells in table.text.items():
+        if not "".join(cells).isprintable():
+            table.text[name] = [without_controls(cell) for cell in cells]
+    register_facts(table.metadata, table.source)
+    return with_device_keys(table)
+
+
+def with_device_keys(table: Table) -> Table:
+    """The table with the key of each device that it calls by another name, as tools print it.
+
+    A name that is none, or that several GPUs bear, is kept.
+    """
+    names = table.text.get("device", [])
+    found = {name: find_device(name.strip()) for name in set(names)}
+    keys = {name: device.key for name, device in found.items() if device is not None}
+    if keys:
+        table.text["device"] = [keys.get(name, name) for name in names]
+    return table
 
 
 def missing_column(name: str, present: Iterable[str]) -> str:

@@ -20,14 +20,15 @@ from mlscale.arrays import Floats
 from mlscale.data.arrow import has_arrow, read_plain_csv
 from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES
-from mlscale.data.parquet import (
+from mlscale.data.parquet import is_parquet, read_parquet, write_parquet
+from mlscale.data.table import (
+    IDENTITY,
+    SAVED_INDEX,
+    Table,
     as_read,
-    is_parquet,
-    read_parquet,
+    require_columns,
     with_device_keys,
-    write_parquet,
 )
-from mlscale.data.table import IDENTITY, SAVED_INDEX, Table, require_columns
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
