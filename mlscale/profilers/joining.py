@@ -216,53 +216,61 @@ def _records(
     skip_untimed: bool,
 ) -> list[KernelRecord]:
     """A record for each kernel of the run. Raises InputError where one has no time."""
-    records: list[KernelRecord] = []
-    untimed: list[GroupKey] = []
-    less_timed: list[GroupKey] = []
-    untraced: list[GroupKey] = []
-    for key in dict.fromkeys(key for file in (*counting[:1], *timing) for key in file.groups):
-        if timing and not any(key in file.groups for file in timing):
-            untraced.append(key)
-            continue
-        counts = [file.groups[key] for file in counting if key in file.groups]
-        traces = [group for file in timing if (group := file.groups.get(key)) and group.time_s]
-        times_s = [group.time_s for group in counts if group.time_s]
-        counted_time_s = statistics.median(times_s) if times_s else None
-        if traces:
-            launches = statistics.fmean(group.launches for group in traces)
-            time_s = _mean_time_s(traces)
-            if counts and launches < counts[0].launches:
-                less_timed.append(key)
-        elif counted_time_s:
-            launches, time_s = float(counts[0].launches), counted_time_s
-        else:
-            untimed.append(key)
-            continue
-        counters, cycles = _counters(counting, key) if counts else ({}, {})
-        geometry = geometries.get(key.kernel, key)
-        records.append(
-            KernelRecord(
-                kernel=key.kernel,
-                workgroups=geometry.workgroups,
-                workgroup_size=geometry.workgroup_size,
-                launches=launches,
-                time_s=time_s,
-                is_traced=bool(traces),
-                counted_time_s=counted_time_s,
-                counters=counters,
-                cycles=cycles,
-            )
+    keys = dict.fromkeys(key for file in (*counting[:1], *timing) for key in file.groups)
+    traced = {key for file in timing for key in file.groups}
+    of_run = [key for key in keys if not timing or key in traced]
+    by_key = {
+        key: _record(key, geometries.get(key.kernel, key), counting, timing) for key in of_run
+    }
+    records = {key: record for key, record in by_key.items() if record is not None}
+    untimed = [key for key in of_run if key not in records]
+    if untimed:
+        _refuse_or_warn_of_untimed(
+            (counting or timing)[0].source, untimed, bool(records), skip_untimed
         )
-    _refuse_or_warn_of_untimed((counting or timing)[0].source, untimed, records, skip_untimed)
-    if untraced:
+    if untraced := [key for key in keys if timing and key not in traced]:
         _warn_of_untraced(counting[0], untraced, timing)
-    if less_timed:
+    counts = counting[0].groups if counting else {}
+    if less_timed := [
+        key
+        for key, record in records.items()
+        if record.is_traced and key in counts and record.launches < counts[key].launches
+    ]:
         warn(
             f"{timing[0].source}: fewer launches were timed than counted of "
             f"{some_of(less_timed)}; is it of a shorter run? Counters and times are averaged over "
             "their own launches"
         )
-    return records
+    return list(records.values())
+
+
+def _record(
+    key: GroupKey, geometry: GroupKey, counting: list[FileContent], timing: list[FileContent]
+) -> KernelRecord | None:
+    """A kernel over all files; None where no file says its time. Raises InputError."""
+    counts = [file.groups[key] for file in counting if key in file.groups]
+    traces = [group for file in timing if (group := file.groups.get(key)) and group.time_s]
+    times_s = [group.time_s for group in counts if group.time_s]
+    counted_time_s = statistics.median(times_s) if times_s else None
+    if traces:
+        launches = statistics.fmean(group.launches for group in traces)
+        time_s = _mean_time_s(traces)
+    elif counted_time_s:
+        launches, time_s = float(counts[0].launches), counted_time_s
+    else:
+        return None
+    counters, cycles = _counters(counting, key) if counts else ({}, {})
+    return KernelRecord(
+        kernel=key.kernel,
+        workgroups=geometry.workgroups,
+        workgroup_size=geometry.workgroup_size,
+        launches=launches,
+        time_s=time_s,
+        is_traced=bool(traces),
+        counted_time_s=counted_time_s,
+        counters=counters,
+        cycles=cycles,
+    )
 
 
 def _warn_of_untraced(
@@ -290,13 +298,11 @@ def _mean_time_s(traces: list[LaunchGroup]) -> float:
 
 
 def _refuse_or_warn_of_untimed(
-    source: str, untimed: list[GroupKey], records: list[KernelRecord], skip_untimed: bool
+    source: str, untimed: list[GroupKey], are_others_timed: bool, skip_untimed: bool
 ) -> None:
-    if not untimed:
-        return
     text = f"{source}: says no time of {some_of(untimed)}"
-    if not records or not skip_untimed:
-        skip = "; or leave such kernels out with --skip-untimed" if records else ""
+    if not are_others_timed or not skip_untimed:
+        skip = "; or leave such kernels out with --skip-untimed" if are_others_timed else ""
         raise InputError(
             f"{text}; give the trace of the same program as a further file, or for ncu one with "
             f"--section SpeedOfLight (docs/profiling.md){skip}"
