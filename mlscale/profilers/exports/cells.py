@@ -119,10 +119,10 @@ class ArrowCells:
     def wholes(self) -> Wholes | None:
         """Whole numbers as values.is_whole knows them; None where a cell is none."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        ends, content = self._bytes()
-        is_whole = _only_digits(content) and _filled(ends)
-        if not is_whole or (np.diff(ends) > MOST_DIGITS).any():
+        are_whole = pc.match_substring_regex(self.array, f"^[0-9]{{1,{MOST_DIGITS}}}$")
+        if not pc.all(are_whole).as_py():
             return None
         return numpy_values(self.array.cast(pa.int64()))
 
@@ -133,23 +133,5 @@ class ArrowCells:
         odd = pc.or_(pc.starts_with(self.array, " "), pc.match_substring(self.array, '"'))
         return not pc.any(odd).as_py()
 
-    def _bytes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Where the cells begin and end, and all their bytes."""
-        count, first = len(self.array), self.array.offset
-        _, ends, content = self.array.buffers()
-        ends = np.frombuffer(ends, np.int32, first + count + 1)[first:]
-        data = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]]
-        return ends - ends[0], data
-
 
 Cells = ListedCells | ArrowCells
-
-
-def _only_digits(content: NDArray[np.uint8]) -> bool:
-    """Whether all bytes are digits."""
-    return bool((content - np.uint8(ord("0")) <= 9).all())  # what is below wraps round
-
-
-def _filled(ends: NDArray[np.int32]) -> bool:
-    """Whether no cell is empty."""
-    return bool((np.diff(ends) > 0).all())
