@@ -112,7 +112,7 @@ class ArrowCells:
         import pyarrow.compute as pc
 
         fits = pc.match_substring_regex(self.array, f"^({QUICK_NUMBER.pattern})$")
-        given = pc.if_else(fits, self.array, pa.scalar(None, pa.string()))
+        given = pc.if_else(fits, self.array, pa.nulls(len(self.array), pa.string()))
         values = numpy_floats(pa.chunked_array([pc.replace_substring(given, ",", "")]))
         return np.where(values < LARGEST_COUNTER, values, np.nan)
 
