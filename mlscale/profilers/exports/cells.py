@@ -111,20 +111,26 @@ class ArrowCells:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        fits = pc.match_substring_regex(self.array, f"^({QUICK_NUMBER.pattern})$")
-        given = pc.if_else(fits, self.array, pa.nulls(len(self.array), pa.string()))
-        values = numpy_floats(pa.chunked_array([pc.replace_substring(given, ",", "")]))
+        given = self.array
+        if pc.any(pc.match_substring_regex(given, "[^0-9.]|^$")).as_py():
+            fits = pc.match_substring_regex(given, f"^({QUICK_NUMBER.pattern})$")
+            given = pc.if_else(fits, given, pa.nulls(1, pa.string())[0])
+            given = pc.replace_substring(given, ",", "")
+        try:
+            values = numpy_floats(pa.chunked_array([given]))
+        except pa.ArrowInvalid:  # such as two points
+            return ListedCells(self.texts).numbers()
         return np.where(values < LARGEST_COUNTER, values, np.nan)
 
     def wholes(self) -> Wholes | None:
-        """Whole numbers as values.is_whole knows them; None where a cell is none."""
+        """Whole numbers that are not negative; None where a cell is none."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        are_whole = pc.match_substring_regex(self.array, f"^[0-9]{{1,{MOST_DIGITS}}}$")
-        if not pc.all(are_whole).as_py():
+        try:
+            values = numpy_values(self.array.cast(pa.int64()))
+        except pa.ArrowInvalid:
             return None
-        return numpy_values(self.array.cast(pa.int64()))
+        return values if (values >= 0).all() else None
 
     def are_plain(self) -> bool:
         """Whether no cell begins with a blank or holds a quote, which csv may read otherwise."""
