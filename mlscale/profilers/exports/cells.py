@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices, floats_of
 from mlscale.data.arrow import arrow_numbers, numpy_floats, numpy_values
 from mlscale.data.table import LARGEST_COUNTER
-from mlscale.profilers.exports.values import MOST_DIGITS, QUICK_NUMBER, is_whole, quick_number
+from mlscale.profilers.exports.values import QUICK_NUMBER, is_whole, quick_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
