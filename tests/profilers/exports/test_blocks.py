@@ -176,7 +176,7 @@ def test_numbers_of_arrow_are_those_of_python(texts: list[str]) -> None:
 
 
 @settings(max_examples=100)
-@given(st.lists(st.text("0123456789 -", max_size=20), min_size=1, max_size=5))
+@given(st.lists(st.text("0123456789 -", max_size=18), min_size=1, max_size=5))
 def test_whole_numbers_of_arrow_are_those_of_python(texts: list[str]) -> None:
     ours, theirs = (cells.wholes() for cells in (ArrowCells(pa.array(texts)), ListedCells(texts)))
     assert (ours is None) == (theirs is None)
