@@ -24,17 +24,13 @@ MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 class CapCurve:
     """K kernels, and the run of all their launches, under each of P power caps.
 
-    time_ms [ms], power_w [W], engine_mhz [MHz] (K, P): of one launch of each kernel, NaN where
-    even the lowest clock draws more than the cap, or time or power is not known. run_time_ms
-    [ms], run_power_w [W], run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power and
-    clock as the mean over its time; NaN where any kernel's is. too_low
-    (P,): how many kernels draw more than the cap at every clock.
+    power_w (K, P) [W]: of one launch of each kernel, NaN where even the lowest clock draws more
+    than the cap, or time or power is not known. run_time_ms [ms], run_power_w [W], run_energy_mj
+    [mJ], run_engine_mhz [MHz] (P,): of the run, power and clock as the mean over its time; NaN
+    where any kernel's is. too_low (P,): how many kernels draw more than the cap at every clock.
     """
 
-    cap_w: Floats
-    time_ms: Floats
     power_w: Floats
-    engine_mhz: Floats
     run_time_ms: Floats
     run_power_w: Floats
     run_energy_mj: Floats
@@ -77,17 +73,13 @@ def cap_curve(
         low, high = (np.take_along_axis(values, steps, axis=1) for steps in (lower, upper))
         return np.asarray(low + share * (high - low))
 
-    of_kernels = 1 / mean(1 / time_ms)
-    power = mean(power_w)
+    of_kernels, power = 1 / mean(1 / time_ms), mean(power_w)
     clock = mean(np.broadcast_to(clocks, power_w.shape))
     counts = np.ones(len(time_ms)) if launches is None else launches
     run_ms, run_w = run_in_sequence(of_kernels, power, counts)
     _, run_mhz = run_in_sequence(of_kernels, clock, counts)
     return CapCurve(
-        cap_w=caps,
-        time_ms=of_kernels,
         power_w=power,
-        engine_mhz=clock,
         run_time_ms=run_ms,
         run_power_w=run_w,
         run_energy_mj=run_ms * run_w,
