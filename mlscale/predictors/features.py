@@ -140,18 +140,12 @@ class FeatureScaling:
     may_be_missing: Mask
 
     @classmethod
-    def fit(
-        cls, kind: str | Sequence[str] | None, profiles: Profiles, only: str | Sequence[str] = ()
-    ) -> Self:
+    def fit(cls, kind: str | None, profiles: Profiles, only: str | Sequence[str] = ()) -> Self:
         """Learn the scaling; kind None takes what suits the counters. Raises InputError.
 
         only: the features to use, a name or several; empty for all. A feature that no training
         kernel has is left out, or refused if it was asked for.
         """
-        if kind is not None and not isinstance(kind, str):
-            if len(kind) != 1:
-                raise InputError(f"features are of one kind, not of {len(kind)}")
-            (kind,) = kind
         kind = kind or default_kind(profiles.counter_names, profiles.device)
         device = known_device(profiles.device)
         features = compute_features(kind, profiles, device)

@@ -8,7 +8,7 @@ import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, Measurements, Nearest, Wu, load, save, study, train
+from mlscale import ConfigGrid, Measurements, Wu, load, save, study, train
 from mlscale.predictors.wu.clusters import CU_AXIS
 
 MID = made.GRID.mid
@@ -61,8 +61,6 @@ def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
     [
         ({"clusters": np.int64(3)}, {"clusters": 3}),
         ({"clusters": 3, "seed": np.uint8(1)}, {"clusters": 3, "seed": 1}),
-        ({"clusters": 3, "features": np.array(["raw"])}, {"clusters": 3, "features": "raw"}),
-        ({"clusters": 3, "features": ["raw"]}, {"clusters": 3, "features": "raw"}),
         (
             {"clusters": 3, "counters": np.array(["busy_compute", "busy_latency"])},
             {"clusters": 3, "counters": ("busy_compute", "busy_latency")},
@@ -146,14 +144,11 @@ def test_what_is_refused() -> None:
         Wu(clusters="many").fit(data, MID)
     with refused("there is no 'raw' feature 'busy_idle'; there are busy_compute"):
         Wu(features="raw", counters=["busy_idle"]).fit(data, MID)
-    with refused("features are of one kind, not of 2"):
-        Wu(features=["raw", "rates"]).fit(data, MID)  # type: ignore[arg-type]
 
 
-def test_a_list_of_one_kind_of_features_and_numpy_numbers() -> None:
+def test_numpy_numbers() -> None:
     data = made.measurements()
     base = (np.int64(1), np.int64(2), np.int64(1))
-    assert Wu(features=["raw"], clusters=np.int64(4)).fit(data, base).scaling_.kind == "raw"  # type: ignore[arg-type]
-    assert Nearest(features=["raw"]).fit(data, base).scaling_.kind == "raw"  # type: ignore[arg-type]
-    rows = study("errors", data, "nearest", features=np.array(["raw"]), base=base, quantity="time")
+    assert Wu(features="raw", clusters=np.int64(4)).fit(data, base).base_ == MID  # type: ignore[arg-type]
+    rows = study("errors", data, "nearest", features=["raw"], base=base, quantity="time")
     assert "raw" in set(rows["features"].dropna())
