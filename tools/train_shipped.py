@@ -275,8 +275,8 @@ def of_table(
 
 def off_and_held(predicted: Surfaces, actual: Floats) -> Floats:
     """The errors [%], and 100 where the intervals hold the truth, else 0: (2, K, C, E, M)."""
-    within = (predicted.low <= actual) & (actual <= predicted.high)
-    return np.array([absolute_percentage_error(predicted.values, actual), 100.0 * within])
+    errors = absolute_percentage_error(predicted.values, actual)
+    return np.array([errors, 100.0 * predicted.holds(actual)])
 
 
 def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> dict[str, Floats]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, Index, format_steps, step_weights
 from mlscale.errors import InputError, extra_named
 
@@ -53,6 +53,12 @@ class Surfaces:
             f"<Surfaces of {len(self.values)} kernels on {self.grid.text}, relative to "
             f"{self.base}{intervals}>"
         )
+
+    def holds(self, measured: Floats) -> Mask | None:
+        """Where the intervals hold measured factors (K, C, E, M); None without intervals."""
+        if self.low is None or self.high is None:
+            return None
+        return np.asarray((self.low <= measured) & (measured <= self.high))
 
     @extra_named("'to_frame'")
     def to_frame(self, kernels: Sequence[str] | None = None) -> "pd.DataFrame":

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal, get_args
 
-import numpy as np
-
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -84,11 +82,10 @@ class FoldPrediction:
 
         Its mean is the coverage.
         """
-        low, high = self.surfaces.low, self.surfaces.high
-        if low is None or high is None:
+        inside = self.surfaces.holds(self.measured)
+        if inside is None:
             return None
-        inside = np.where((low <= self.measured) & (self.measured <= high), 100.0, 0.0)
-        return without_base(inside, self.held_out.grid.index(self.surfaces.base))
+        return without_base(100.0 * inside, self.held_out.grid.index(self.surfaces.base))
 
 
 def cross_validate(

@@ -143,7 +143,7 @@ def kernel_errors(
     """
     configs, profiles = list(kernel.grid), kernel.profiles(base)
     at_base = configs.index(base)
-    actual = kernel.relative(predictor.quantity, base)[0].ravel()
+    measured = kernel.relative(predictor.quantity, base)
     predicted: list[Floats] = []
     inside: list[Mask] = []
     points_at: list[int] = []
@@ -151,8 +151,8 @@ def kernel_errors(
         with own_failures(predictor, "predict_interval", kernel.device):
             surfaces = predict_surfaces(predictor, profiles, coverage=COVERAGE)
         predicted.append(surfaces.values.ravel())
-        if surfaces.low is not None and surfaces.high is not None:
-            inside.append((surfaces.low.ravel() <= actual) & (actual <= surfaces.high.ravel()))
+        if (held := surfaces.holds(measured)) is not None:
+            inside.append(held.ravel())
         if further < points:
             with own_failures(predictor, "widths_ahead", kernel.device):
                 _, [ahead] = predictor.widths_ahead(profiles, COVERAGE)
@@ -160,7 +160,7 @@ def kernel_errors(
             points_at.append(next(n for n in order if n not in (at_base, *points_at)))
             profiles = _with_point(profiles, kernel, configs[points_at[-1]])
     targets = np.delete(np.arange(len(configs)), [at_base, *points_at])
-    errors = absolute_percentage_error(np.array(predicted), actual)[:, targets]
+    errors = absolute_percentage_error(np.array(predicted), measured.ravel())[:, targets]
     covered = 100 * np.array(inside)[:, targets].mean(axis=1) if inside else [None] * len(errors)
     return {
         "kernel": kernel.kernels[0],

@@ -170,3 +170,14 @@ def test_bounds_by_hand() -> None:
     assert least.ravel() == pytest.approx(np.ones(grid.size))
     faster, _ = scaling_bounds(grid, grid.config((0, 0, 0)))
     assert faster[1, 1, 1] == pytest.approx(1 / 4)
+
+
+def test_what_intervals_hold_by_hand() -> None:
+    """An end counts as within; without intervals nothing is said."""
+    grid = ConfigGrid((4,), (400.0, 800.0, 1200.0), (500.0,))
+    ones = np.ones((1, *grid.shape))
+    plain = Surfaces(grid, grid.highest, ones)
+    measured = np.array([0.9, 1.2, 1.3]).reshape(ones.shape)
+    assert plain.holds(measured) is None
+    wide = Surfaces(grid, grid.highest, ones, (), 0.9 * ones, 1.2 * ones)
+    assert wide.holds(measured).ravel().tolist() == [True, True, False]  # type: ignore[union-attr]
