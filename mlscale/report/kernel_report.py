@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import MOST_SUPPLIED, Supply
+from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.data.surfaces import relative_values
 from mlscale.model import Model
 from mlscale.predictors.base import Explains, HasFeatures
@@ -33,20 +34,19 @@ class KernelReport:
     trained_range: what training speaks for, where the grid goes beyond; else None.
     quantities: by name (the keys of COSTS, as far as they can be given), (C, E, M); units: those
     that suit the base. intervals: low and high of time and power, where the predictor gives them;
-    they hold at once, and their high ends are as the board's limit leaves them. supply: what the
-    board supplies; is_supplied (C, E, M): where that suffices. is_offered
-    (C, E, M): where advice was sought; keeps_memory: why only at the base's memory clock, None
-    for everywhere. advice: the best for it alone, its part of the run and its flags; has_limits:
-    whether the run's limits count there. place: between the GPU's peaks. counters: of its
-    profile, by name. explanations: by quantity, none for a kernel without counters; `position` is
-    the kernel's place in them. counters_used: names of features and counters that the time's
-    predictor looks at. feature_status: how the profiler gives a feature, 'exact', 'nearest' or
-    'missing', where that is known. why_no_energy: where energy cannot be given, for a reader.
-    was_trained_on: whether a kernel of this name is among the training kernels.
+    they hold at once, and their high ends are as the board's limit leaves them. run: the advice
+    for all kernels; advice: the best for this one alone, its part of the run and its flags. place:
+    between the GPU's peaks. counters: of its profile, by name. explanations: by quantity, none for
+    a kernel without counters; `position` is the kernel's place in them. counters_used: names of
+    features and counters that the time's predictor looks at. feature_status: how the profiler
+    gives a feature, 'exact', 'nearest' or 'missing', where that is known. why_no_energy: where
+    energy cannot be given, for a reader. was_trained_on: whether a kernel of this name is among
+    the training kernels.
     """
 
     name: str
     application: str
+    run: Advice
     advice: Recommendation
     place: RooflinePlace
     has_counters: bool
@@ -57,11 +57,6 @@ class KernelReport:
     quantities: dict[str, Floats]
     units: dict[str, str]
     intervals: dict[str, Interval]
-    supply: Supply
-    is_supplied: Mask
-    is_offered: Mask
-    keeps_memory: str | None
-    has_limits: bool
     explanations: dict[str, Explanation]
     position: int
     counters_used: tuple[str, ...]
@@ -89,9 +84,10 @@ class KernelReport:
     @property
     def memory_note(self) -> str | None:
         """That no other memory clock counts as the best, as a sentence; None where all do."""
-        if self.keeps_memory is None:
+        reason = self.run.keeps_memory
+        if reason is None:
             return None
-        reason = f"{self.keeps_memory[:1].upper()}{self.keeps_memory[1:]}"
+        reason = f"{reason[:1].upper()}{reason[1:]}"
         return f"{reason}. So no configuration at another counts as the best."
 
     @property
@@ -102,14 +98,21 @@ class KernelReport:
             return None
         return (
             f"At {count} of {self.is_supplied.size} configurations the kernel would draw more than "
-            f"{self.supply.most_w:g} W, {MOST_SUPPLIED}: the GPU lowers its clock there, so none "
-            "of them counts as the best."
+            f"{self.run.supply.most_w:g} W, {MOST_SUPPLIED}: the GPU lowers its clock there, so "
+            "none of them counts as the best."
         )
+
+    @cached_property
+    def is_supplied(self) -> Mask:
+        """Where the board supplies what the kernel draws, (C, E, M)."""
+        unknown = np.full(self.grid.shape, np.nan)
+        return self.run.supply.suffices(self.quantities.get("power", unknown))
 
     @property
     def possible_time(self) -> Floats:
         """Time wherever the kernel may be set to, (C, E, M); NaN elsewhere."""
-        return np.where(self.is_supplied & self.is_offered, self.quantities["time"], np.nan)
+        offered = True if self.run.offered is None else self.run.offered
+        return np.where(self.is_supplied & offered, self.quantities["time"], np.nan)
 
     def best(self, objective: str) -> Index:
         """Where an objective is least, of what is offered and the board can supply.
@@ -160,14 +163,13 @@ def kernel_reports(
         quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
         if power.why_no_energy is None:
             quantities["energy"] = quantities["time"] * quantities["power"]
-        everywhere = np.ones(model.grid.shape, dtype=bool)
-        power_w = quantities.get("power", np.full(model.grid.shape, np.nan))
         scales = {q: scale_and_unit(of[base], COSTS[q]) for q, of in quantities.items()}
         counters = zip(profiles.counter_names, profiles.counters[k].tolist(), strict=True)
         reports.append(
             KernelReport(
                 name=name,
                 application=profiles.applications[k],
+                run=advice,
                 advice=advice.kernels[k],
                 place=places[k],
                 has_counters=bool(has_counters[k]),
@@ -182,11 +184,6 @@ def kernel_reports(
                     for quantity, of in advice.held.items()
                     if of.low is not None and of.high is not None
                 },
-                supply=advice.supply,
-                is_supplied=advice.supply.suffices(power_w),
-                is_offered=everywhere if advice.offered is None else advice.offered,
-                keeps_memory=advice.keeps_memory,
-                has_limits=bool(advice.limits.words()),
                 explanations=explanations if has_counters[k] else {},
                 position=profiled.index(k) if has_counters[k] else 0,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),

@@ -171,7 +171,7 @@ def best(report: KernelReport) -> Markup:
     headers = ["objective", "best configuration", "saving"]
     headers += [f"{quantity} {report.units[quantity]}" for quantity in report.quantities]
     without = "Without limits; --max-power, --max-time and --max-slowdown set some."
-    if report.has_limits:
+    if report.run.limits.words():
         without = "Without the limits of the run: the table of kernels has the best within them."
     return part(
         "Best configurations",

@@ -50,7 +50,7 @@ def test_best_and_front_are_those_of_the_advice(objective: str, has_uncounted: b
         assert one.grid.config(one.best(objective)) == of_advice.best.config
         times = one.quantities["time"][one.front]
         assert sorted(set(times.round(9))) == pytest.approx([p.time_ms for p in of_advice.front])
-        assert (one.keeps_memory is not None) == has_uncounted
+        assert (one.memory_note is not None) == has_uncounted
     assert ({kernel.best.config.memory_mhz for kernel in advice.kernels} == {700}) == has_uncounted
 
 
