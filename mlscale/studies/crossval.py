@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal, get_args
 
+import numpy as np
+
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -85,7 +87,8 @@ class FoldPrediction:
         inside = self.surfaces.holds(self.measured)
         if inside is None:
             return None
-        return without_base(100.0 * inside, self.held_out.grid.index(self.surfaces.base))
+        percent = np.where(inside, 100.0, 0.0)
+        return without_base(percent, self.held_out.grid.index(self.surfaces.base))
 
 
 def cross_validate(
