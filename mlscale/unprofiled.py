@@ -78,9 +78,7 @@ def _unknown_ms(profiles: Profiles) -> Floats:
 
     0 for all others, and for those that exchange data between GPUs.
     """
-    known = profiles.has_counters | exchanging(profiles)
-    for point in profiles.points:
-        known |= np.isfinite(point.time_ms)
+    known = profiles.has_counters | exchanging(profiles) | profiles.has_further_time
     return np.where(known, 0, profiles.run_times_ms)
 
 
@@ -152,9 +150,7 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     Their interval spans what a kernel may reach that is bound by the CUs alone, by the memory
     alone, or by neither. Those with a time at a further clock are left as they are predicted.
     """
-    kept = exchanging(profiles)
-    for point in profiles.points:
-        kept &= ~np.isfinite(point.time_ms)
+    kept = exchanging(profiles) & ~profiles.has_further_time
     if not kept.any():
         return times
     bounds = scaling_bounds(times.grid, times.base)

@@ -138,6 +138,12 @@ class Profiles:
         return np.asarray(np.isfinite(self.counters[:, columns]).any(axis=1))
 
     @property
+    def has_further_time(self) -> Mask:
+        """Which kernels were timed at a further configuration too, (K,)."""
+        further = [np.isfinite(point.time_ms) for point in self.points]
+        return np.asarray(np.any([np.zeros(len(self.kernels), dtype=bool), *further], axis=0))
+
+    @property
     def profiled(self) -> "Profiles":
         """Those of the kernels with counters; these profiles themselves where all have some."""
         has_counters = self.has_counters

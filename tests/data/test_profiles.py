@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mlscale import (
     read_profiles,
 )
 from mlscale.data.points import add_points
+from mlscale.data.profiles import MeasuredPoint
 
 BASE = HardwareConfig(4, 400.0, 700.0)
 HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
@@ -296,3 +298,11 @@ class TestLaunches:
         assert profiles.counters_cover == pytest.approx(2 / 14)
         assert not profiles.are_times_alone
         assert self.profiles(tmp_path, loads=("", ""), **{name: (8, 16)}).are_times_alone
+
+
+def test_which_kernels_have_a_further_time(tmp_path: Path) -> None:
+    """By hand: at the one further configuration the second kernel was not measured."""
+    profiles = read_rows(tmp_path, [rows()[1], rows()[5]])
+    assert profiles.has_further_time.tolist() == [False, False]
+    point = MeasuredPoint(HardwareConfig(4, 800.0, 700.0), np.array([1.0, math.nan]), None)
+    assert replace(profiles, points=(point,)).has_further_time.tolist() == [True, False]

@@ -45,9 +45,7 @@ def waits(profiles: Profiles, use: KernelUse) -> Mask:
     """
     units = np.array([use.memory, use.issue, use.l2, use.texture, use.shared, use.fp64])
     is_idle = ~(units >= LEAST_USE).any(axis=0) & ~np.isnan(use.issue)
-    for point in profiles.points:
-        is_idle &= np.isnan(point.time_ms)
-    return np.asarray(is_idle)
+    return np.asarray(is_idle & ~profiles.has_further_time)
 
 
 def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
@@ -111,9 +109,8 @@ def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Su
     than SHORT_MS hold no scaling, unless a further point was measured. Both are flagged. Without
     intervals the surfaces stay as they are.
     """
-    is_waiting, is_short = waits(profiles, use), profiles.time_ms < SHORT_MS
-    for point in profiles.points:
-        is_short &= np.isnan(point.time_ms)
+    is_waiting = waits(profiles, use)
+    is_short = (profiles.time_ms < SHORT_MS) & ~profiles.has_further_time
     least, most = scaling_bounds(surfaces.grid, surfaces.base)
     surfaces = _with_bounds(surfaces, is_waiting, (least, most), FLAG)
     same = np.ones_like(least)

@@ -44,9 +44,7 @@ def unlike(profiles: Profiles, most: float | None) -> Mask:
         return np.zeros(len(profiles.kernels), dtype=bool)
     shares = profiles.optional_counter(COUNTER)
     is_unlike = np.isnan(shares) | (shares > most + MARGIN)
-    for point in profiles.points:
-        is_unlike &= np.isnan(point.time_ms)
-    return np.asarray(is_unlike)
+    return np.asarray(is_unlike & ~profiles.has_further_time)
 
 
 def flags(profiles: Profiles, most: float | None) -> list[tuple[str, ...]]:
