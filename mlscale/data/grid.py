@@ -136,7 +136,10 @@ class ConfigGrid:
                 "whole numbers, or a text: 'mid', 'highest' or 'cu=16,engine=800,memory=700'"
             ) from None
         if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
-            raise InputError(f"the grid is {self.shape}, it has no index {(c, e, m)}")
+            raise InputError(
+                f"the grid is {self.shape}, it has no index {(c, e, m)}; if these are settings, "
+                "give a HardwareConfig of them"
+            )
         return HardwareConfig(self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m])
 
     def __iter__(self) -> Iterator[HardwareConfig]:

@@ -147,6 +147,10 @@ class TestParse:
         # A target between the steps is interpolated, one outside refused later.
         assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)
 
+    def test_settings_in_place_of_an_index_are_told(self) -> None:
+        with refused("it has no index .8, 400, 700.; if these are settings, give a HardwareConfig"):
+            SMALL.config((8, 400, 700))
+
     def test_what_is_left_out_is_as_usual(self) -> None:
         usual = HardwareConfig(8, 800.0, 700.0)
         assert SMALL.parse("engine=400", usual) == HardwareConfig(8, 400.0, 700.0)

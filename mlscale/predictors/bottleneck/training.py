@@ -134,6 +134,8 @@ def _train_time(
             _as_another_gpu(own, rows, trained)
             for trained, (_, parts) in zip(elsewhere, of_gpus, strict=True)
             for own, rows in parts
+            # As when predicting: what other CU counts do is known of a table of several alone.
+            if trained.shares > 1 or len(own.gpu.grid.cu_count) == 1
         ]
         scores = time_scores(held_out, pairs)
     return model, held_out, scores

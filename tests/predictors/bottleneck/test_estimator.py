@@ -72,6 +72,16 @@ class TestRecovery:
         model = quick().fit([made.measurements(12), other], [MID, MID])
         assert error_at(MID, model, made.measurements(9, seed=1)) < 1
 
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_one_gpu_of_several_cu_counts(self, first: int) -> None:
+        """With intervals: the GPU of one CU count alone cannot tell how far off the other is."""
+        pair = [(made.measurements(6), MID), (made.with_cu_axis(6), made.with_cu_axis(6).grid.mid)]
+        tables, bases = zip(pair[first], pair[1 - first], strict=True)
+        model = Bottleneck(amplitude=1.0).fit(tables, bases)
+        surfaces = model.predict_interval(tables[0].profiles(bases[0]), 0.9)
+        assert surfaces.low is not None
+        assert (surfaces.low <= surfaces.values).all()
+
     def test_a_gpu_without_training_data(self) -> None:
         """Peaks from profiles whose times at other clocks nobody looks at."""
         model = quick().fit(replace(made.measurements(24), device="titanx"), MID)
