@@ -10,7 +10,7 @@ from mlscale.data.table import Table
 from mlscale.errors import InputError
 
 _FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
-_BY_KERNEL = ("busy_spans", "sample_ms", "working_ms", "open_ends")
+_BY_KERNEL = ("launches", "busy_spans", "sample_ms", "working_ms", "open_ends")
 
 
 def append(table: Table, new: Table, source: str) -> Table:

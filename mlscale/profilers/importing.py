@@ -37,7 +37,7 @@ from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, facts_of
 from mlscale.profilers.left_out import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.mapping import TableFeature, needed_counters
-from mlscale.profilers.run_table import run_table
+from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled import (
     RunFacts,
     gpu_of_log,
@@ -249,6 +249,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         feature_status={name: feature.status for name, feature in of_run.items()},
         utilisation_sources=share_sources(records),
         clocks={"requested": run.requested, "observed": run.observed},
+        launches=launches_by_kernel(records),
         **facts_to_carry(run.device),
         **_beside_each_other(contents),
     )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -129,3 +130,17 @@ def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
         f"block {record.workgroup_size or 0:.0f}]"
         for record in records
     ]
+
+
+def launches_by_kernel(records: Sequence[KernelRecord]) -> dict[str, dict[str, Any]]:
+    """By kernel: the function's name, its geometry, and how many launches the row stands for."""
+    launches: dict[str, dict[str, Any]] = {}
+    for name, record in zip(_kernel_names(records), records, strict=True):
+        before = launches[name]["launches"] if name in launches else 0
+        launches[name] = {
+            "function": record.kernel,
+            "workgroups": record.workgroups,
+            "workgroup_size": record.workgroup_size,
+            "launches": before + record.launches,
+        }
+    return launches

@@ -70,10 +70,13 @@ class TestMadeFile:
         data = imported(capsys, tmp_path, rows())
         assert dict(zip(data.kernels, data.applications, strict=True)) == APPLICATIONS
 
-    def test_the_metadata_say_where_the_data_come_from(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_launches_go_to_the_metadata(self, capsys: Capture, tmp_path: Path) -> None:
         metadata = imported(capsys, tmp_path, rows()).metadata
+        assert metadata["launches"]["vectorAdd"] == {
+            "function": "vectorAdd_gpu",
+            "arguments": "input06",
+        }
+        assert metadata["launches"].keys() == set(KERNELS)
         assert (metadata["origin"], metadata["counter_tool"]) == ("measured", "nvprof")
         assert (metadata["power_kind"], metadata["source"]) == ("board", "raw.csv")
 

@@ -183,7 +183,9 @@ class TestAppend:
         assert both.metadata["feature_status"]["WriteBandwidth"] == "exact"
         assert both.metadata["clocks"] == first.metadata["clocks"]
 
-    @pytest.mark.parametrize("name", ["busy_spans", "sample_ms", "working_ms", "open_ends"])
+    @pytest.mark.parametrize(
+        "name", ["launches", "busy_spans", "sample_ms", "working_ms", "open_ends"]
+    )
     def test_keeps_what_is_said_of_each_kernel(self, tmp_path: Path, name: str) -> None:
         first, second = (read(tmp_path, long_page()).table for _ in range(2))
         first.metadata[name], second.metadata[name] = {"one": 1, "both": 2}, {"both": 3, "two": 4}

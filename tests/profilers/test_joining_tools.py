@@ -303,6 +303,7 @@ class TestOneHas:
         assert np.isnan(profiles.counters[1:][:, ~np.array(columns)]).all()
         assert profiles.time_ms == pytest.approx([0.06, 0.025, 0.006, 0.005, 0.004])
         assert profiles.weights.tolist() == [1, 1, 1, 1, 1]
+        assert imported.table.metadata["launches"]["f"]["workgroups"] == 16
 
     def test_kernels_that_were_only_counted_are_left_out(self, tmp_path: Path) -> None:
         message = r"not in the trace, so not of its run and left out: 1 kernel \('f' "

@@ -8,7 +8,7 @@ from mlscale.data.table import Table
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.kernel_features import with_features
-from mlscale.profilers.run_table import run_table
+from mlscale.profilers.run_table import launches_by_kernel, run_table
 
 RUN = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 500.0), {}, {}, {})
 
@@ -39,6 +39,15 @@ class TestNames:
         assert rows.text["kernel"] == names
         assert rows.numbers["launches"].tolist() == [1, 2]
         assert rows.numbers["total_time_ms"] == pytest.approx([0.1, 0.6])
+
+    def test_metadata_say_function_and_geometry_of_each_name(self) -> None:
+        launches = launches_by_kernel([record("f", 8, 3), record("f", 9, 2)])
+        assert launches == {
+            f"f [grid {grid}, block 256]": {
+                "function": "f", "workgroups": grid, "workgroup_size": 256, "launches": count,
+            }
+            for grid, count in ((8, 3), (9, 2))
+        }  # fmt: skip
 
 
 class TestOfTheRun:

@@ -30,7 +30,7 @@ _RENAMED = {
     "time/ms": "time_ms",
     "power/W": "power_w",
 }
-_NO_NUMBERS = ("kernel", "argNo", "abbr.")  # the function, its arguments, the name in short
+_LAUNCH = {"kernel": "function", "argNo": "arguments", "abbr.": "abbreviation"}
 _ONE_APPLICATION = ("backprop", "scan", "matrixMul")
 _BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
 _REPEATED = ("l2_tex_write_throughput",)  # the benchmark's scripts ask for it twice
@@ -42,9 +42,9 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
 
     device: None for that of a public file known by its checksum.
     The CU count is the device's; the kernel is `appName`, and kernels that begin with backprop,
-    scan or matrixMul are one application each. The launch geometry becomes the counters
-    `workgroups` and `workgroup_size`. Counters whose column is empty are left out. Warns, by name,
-    of faults known or found. Raises InputError.
+    scan or matrixMul are one application each. Launch names stand in the metadata, the launch
+    geometry becomes the counters `workgroups` and `workgroup_size`. Counters whose column is
+    empty are left out. Warns, by name, of faults known or found. Raises InputError.
     """
     header, rows, lines = read_csv_rows(path, repeated=_REPEATED)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
@@ -90,7 +90,7 @@ def _counted_table(
     for name, cells in columns.items():
         if name == "blocks":
             raw.numbers.update(_launch_geometry(cells, raw))
-        elif name not in _NO_NUMBERS:
+        elif name not in _LAUNCH:
             raw.numbers[name] = parse_numbers(cells, name, raw)
     for name in _RENAMED.keys() & columns.keys():
         raw.positive(name)
@@ -112,6 +112,7 @@ def _counted_table(
         metadata={
             "counter_tool": "nvprof",
             "power_kind": "board" if "power/W" in columns else None,
+            "launches": _launches(kernels, columns),
         },
         lines=lines,
     )
@@ -119,6 +120,15 @@ def _counted_table(
 
 def _application(kernel: str) -> str:
     return next((one for one in _ONE_APPLICATION if kernel.startswith(one)), kernel)
+
+
+def _launches(kernels: list[str], columns: dict[str, tuple[str, ...]]) -> dict[str, dict[str, str]]:
+    """For each kernel the texts of its first row that are neither numbers nor axes."""
+    texts = {ours: columns[theirs] for theirs, ours in _LAUNCH.items() if theirs in columns}
+    first = {kernel: kernels.index(kernel) for kernel in dict.fromkeys(kernels)}
+    return {
+        kernel: {name: cells[row] for name, cells in texts.items()} for kernel, row in first.items()
+    }
 
 
 def _launch_geometry(cells: tuple[str, ...], table: Table) -> dict[str, Floats]:

@@ -29,9 +29,11 @@ from mlscale.profilers.exports.values import (
 )
 
 LEAST_FOR_ARROW = 1 << 18  # bytes; for fewer its import takes longer than it saves
+_Words = NDArray[np.uint64]
 Timestamps = NDArray[Any]  # of int64, float64, or of fractions, integers and None
 _LARGEST_LAUNCH = 64 << 20  # bytes of the rows of one launch
 _ROWS = 10_000
+_AT_ONCE = 1 << 17  # bytes
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 _ODD_BEGINS = b"\n \t="  # of a line: it may be blank, or the tool's own output
 
@@ -231,7 +233,7 @@ def _by_arrow(
     """The block of those lines; None where it is small, or not plain."""
     if len(data) < LEAST_FOR_ARROW or export.layout.braces or len(export.delimiter) != 1:
         return None
-    if not has_arrow() or not _is_plain(export, data):
+    if not has_arrow() or not _is_plain(export, np.frombuffer(data, np.uint8)):
         return None
     first = data[: data.index(b"\n")].decode()
     import pyarrow as pa
@@ -257,18 +259,53 @@ def _by_arrow(
         return None
     cells = {column: ArrowCells(pa.concat_arrays(table[str(column)].chunks)) for column in columns}
     is_alike = table.num_rows == len(lines)  # else a field goes on in a further line
-    if not is_alike or not all(of_column.are_plain() for of_column in cells.values()):
+    if not is_alike or any(of_column.begins_with_blank() for of_column in cells.values()):
         return None
     return Block(export, lines, dict(cells))
 
 
-def _is_plain(export: Export, data: bytes) -> bool:
-    """Whether every line is a row: none is blank, or the tool's or the program's own output."""
-    text = np.frombuffer(b"\n" + data, np.uint8)
-    begins = text[np.flatnonzero(text[:-1] == _NEWLINE) + 1]
-    if export.layout.every_row_quoted and export.quoted:
-        return bool((begins == _QUOTE).all())
-    return not np.isin(begins, np.frombuffer(_ODD_BEGINS, np.uint8)).any()
+def _is_plain(export: Export, view: NDArray[np.uint8]) -> bool:
+    """Whether every line is a row, and quotes open and close fields in turn."""
+    if view[-1] != _NEWLINE or view[0] in _ODD_BEGINS:
+        return False
+    all_quoted = export.layout.every_row_quoted and export.quoted
+    if all_quoted and view[0] != _QUOTE:
+        return False
+    quotes, borders = (np.zeros(len(view) // 64 + 1, "<u8") for _ in range(2))
+    for begin in range(0, len(view), _AT_ONCE):  # few enough for the processor's cache
+        part, at = view[begin : begin + _AT_ONCE], begin // 8
+        is_newline = part == _NEWLINE
+        after = view[begin + 1 : begin + _AT_ONCE + 1]
+        if all_quoted:
+            is_odd = after != _QUOTE
+        else:
+            is_odd = np.logical_or.reduce([after == character for character in _ODD_BEGINS])
+        if (is_newline[: len(after)] & is_odd).any():
+            return False
+        is_border = (part == ord(export.delimiter)) | is_newline
+        for words, which in ((quotes, part == _QUOTE), (borders, is_border)):
+            packed = np.packbits(which, bitorder="little")
+            words.view(np.uint8)[at : at + len(packed)] = packed
+    return _are_in_turn(quotes, borders)
+
+
+def _are_in_turn(quotes: _Words, borders: _Words) -> bool:
+    """Whether every other quote has a border before it, and the ones between have one behind.
+
+    A bit for each byte of the text, the lowest for the first.
+    """
+    one, top = np.uint64(1), np.uint64(63)
+    before, behind = borders << one, borders >> one
+    before[0] |= one
+    before[1:] |= borders[:-1] >> top
+    behind[:-1] |= borders[1:] << top
+    is_open = quotes.copy()  # from a quote to the next, by the parity of those so far
+    for shift in (1, 2, 4, 8, 16, 32):
+        is_open ^= is_open << np.uint64(shift)
+    is_odd = np.logical_xor.accumulate(is_open >> top == one)
+    is_open[1:] ^= np.where(is_odd[:-1], ~np.uint64(0), np.uint64(0))
+    is_in_turn = (quotes & ~(is_open & before | ~is_open & behind) == 0).all()
+    return bool(is_in_turn and not is_odd[-1])
 
 
 def runs_of(*columns: NDArray[Any]) -> Indices:

@@ -3,6 +3,7 @@
 Both answer alike. Arrow's are quick, and are made where a block is large and plain.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices, floats_of
 from mlscale.data.arrow import arrow_numbers, numpy_floats, numpy_values
 from mlscale.data.table import LARGEST_COUNTER
-from mlscale.profilers.exports.values import QUICK_NUMBER, is_whole, quick_number
+from mlscale.profilers.exports.values import MOST_DIGITS, QUICK_NUMBER, is_whole, quick_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Wholes = NDArray[np.int64]
+_EXACT = 1 << 53  # whole numbers below are floats without rounding
+_NUMBER = re.compile(r"\s\[[0-9]+\]$")
 
 
 class Labels(NamedTuple):
@@ -66,6 +69,10 @@ class ListedCells:
         codes = [index.setdefault(text, len(index)) for text in self.texts]
         return Labels(np.array(codes, np.intp), list(index))
 
+    def unnumbered(self) -> Labels:
+        """The distinct texts without the ' [17]' at the end, nvprof's number of a launch."""
+        return ListedCells([_NUMBER.sub("", text) for text in self.texts]).labels()
+
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
         return floats_of(quick_number(text) for text in self.texts)
@@ -106,38 +113,106 @@ class ArrowCells:
         codes = numpy_values(encoded.indices).astype(np.intp)
         return Labels(codes, encoded.dictionary.to_pylist())
 
+    def unnumbered(self) -> Labels:
+        """The distinct texts without the ' [17]' at the end, nvprof's number of a launch."""
+        import pyarrow.compute as pc
+
+        open_ = pc.ascii_rtrim(self.array, "]")
+        begun = pc.ascii_rtrim(open_, "0123456789")
+        lengths = [numpy_values(pc.binary_length(array)) for array in (self.array, open_, begun)]
+        has_both = (lengths[0] == lengths[1] + 1) & (lengths[1] > lengths[2])
+        if has_both.all() and pc.all(pc.ends_with(begun, " [")).as_py():
+            return ArrowCells(begun).labels().renamed(lambda text: text.removesuffix(" ["))
+        return ListedCells(self.texts).unnumbered()
+
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        given = self.array
-        if pc.any(pc.match_substring_regex(given, "[^0-9.]|^$")).as_py():
-            fits = pc.match_substring_regex(given, f"^({QUICK_NUMBER.pattern})$")
-            given = pc.if_else(fits, given, pa.nulls(1, pa.string())[0])
-            given = pc.replace_substring(given, ",", "")
-        try:
-            values = numpy_floats(pa.chunked_array([given]))
-        except pa.ArrowInvalid:  # such as two points
-            return ListedCells(self.texts).numbers()
+        ends, content = self._bytes()
+        is_short = _filled(ends) and (np.diff(ends) <= 2 * MOST_DIGITS).all()
+        values = _grouped_numbers(ends, content) if is_short else None
+        if values is None:
+            given = self.array
+            if not is_short or not _only_digits_and_points(content):
+                fits = pc.match_substring_regex(self.array, f"^({QUICK_NUMBER.pattern})$")
+                given = pc.if_else(fits, self.array, pa.scalar(None, pa.string()))
+                given = pc.replace_substring(given, ",", "")
+            try:
+                values = numpy_floats(pa.chunked_array([given]))
+            except pa.ArrowInvalid:  # such as two points
+                return ListedCells(self.texts).numbers()
         return np.where(values < LARGEST_COUNTER, values, np.nan)
 
     def wholes(self) -> Wholes | None:
-        """Whole numbers that are not negative; None where a cell is none."""
+        """Whole numbers as values.is_whole knows them; None where a cell is none."""
         import pyarrow as pa
 
-        try:
-            values = numpy_values(self.array.cast(pa.int64()))
-        except pa.ArrowInvalid:
+        ends, content = self._bytes()
+        is_whole = _only_digits(content) and _filled(ends)
+        if not is_whole or (np.diff(ends) > MOST_DIGITS).any():
             return None
-        return values if (values >= 0).all() else None
+        return numpy_values(self.array.cast(pa.int64()))
 
-    def are_plain(self) -> bool:
-        """Whether no cell begins with a blank or holds a quote, which csv may read otherwise."""
+    def begins_with_blank(self) -> bool:
+        """Whether a cell begins with a blank."""
         import pyarrow.compute as pc
 
-        odd = pc.or_(pc.starts_with(self.array, " "), pc.match_substring(self.array, '"'))
-        return not pc.any(odd).as_py()
+        return bool(pc.any(pc.starts_with(self.array, " ")).as_py())
+
+    def _bytes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Where the cells begin and end, and all their bytes."""
+        count, first = len(self.array), self.array.offset
+        _, ends, content = self.array.buffers()
+        ends = np.frombuffer(ends, np.int32, first + count + 1)[first:]
+        data = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]]
+        return ends - ends[0], data
 
 
 Cells = ListedCells | ArrowCells
+
+
+def _grouped_numbers(ends: NDArray[np.int32], content: NDArray[np.uint8]) -> Floats | None:
+    """Numbers with a comma before each three digits of their whole parts, and as many decimals.
+
+    None unless there are commas, and all cells are such. A byte's place from the end of its cell
+    tells what it must be there, and what a digit is worth.
+    """
+    if not (content == ord(",")).any():
+        return None
+    decimals = len(content[: ends[1]].tobytes().partition(b".")[2])
+    fraction = b"0" * decimals + b"." * (decimals > 0)
+    whole = b"000," * ((MOST_DIGITS - decimals) // 3)
+    form, lengths = np.frombuffer(fraction + whole, np.uint8), np.diff(ends)
+    if lengths.min() <= len(fraction) or lengths.max() > len(form):
+        return None
+    form, places = form[: lengths.max(), None], np.arange(lengths.max())[:, None]
+    is_digit = form == ord("0")
+    digits = content.take(ends[1:] - 1 - places, mode="clip") - form  # below 0 it wraps round
+    digits *= places < lengths
+    leading, is_grouped = content[ends[:-1]], lengths > len(fraction) + 3
+    if (
+        (digits > np.uint8(9) * is_digit).any()
+        or (leading == ord(",")).any()
+        or (leading[is_grouped] == ord("0")).any()
+    ):
+        return None
+    values = (10 ** (np.cumsum(is_digit)[:, None] - 1) * digits).sum(axis=0)
+    return values / 10**decimals if values.max() < _EXACT else None
+
+
+def _only_digits(content: NDArray[np.uint8]) -> bool:
+    """Whether all bytes are digits."""
+    return bool((content - np.uint8(ord("0")) <= 9).all())  # what is below wraps round
+
+
+def _only_digits_and_points(content: NDArray[np.uint8]) -> bool:
+    """Whether all bytes are such: those from '.' to '9' but '/'."""
+    is_between = content - np.uint8(ord(".")) <= ord("9") - ord(".")
+    return bool((is_between & (content != ord("/"))).all())
+
+
+def _filled(ends: NDArray[np.int32]) -> bool:
+    """Whether no cell is empty."""
+    return bool((np.diff(ends) > 0).all())

@@ -335,4 +335,5 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
             row.kernel: list(row.span.open_ends) for row in timed_by_log if row.span.open_ends
         },
         "feature_status": {},
+        "launches": {},
     }

@@ -132,7 +132,7 @@ def read_trace(
         begin_s[begin_s > _LONGEST_RUN_S] = np.nan
         yield LaunchBatch(
             launches.lines,
-            launches.cells[name].labels().renamed(_without_number),
+            launches.cells[name].unnumbered(),
             launches.sizes(*grid),
             launches.sizes(*size),
             np.nan_to_num(time_s),
@@ -156,15 +156,9 @@ def read_summary(
         unknown = np.full(len(rows), np.nan)
         yield LaunchBatch(
             rows.lines,
-            rows.cells[name].labels().renamed(_without_number),
+            rows.cells[name].unnumbered(),
             unknown,
             unknown,
             np.nan_to_num(time_s),
             weights=rows.wholes(calls, "a number of launches", least=1).astype(np.float64),
         )
-
-
-def _without_number(name: str) -> str:
-    """A kernel's name without the ' [17]' behind it, nvprof's number of the launch."""
-    kernel, _, number = name.rpartition(" [")
-    return kernel if number.endswith("]") and number[:-1].isdecimal() else name

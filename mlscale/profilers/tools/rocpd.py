@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path, PurePath
@@ -63,17 +64,17 @@ _LAUNCHES = """
         symbol.display_name, dispatch.start, dispatch."end",
         dispatch.grid_size_x, dispatch.grid_size_y, dispatch.grid_size_z,
         dispatch.workgroup_size_x, dispatch.workgroup_size_y, dispatch.workgroup_size_z,
-        counted.name, counted.total
+        counted.name, counted.total, counted.is_whole, counted.text
     FROM rocpd_kernel_dispatch AS dispatch
     LEFT JOIN rocpd_info_kernel_symbol AS symbol ON symbol.id = dispatch.kernel_id
     LEFT JOIN (
         SELECT
             event.event_id, pmc.name,
-            CASE
-                WHEN NOT min(typeof(event.value) IN ('integer', 'real')) THEN NULL
-                WHEN min(event.value) < 0 THEN min(event.value)
-                ELSE total(event.value)
-            END AS total
+            CASE WHEN min(event.value) < 0 THEN min(event.value) ELSE total(event.value) END
+            AS total,
+            min(typeof(event.value) IN ('integer', 'real')) AS is_whole,
+            max(CASE WHEN typeof(event.value) IN ('text', 'blob') THEN quote(event.value) END)
+            AS text
         FROM rocpd_pmc_event AS event JOIN rocpd_info_pmc AS pmc ON pmc.id = event.pmc_id
         WHERE event.sample_id IS NULL
         GROUP BY event.event_id, pmc.name
@@ -91,8 +92,8 @@ def read_database(
 ) -> Iterator[LaunchRecord]:
     """A launch for each kernel dispatch, with its counters. Raises InputError without any.
 
-    A counter that has no finite number in one of its instances is missing. Gaps between launches
-    are the program's own only in a file without counters.
+    A counter that has no number in one of its instances is missing, with a warning where it is
+    infinite there. Gaps between launches are the program's own only in a file without counters.
     """
     with opened(export.path, "profile it again with rocprofv3") as database:
         yield from _launches(database, export.path, content, needed)
@@ -143,6 +144,7 @@ def _launches(
     counts = any(process.says(_HAS_COUNTERS) for process in processes)
     ranks: dict[tuple[int, int], int] = {}
     unnamed = 0
+    infinite: Counter[str] = Counter()
     for number, process in enumerate(processes):
         replayed: dict[int, NumberSet] = {}
         for launch, rows in groupby(process.launches(), lambda row: row[:_OF_A_LAUNCH]):
@@ -165,7 +167,7 @@ def _launches(
                 workgroups=_workgroups(sizes[:3], sizes[3:]),
                 workgroup_size=float(math.prod(sizes[3:])),
                 time_s=(end - begin) / 1e9,
-                counters=_counters(rows, where, needed),
+                counters=_counters(rows, where, needed, infinite),
                 is_new=replay is None or replayed.setdefault(pid, NumberSet()).add(dispatch),
                 gpu=gpus[number][agent],
                 begin_ns=None if counts else begin,
@@ -175,6 +177,9 @@ def _launches(
             f"{path}: {counted(unnamed, 'launch')} of kernels that it does not name "
             f"{'is' if unnamed == 1 else 'are'} left out"
         )
+    if infinite:
+        launches = ", ".join(f"{name} ({counted(n, 'launch')})" for name, n in infinite.items())
+        warn(f"{path}: counters are infinite and taken as missing there: {launches}")
 
 
 def _check_tables(path: Path, processes: Sequence[_Process]) -> None:
@@ -198,13 +203,25 @@ def _workgroups(grid: Sequence[int], size: Sequence[int]) -> float:
     return float(math.prod(-(-items // of_one) for items, of_one in zip(grid, size, strict=True)))
 
 
-def _counters(rows: Iterator[Any], where: str, needed: Collection[str]) -> dict[str, float]:
-    """The needed counters of one dispatch. Raises InputError where an instance is negative."""
-    return {
-        name: parse_counter(repr(value), f"{where}, counter '{name}'")
-        for *_, name, value in rows
-        if name in needed and value is not None
-    }
+def _counters(
+    rows: Iterator[Any], where: str, needed: Collection[str], infinite: Counter[str]
+) -> dict[str, float]:
+    """The needed counters of one dispatch; those that are infinite are counted, and missing.
+
+    Raises InputError where an instance is negative, or a text.
+    """
+    counters: dict[str, float] = {}
+    for *_, name, value, is_whole, text in rows:
+        if name not in needed:
+            continue
+        place = f"{where}, counter '{name}'"
+        if text is not None:
+            raise InputError(f"{place}: {text[:40]} is not a number")
+        if is_whole and math.isinf(value):
+            infinite[name] += 1
+        elif is_whole:
+            counters[name] = parse_counter(repr(value), place)
+    return counters
 
 
 def _note_gpus(processes: Sequence[_Process], content: FileContent) -> list[dict[int, str]]:

@@ -130,19 +130,43 @@ def test_what_is_not_plain_is_read_row_by_row(
     assert block.lines.tolist() == [2, 4 if odd.endswith("\n") else 3]
 
 
+@pytest.mark.parametrize("at", [0, 61, 62, 63, 64, 65, 127, 128, 5000])
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [('"a,b",""', True), ('"a,"b",c"', False), ('a",b,"c', False), ('",",d"', False)],
+)
+def test_quotes_that_balance_but_are_not_in_turn_are_not_plain(
+    tmp_path: Path, at: int, line: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`at`: where in the text they stand; by hand, whether each that opens is then closed."""
+    monkeypatch.setattr(blocks, "_AT_ONCE", 1024)
+    (tmp_path / "run.csv").write_text("Index,KernelName,grd,wgr\n")
+    with open_export(tmp_path / "run.csv") as export:
+        text = np.frombuffer(("." * at + "\n" * bool(at) + line + "\n").encode(), np.uint8)
+        assert blocks._is_plain(export, text) is plain
+
+
+@pytest.mark.parametrize("at", [0, 7, 1023, 1024, 1025, 3000])
 @pytest.mark.parametrize("odd", ["\n", " 2,3,4,5\n", "\t2,3,4,5\n", "=,3,4,5\n", "2,3,4,5\n"])
 @pytest.mark.parametrize("is_ncu", [False, True])
-def test_a_line_that_begins_oddly_is_not_plain(tmp_path: Path, odd: str, is_ncu: bool) -> None:
-    """A line without a quote at its beginning is odd where the tool quotes all, as ncu does."""
+def test_a_line_that_begins_oddly_is_not_plain(
+    tmp_path: Path, at: int, odd: str, is_ncu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`at`: where in the text it begins, near the end of a part of 1024 bytes too.
+
+    A line without a quote at its beginning is odd where the tool quotes all, as ncu does.
+    """
+    monkeypatch.setattr(blocks, "_AT_ONCE", 1024)
     plain = '"1",2,3\n'
+    above = '"' + "1" * (at - 7) + '",2,3\n' if at else ""
     ncu = next(line for line in long_page().splitlines() if line.startswith('"ID"'))
     header = ncu if is_ncu else "Index,KernelName,grd,wgr"
     (tmp_path / "run.csv").write_text(header + "\n")
     with open_export(tmp_path / "run.csv") as export:
         for line in (plain, odd):
+            text = np.frombuffer((above + line + plain).encode(), np.uint8)
             expected = line == plain or (odd[0] == "2" and not is_ncu)
-            assert blocks._is_plain(export, (line + plain).encode()) is expected
-            assert blocks._is_plain(export, (plain + line).encode()) is expected
+            assert blocks._is_plain(export, text) is expected
 
 
 def test_a_garbled_name_is_refused_with_its_row(
@@ -176,7 +200,7 @@ def test_numbers_of_arrow_are_those_of_python(texts: list[str]) -> None:
 
 
 @settings(max_examples=100)
-@given(st.lists(st.text("0123456789 -", max_size=18), min_size=1, max_size=5))
+@given(st.lists(st.text("0123456789 -", max_size=20), min_size=1, max_size=5))
 def test_whole_numbers_of_arrow_are_those_of_python(texts: list[str]) -> None:
     ours, theirs = (cells.wholes() for cells in (ArrowCells(pa.array(texts)), ListedCells(texts)))
     assert (ours is None) == (theirs is None)

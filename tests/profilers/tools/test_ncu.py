@@ -109,7 +109,8 @@ def test_launches_are_averaged_by_geometry(tmp_path: Path) -> None:
         "void k<int, 2>(float *, int) [grid 16, block 128]",
         "void k<int, 2>(float *, int) [grid 9, block 128]",
     ]
-    assert imported.table.numbers["launches"].tolist() == [2, 1]
+    launches = imported.table.metadata["launches"].values()
+    assert [launch["launches"] for launch in launches] == [2, 1]
 
 
 def test_each_launch_is_a_repetition(tmp_path: Path) -> None:

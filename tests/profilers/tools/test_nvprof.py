@@ -7,7 +7,6 @@ import pytest
 from synthetic.exports import BASE, NVPROF_METRICS, NVPROF_TRACE, read, row
 
 from mlscale import DataWarning
-from mlscale.profilers.tools import nvprof
 from mlscale.profilers.tools.nvprof import in_file_units, parse_metric
 
 
@@ -92,16 +91,3 @@ def test_a_start_that_cannot_be_is_not_known(tmp_path: Path, start: str) -> None
     assert whole.metadata["idle_ms"] == pytest.approx(0.96)  # 2.04 to 3 ms
     assert damaged.metadata["idle_ms"] == 0
     assert damaged.numbers["time_ms"].tolist() == whole.numbers["time_ms"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("name", "kernel"),
-    [
-        ("gemm [23]", "gemm"),
-        ("k<2> [1]", "k<2>"),
-        ("k  [1]", "k "),  # one blank is nvprof's, the other the name's
-        *((name, name) for name in ("gemm", "k []", "k [1]2]", "k[2]", "k [a]", "k [1")),
-    ],
-)
-def test_the_number_of_a_launch_is_no_part_of_its_kernels_name(name: str, kernel: str) -> None:
-    assert nvprof._without_number(name) == kernel

@@ -154,11 +154,22 @@ class TestOneFile:
         assert values["SQ_INSTS_VMEM_RD"] == 100
 
     @pytest.mark.parametrize("value", [math.inf, -math.inf])
-    def test_an_infinite_counter_is_missing(self, tmp_path: Path, value: float) -> None:
+    def test_an_infinite_counter_is_missing_and_told(self, tmp_path: Path, value: float) -> None:
         """In the first two of four launches; the mean of the others stands, 500 instructions."""
-        one, other = {**AMD, "SQ_INSTS_VALU": [value, 200]}, AMD
+        one, other = {**AMD, "SQ_INSTS_VALU": [value, 200], "OTHER": [value]}, AMD
         runs = [Dispatch(n, counters=one if n < 3 else other) for n in (1, 2, 3, 4)]
-        assert row(load(write_database(tmp_path / "app_results.db", runs)))["SQ_INSTS_VALU"] == 500
+        path = write_database(tmp_path / "app_results.db", runs)
+        said = r"results.db: counters are infinite and .* there: SQ_INSTS_VALU \(2 launches\)$"
+        with pytest.warns(DataWarning, match=said):
+            assert row(load(path))["SQ_INSTS_VALU"] == 500
+
+    def test_a_counter_of_a_text_is_refused_as_in_a_csv_file(self, tmp_path: Path) -> None:
+        """Bytes are shown as SQL writes them."""
+        for value, shown in (("many", "'many'"), (b"\x01\xff", "X'01FF'")):
+            many = Dispatch(1, counters={**AMD, "SQ_INSTS_SALU": [value, 100]})
+            path = write_database(tmp_path / f"{len(shown)}_results.db", [many])
+            with pytest.raises(InputError, match=rf"'SQ_INSTS_SALU': {shown} is not a number$"):
+                load(path)
 
     def test_kernels_without_counters_have_times(self, tmp_path: Path) -> None:
         """As of --kernel-trace beside --pmc with a filter of kernels."""
