@@ -9,8 +9,9 @@ from synthetic.frugal import new_kernels
 from mlscale.advice.advise import Terms, WholePower
 from mlscale.advice.fleet import Sums, run_base
 from mlscale.advice.objectives import Limits
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
+from mlscale.data.surfaces import Surfaces
 
 HIGHEST = HardwareConfig(8, 1000.0, 700.0)
 
@@ -47,3 +48,17 @@ def test_sums_of_parts_are_those_of_one_run() -> None:
     assert both.peak_w is not None
     found = [float(of.item()) for of in (both.time_ms, both.power_w, both.peak_w)]
     assert found == pytest.approx([8, 60, 90])
+
+
+def test_the_peak_of_a_part_is_what_is_predicted_of_its_most_demanding_kernel() -> None:
+    """Not an end of its interval: 90 W, of 81 to 108."""
+    grid = ConfigGrid((8,), (1000.0,), (700.0,))
+    watts = np.array([60.0, 90.0]).reshape(2, 1, 1, 1)
+    times = Surfaces(grid, HIGHEST, np.ones_like(watts), (), 0.9 + 0 * watts, 1.2 + 0 * watts)
+    powers = Surfaces(grid, HIGHEST, watts, (), 0.9 * watts, 1.2 * watts)
+    sums = Sums.of({"time": times, "power": powers}, np.array([3.0, 1.0]))
+    assert sums.peak_w is not None
+    assert sums.power_w is not None
+    assert sums.peak_w.tolist() == [[[90]]]
+    assert sums.time_ms.ravel() == pytest.approx([4, 3.6, 4.8])
+    assert sums.power_w.ravel()[0] == pytest.approx((3 * 60 + 90) / 4)

@@ -71,8 +71,15 @@ def test_profiled_only_looks_for_counters_in_every_row_group(
     assert_same(rows_of(tmp_path / "o"), pq.read_table(tmp_path / "whole.parquet").to_pydict())
 
 
-def test_exchanges_between_gpus_are_told_of_a_fleet_too(capsys: Capture, tmp_path: Path) -> None:
-    """By the same profiles as one table; 1 ms of the exchanges is hidden, by the metadata."""
+@pytest.mark.parametrize("part", [1, 250_000])
+def test_exchanges_between_gpus_are_told_of_a_fleet_too(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    """By the same profiles as one table; 1 ms of the exchanges is hidden, by the metadata.
+
+    However many kernels of a row group are read at a time.
+    """
+    monkeypatch.setattr("mlscale.studies.fleet.PART", part)
     counted = counted_on_an_h100(capsys, tmp_path)
     exchanges = ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "ncclDevKernel_AllGather_RING_LL")
     rows = pa.concat_tables([renamed(counted, "a", "b"), renamed(counted, *exchanges), counted])

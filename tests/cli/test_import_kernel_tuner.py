@@ -81,6 +81,24 @@ class TestCache:
         assert data.power_samples is not None
         assert np.nanmax(data.power_samples) == power_w
 
+    @pytest.mark.parametrize(("engine_mhz", "memory_mhz"), [(1020.0, 7001.0), (1205.0, 5001.0)])
+    def test_both_clocks_must_have_been_kept(
+        self, capsys: Capture, tmp_path: Path, engine_mhz: float, memory_mhz: float
+    ) -> None:
+        """Where engine and memory clock are tuned, either may be off: 1200 and 7001 were set."""
+        kept = {"time": 4.0, "core_freq": 1205.0, "mem_freq": 7001.0}
+        off = kept | {"core_freq": engine_mhz, "mem_freq": memory_mhz}
+        document = cache(
+            **{
+                str(block): entry(block, 1200, nvml_mem_clock=7001, **readings)
+                for block, readings in ((64, kept), (128, off))
+            }
+        )
+        document["tune_params_keys"].append("nvml_mem_clock")
+        out, data = imported(capsys, tmp_path, json.dumps(document))
+        assert "1 that ran more than 2 % off" in out
+        assert data.kernels == ("gemm [block_size_x=64]",)
+
     def test_the_memory_clock_of_the_data_sheet_is_told(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
