@@ -16,7 +16,8 @@ def test_power_of_another_gpu(training: str) -> None:
     """The same laws, and boards of 250 W both: what is left are the times, which it guesses."""
     one = board_kernels.measurements("v100", 0)
     two = board_kernels.measurements("p100", 1)
-    two = replace(two, applications=tuple(f"other {name}" for name in two.kernels))
+    others = tuple(f"other {name}" for name in two.kernels)
+    two = replace(two, applications=others, kernels=others)
     how = {"train_on": {"one": one}} if training == "train_on" else {"training": training}
     tables = {"two": two} if training == "train_on" else {"one": one, "two": two}
     predictors = ["board-power", "engine-bound"]
