@@ -329,7 +329,10 @@ def _clock(
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
             lock = "lock the clocks, and give ncu --clock-control none"
             if facts.get("cycles_per_us"):
-                lock = f"lock the clocks, or let {SHORT_NAMES[clock]}=… out: it is then as observed"
+                lock = (
+                    "lock the clocks, and leave out first launches, which run at an idle GPU's; or "
+                    f"let {SHORT_NAMES[clock]}=… out: it is then as observed"
+                )
             raise InputError(
                 f"{source}: {clock} was {own:.0f} while profiling{_by_what(facts, clock)}, --base "
                 f"says {base[clock]:g}; {lock}"
