@@ -215,7 +215,7 @@ class TestClockByCycles:
     def test_another_clock_than_was_said_is_refused(self) -> None:
         with refused(
             r"engine_mhz was 1400 while profiling \(by GRBM_GUI_ACTIVE of its kernels of 0.5 ms or "
-            r"more\), --base says 2100; lock the clocks, or let engine=… out"
+            r"more\), --base says 2100; lock the clocks, and leave out first launches"
         ):
             self.run_at({11_200.0: 1}, engine_mhz=2100.0)
 
