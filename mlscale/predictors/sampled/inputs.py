@@ -96,8 +96,12 @@ class SampledInputs:
         return standardised(raw[:, self.present > 0], self.mean, self.spread, farthest=np.inf)
 
     def with_ranges_of(self, other: "SampledInputs") -> Self:
-        """These inputs with the ranges of both."""
-        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        """These inputs with the ranges of both; the other may lack some of them, or have more."""
+        low, high = self.low.copy(), self.high.copy()
+        for k, name in enumerate(self.measured):
+            if name in other.measured:
+                j = other.measured.index(name)
+                low[k], high[k] = min(low[k], other.low[j]), max(high[k], other.high[j])
         return replace(self, low=low, high=high)
 
     def flags(self, profiles: Profiles) -> list[list[str]]:

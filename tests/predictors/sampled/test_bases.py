@@ -1,16 +1,18 @@
 """What two trained bases say of a profile at a clock between them, by hand."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from synthetic import sampled_kernels as made
 
 from mlscale import HardwareConfig, Profiles
 from mlscale.arrays import Floats
 from mlscale.predictors.intervals import least_scale
 from mlscale.predictors.sampled import bases
-from mlscale.predictors.sampled.bases import Belief, belief
+from mlscale.predictors.sampled.bases import Belief, belief, inputs_at
+from mlscale.predictors.sampled.estimator import Sampled
 from mlscale.predictors.sampled.model import Opinions
 
 CLOCKS = np.array([1000.0, 2000.0])
@@ -67,3 +69,24 @@ def test_at_a_trained_base_its_model_speaks_alone(monkeypatch: pytest.MonkeyPatc
     assert found.logs == pytest.approx(np.array([[0.8, 0.4, 0]]))
     assert found.scores == pytest.approx([0, 3])
     assert (found.misfit**2).sum(axis=0) == pytest.approx([0.16, 0.04, 0])
+
+
+def test_what_one_base_alone_has_counters_of() -> None:
+    """Of what both have the range is that of both; what one alone has is of the nearer's own."""
+    table = made.measurements()
+    samples = table.counter_samples.copy()
+    samples[:, :, :, :-1, :, table.counter_names.index("sm_active")] = np.nan
+    fitted = Sampled(bases=2).fit(replace(table, counter_samples=samples), made.TOP)
+    low, high = fitted.bases_
+    assert set(high.asked.inputs.measured) - set(low.asked.inputs.measured) == {"sm_active"}
+    for engine_mhz, own, other in ((1400.0, high, low), (700.0, low, high)):
+        found, inputs = inputs_at(fitted.bases_, engine_mhz), own.asked.inputs
+        assert found.measured == inputs.measured
+        for k, name in enumerate(found.measured):
+            of = [inputs.low[k]]
+            if name in other.asked.inputs.measured:
+                of.append(other.asked.inputs.low[other.asked.inputs.measured.index(name)])
+            assert found.low[k] == min(of), name
+    profiles = made.measurements(count=3, seed=7).profiles(made.TOP)
+    between = replace(profiles, base=replace(made.TOP, engine_mhz=1400.0))
+    assert np.isfinite(fitted.predict_interval(between).values).all()
