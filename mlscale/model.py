@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.extrapolation import widened_beyond
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles, is_exchange
@@ -28,6 +27,7 @@ from mlscale.predictors.base import (
     predict_beyond,
     predict_surfaces,
 )
+from mlscale.predictors.reach import widened_within_reach
 from mlscale.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
 
 A_MODEL = "a mlscale.Model"
@@ -149,7 +149,7 @@ class Model:
             surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
             if self.trained_range is None:
                 return surfaces
-            return widened_beyond(surfaces, self.trained_range, predictor.quantity)
+            return widened_within_reach(surfaces, self.trained_range, predictor.quantity)
         if self.trained_range is not None:
             return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
         grid = self.grid if self.untrained else None

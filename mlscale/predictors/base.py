@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_c
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.extrapolation import by_power_laws, widened_beyond
+from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
@@ -23,7 +23,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.hyper_parameters import require_declared_type
 from mlscale.predictors.intervals import require_coverage
-from mlscale.predictors.reach import exact_at_base, within_reach
+from mlscale.predictors.reach import exact_at_base, widened_within_reach, within_reach
 
 NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 
@@ -244,8 +244,8 @@ def predict_surfaces(
 ) -> Surfaces:
     """Predict once: with intervals where a coverage is given and the predictor has them.
 
-    Near the base they are no wider than time and power can change there, see `reach`; a flag says
-    where training was too little for them. Raises InputError on a coverage that is not between 0
+    They are no wider than time and power can change, see `reach`; a flag says where training was
+    too little for them. Raises InputError on a coverage that is not between 0
     and 1, and where the predictor gives anything but surfaces of finite, positive factors for these
     kernels.
     """
@@ -279,7 +279,7 @@ def predict_beyond(
         surfaces = predict_surfaces(predictor, profiles, grid, coverage)
     else:
         surfaces = by_power_laws(predict_surfaces(predictor, profiles, None, coverage), grid)
-    return widened_beyond(surfaces, trained, predictor.quantity)
+    return widened_within_reach(surfaces, trained, predictor.quantity)
 
 
 def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.extrapolation import widened_beyond
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.surfaces import Surfaces
 
@@ -93,3 +94,8 @@ def within_reach(surfaces: Surfaces, quantity: str) -> Surfaces:
             surfaces.high, np.minimum(values * factor, np.where(is_lawful, most, np.inf))
         ),
     )
+
+
+def widened_within_reach(surfaces: Surfaces, trained: ConfigGrid, quantity: str) -> Surfaces:
+    """The surfaces, their intervals as wide as `widened_beyond` makes them, yet within reach."""
+    return within_reach(widened_beyond(surfaces, trained, quantity), quantity)

@@ -1,5 +1,6 @@
 """Intervals near the base: bounds by hand, what is measured near the base, a GPU's next clock."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,17 @@ def test_measured_changes_stay_on_their_side(data_folder: Path, name: str, base:
         changes = np.isfinite(least)
         changes[table.grid.index(at)] = False
         assert within[:, changes].mean() >= 0.96, quantity
+
+
+def test_beyond_the_trained_clocks_it_is_kept_too() -> None:
+    """By hand: at 1500 of 800 MHz time falls to 8/15 at most, less the noise; 1000 was trained."""
+    model = mlscale.load(path("simulated-gcn3.mlscale"))
+    profiles = mlscale.read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
+    beyond = replace(model.base, engine_mhz=1500.0)
+    surfaces = model.extrapolating([beyond]).predict(profiles, coverage=0.99)["time"]
+    assert surfaces.low is not None
+    [low] = surfaces.low[:, *surfaces.grid.index(beyond)]
+    assert low == pytest.approx(8 / 15 * np.exp(-NOISE))
 
 
 def test_the_next_clock_of_a_gpu_without_training_data() -> None:
