@@ -110,7 +110,10 @@ def why_wu(measurements: Measurements, base: Base) -> str | None:
     better = "sampled"
     try:
         if is_sampled(measurements.metadata):
+            from mlscale.predictors.sampled.inputs import SampledInputs
+
             require_engine_sweep(better, measurements, least=2)
+            SampledInputs.of(measurements.profiles(base), with_utilisation=False)
         better = "bottleneck"
         kernel_use(measurements.profiles(base))
     except InputError as error:

@@ -55,3 +55,14 @@ def test_why_sampled_profiles_get_wu(capsys: Capture, tmp_path: Path) -> None:
     why = "not 'sampled', which gives intervals: 'sampled' learns from kernels at one CU count, "
     assert why in out
     assert "1 CU count, 7 engine clocks and 2 memory clocks" in out
+
+
+def test_why_sampled_profiles_without_a_share_of_the_memory_get_wu(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    table = sampled_kernels.measurements(4).without_counters(["dram_active"])
+    table.write(tmp_path / "t.parquet")
+    given = ("train", tmp_path / "t.parquet", "--base", "mid", "-o", tmp_path / "m.mlscale")
+    out, _ = succeed(capsys, *given)
+    assert ": 'wu' for time" in out
+    assert "not 'sampled', which gives intervals: no training kernel has a value for 'dram" in out
