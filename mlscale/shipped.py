@@ -21,6 +21,7 @@ from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
 from mlscale.predictors.base import HasFeatures, PredictsOtherBases, PredictsOtherGpus
+from mlscale.predictors.sampled.inputs import HOW_TO_SAMPLE, MEMORY_SHARES
 from mlscale.unprofiled import refuse_times_alone
 
 ANY_GPU = "nvidia-time.mlscale"
@@ -43,10 +44,10 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
     Sampled profiles take the model of a board with the same chip, if they have DRAM's share or, on
-    an A100, what nvidia-smi gives. has_further:
-    they are measured at a further engine clock, from which runs on any other GPU are predicted
-    too, and kernels that a trace knows by their time alone, or that were counted without the
-    DRAM's traffic or on a GPU whose peaks are not known. Raises InputError where none fits.
+    an A100, what nvidia-smi gives. has_further: they are measured at a further engine clock, from
+    which runs on any other GPU are predicted too, and kernels that a trace knows by their time
+    alone, or that were counted without the DRAM's traffic or on a GPU whose peaks are not known.
+    Raises InputError where none fits.
 
     Example:
         name, model = shipped_model(profiles)
@@ -74,8 +75,12 @@ def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
     by_nvidia_smi = [OF_NVIDIA_SMI[chip] for chip in chips if chip in OF_NVIDIA_SMI]
     if by_nvidia_smi and _all_have(profiles, "memory_copy_utilisation"):
         return by_nvidia_smi[0]
+    needs = dict(zip(MEMORY_SHARES, [*own[:1], *by_nvidia_smi], strict=False))
+    each = [
+        f"{share}, which {model} needs ({HOW_TO_SAMPLE[share]})" for share, model in needs.items()
+    ]
     why = (
-        f"the log lacks dram_active, which {own[0]} needs: sample it (dcgmi dmon -e 1005), or"
+        f"the log lacks {' and '.join(each)}: sample {'one of them' if by_nvidia_smi else 'it'}, or"
         if own
         else f"averages of one run (a monitor's log) do not tell how times scale on {device}, only "
         f"on {', '.join(OF_SAMPLED_RUNS)} and boards with their chips:"
