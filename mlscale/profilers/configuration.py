@@ -79,6 +79,8 @@ def run_configuration(
     }
     peaks = lack_of_peaks(key) if needs_peaks and key is not None else ""
     unknown = [axis for axis, value in settings.items() if value is None]
+    if key is None and "engine_mhz" in unknown and facts.get("cycles_per_us"):
+        unknown.remove("engine_mhz")  # once the GPU is known, its cycles tell it
     if peaks and "cu_count" in unknown:
         unknown.remove("cu_count")  # with the peaks it is told
     request = ""
@@ -134,10 +136,12 @@ def _request(
     if needed == unknown:
         return request
     more = (
-        "as NAME a device file ('mlscale devices new' fills one), or cu=… and times at a second "
+        "a device file as NAME ('mlscale devices new' fills one), or cu=… and times at a second "
         "engine clock (--also)"
     )
-    return f"{request}, and for a GPU that the device table lacks {more if needs_peaks else 'cu=…'}"
+    return (
+        f"{request}; for a GPU that the device table lacks, {more if needs_peaks else 'cu=… too'}"
+    )
 
 
 def usual_memory(device: str | None) -> str:
@@ -237,7 +241,9 @@ def _spread(
             raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
         if high <= (1 + CLOCK_TOLERANCE) * low:
             continue
-        text, mean = f"{axis} is {low:g} in one launch and {high:g} in another", _mean(facts[axis])
+        by = f" by {CYCLES}" if _is_by_cycles(facts, axis) else ""
+        text = f"{axis}{by} is {low:g} in one launch and {high:g} in another"
+        mean = _mean(facts[axis])
         if axis not in base:
             spread[axis] = (text, mean)
         elif abs(mean / base[axis] - 1) > CLOCK_TOLERANCE:
@@ -271,7 +277,7 @@ def _cu_count(
             f"{source}: {value:g} CUs are fewer than the {whole} of '{key}'; is it another GPU, or "
             "a partition of this one (DPX, CPX)? A partition has its part of the memory too: give "
             f"--device FILE, made of what 'mlscale devices show {key} --format json' prints with "
-            "a key, cu_count, memory_bus_bits and xcd_count of its own (docs/devices.md)"
+            "a key, cu_count, memory_bus_bits, xcd_count and peaks of its own (docs/devices.md)"
         )
     if device.vendor == "NVIDIA" and requested is None:
         raise InputError(
@@ -328,7 +334,7 @@ def _clock(
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
             lock = "lock the clocks, and give ncu --clock-control none"
-            if facts.get("cycles_per_us"):
+            if _is_by_cycles(facts, clock):
                 lock = (
                     "lock the clocks, and leave out first launches, which run at an idle GPU's; or "
                     f"let {SHORT_NAMES[clock]}=… out: it is then as observed"
@@ -357,10 +363,13 @@ def _clock(
 
 def _by_what(facts: GpuFacts, clock: str) -> str:
     """In brackets how an observed clock was computed, where no tool says it."""
-    of_cycles = clock == "engine_mhz" and bool(facts.get("cycles_per_us"))
-    return (
-        f" (by {CYCLES} of its kernels of {CYCLES_FROM_S * 1e3:g} ms or more)" if of_cycles else ""
-    )
+    if not _is_by_cycles(facts, clock):
+        return ""
+    return f" (by {CYCLES} of its kernels of {CYCLES_FROM_S * 1e3:g} ms or more)"
+
+
+def _is_by_cycles(facts: GpuFacts, clock: str) -> bool:
+    return clock == "engine_mhz" and bool(facts.get("cycles_per_us"))
 
 
 def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None:

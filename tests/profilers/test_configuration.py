@@ -221,8 +221,17 @@ class TestClockByCycles:
 
     def test_of_kernels_at_two_clocks_the_mean_over_time(self) -> None:
         """(1400 · 3 + 2000) ÷ 4."""
-        with refused("1400 in one launch and 2000 in another .* give --base engine=1550"):
+        with refused(
+            "engine_mhz by GRBM_GUI_ACTIVE is 1400 in one launch and 2000 in another .* give "
+            "--base engine=1550"
+        ):
             self.run_at({11_200.0: 3, 16_000.0: 1})
+
+    def test_is_not_asked_for_beside_the_gpu(self) -> None:
+        """The GPU's dies are all that lacks for it; the memory's clock is asked for."""
+        seen = {"cycles_per_us": Counter[str | float]({11_200.0: 1})}
+        with refused("does not say the GPU, memory_mhz; give --device NAME --base memory=… with"):
+            run_configuration("run.csv", seen, None, {})
 
     def test_another_gpu(self) -> None:
         """An MI300A has 6 dies: 16 800 cycles would be 2800 MHz of each."""
