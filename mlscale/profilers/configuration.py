@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from mlscale.arrays import is_finite
 from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data.device import Device
-from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
+from mlscale.data.device_table import device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
+from mlscale.profilers.cu_count import cu_count_of_run, not_in_pairs
 from mlscale.profilers.cycle_clock import CYCLES, engine_clocks
 from mlscale.profilers.mapping import CYCLES_FROM_S
 from mlscale.text import without_controls
@@ -67,13 +68,15 @@ def run_configuration(
     require_settings(base)
     key = _device(source, facts, device, _mean_of(facts, "cu_count"))
     known = find_device(key) if key else None
+    if known is not None and "cu_count" in facts:
+        facts = {**facts, "cu_count": not_in_pairs(facts["cu_count"], known)}
     dies = _mean_of(facts, "xcd_count") or (known.dies if known else None)
     if by_cycles := engine_clocks(facts.get("cycles_per_us", Counter()), dies, known):
         facts = {**facts, "engine_mhz": by_cycles}
     spread = _spread(source, facts, base)
     observed = {axis: _mean(facts[axis]) for axis in AXES if axis in facts}
     settings = {
-        "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
+        "cu_count": cu_count_of_run(source, key, base.get("cu_count"), observed.get("cu_count")),
         "engine_mhz": _clock(source, key, "engine_mhz", base, observed, facts),
         "memory_mhz": _clock(source, key, "memory_mhz", base, observed, facts),
     }
@@ -254,43 +257,6 @@ def _spread(
         else:
             warn(f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much")
     return spread
-
-
-def _cu_count(
-    source: str, key: str | None, requested: float | None, observed: float | None
-) -> float | None:
-    if requested is not None and observed is not None and requested != observed:
-        raise InputError(f"{source}: says {observed:g} CUs, --base says {requested:g}")
-    device = None if key is None else find_device(key)
-    whole = None if device is None else device.cu_count
-    value = next((count for count in (requested, observed, whole) if count is not None), None)
-    if device is not None and value is not None and value > device.cu_count:
-        others = " or ".join(own for own in device_keys() if _is_like(device, value, own))
-        raise InputError(
-            f"{source}: {value:g} CUs are more than the {whole} of '{key}'; is it another GPU? "
-            + (f"{others} has as many: give --device NAME" if others else "Name it with --device")
-        )
-    if device is None or value is None or whole is None or value >= whole:
-        return value
-    if device.vendor == "AMD" and observed is not None:
-        raise InputError(
-            f"{source}: {value:g} CUs are fewer than the {whole} of '{key}'; is it another GPU, or "
-            "a partition of this one (DPX, CPX)? A partition has its part of the memory too: give "
-            f"--device FILE, made of what 'mlscale devices show {key} --format json' prints with "
-            "a key, cu_count, memory_bus_bits, xcd_count and peaks of its own (docs/devices.md)"
-        )
-    if device.vendor == "NVIDIA" and requested is None:
-        raise InputError(
-            f"{source}: {value:g} SMs are fewer than the {whole} of '{key}'; is it another GPU? "
-            f"name it with --device, or give --base cu={value:g} for a part of this one (MIG)"
-        )
-    return value
-
-
-def _is_like(device: Device, cu_count: float, key: str) -> bool:
-    """Return whether the device of that key has so many CUs, and the vendor of another."""
-    other = load_device(key)
-    return other.cu_count == cu_count and other.vendor == device.vendor
 
 
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:

@@ -178,6 +178,17 @@ class TestCuCount:
         with refused("38 CUs are fewer than the 304 of 'mi300x'; .*CPX.*give --device FILE"):
             run_of("mi300x", base, cu_count=38, engine_mhz=2100, memory_mhz=1300)
 
+    @pytest.mark.parametrize("base", [{}, {"cu_count": 96}])
+    def test_pairs_of_rdna_are_no_partition(self, base: dict[str, float]) -> None:
+        """An RX 7900 XTX has 96 CUs, and PyTorch's trace says 48; half an MI300X is a partition."""
+        clocks = {"engine_mhz": 2400.0, "memory_mhz": 1249.0}
+        assert run_of("rx7900xtx", base, cu_count=48, **clocks)[0] == 96
+        of_both = {"cu_count": Counter[str | float]([48, 96])}
+        run = run_configuration("run.csv", of_both, "rx7900xtx", {**base, **clocks})
+        assert run.config.cu_count == 96
+        with refused("152 CUs are fewer than the 304 of 'mi300x'"):
+            run_of("mi300x", {}, cu_count=152, engine_mhz=2100, memory_mhz=1300)
+
     def test_cus_of_amd_that_the_user_alone_says(self) -> None:
         base = {"cu_count": 38.0, "engine_mhz": 2100.0, "memory_mhz": 1300.0}
         assert run_of("mi300x", base)[0] == 38
