@@ -12,8 +12,8 @@ from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
 from mlscale.profilers.cu_count import cu_count_of_run, not_in_pairs
-from mlscale.profilers.cycle_clock import CYCLES, engine_clocks
-from mlscale.profilers.mapping import CYCLES_FROM_S
+from mlscale.profilers.cycle_clock import engine_clocks
+from mlscale.profilers.mapping import CYCLES, CYCLES_FROM_S
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05

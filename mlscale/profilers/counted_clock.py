@@ -6,9 +6,9 @@ from itertools import accumulate
 from mlscale.data.device_table import find_device
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import RunConfiguration, held_below_mhz
-from mlscale.profilers.cycle_clock import CYCLES
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.launches import FileContent
+from mlscale.profilers.mapping import CYCLES
 from mlscale.profilers.passes import LONG_S
 
 _SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock

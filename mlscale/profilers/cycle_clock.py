@@ -11,9 +11,7 @@ from collections.abc import Iterable
 from mlscale.data.device import Device
 from mlscale.data.plausibility import ABOVE_HIGHEST
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import CYCLES_FROM_S
-
-CYCLES = "GRBM_GUI_ACTIVE"
+from mlscale.profilers.mapping import CYCLES, CYCLES_FROM_S
 
 
 def cycle_rates(records: Iterable[KernelRecord]) -> Counter[str | float]:
