@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from mlscale.data.device import Device
+from mlscale.data.plausibility import ABOVE_HIGHEST
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import CYCLES_FROM_S
-
-CYCLES = "GRBM_GUI_ACTIVE"
-_HIGHER = 1.05  # than the GPU's highest clock: no clock, but another GPU or number of dies
+from mlscale.profilers.mapping import CYCLES, CYCLES_FROM_S
 
 
 def cycle_rates(records: Iterable[KernelRecord]) -> Counter[str | float]:
@@ -32,13 +30,14 @@ def engine_clocks(
 ) -> Counter[str | float]:
     """The engine clocks [MHz] by `cycle_rates`, with their weights; none without a number of dies.
 
-    What is a little above the highest clock of the device is that clock.
+    What is a little above the highest clock of the device is that clock, as cycles are counted
+    before a kernel and after it too; more is of another GPU, or number of dies, and is refused.
     """
     clocks: Counter[str | float] = Counter()
     highest_mhz = None if device is None else device.highest_mhz("engine_mhz")
     for rate, weight in rates.items() if dies else ():
         mhz = float(round(float(rate) / float(dies or 1.0)))
-        if highest_mhz is not None and highest_mhz < mhz < _HIGHER * highest_mhz:
+        if highest_mhz is not None and highest_mhz < mhz <= ABOVE_HIGHEST * highest_mhz:
             mhz = highest_mhz
         clocks[mhz] += weight
     return clocks
