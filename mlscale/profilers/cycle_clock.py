@@ -13,6 +13,8 @@ from mlscale.data.plausibility import ABOVE_HIGHEST
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.mapping import CYCLES, CYCLES_FROM_S
 
+FEW = 0.05  # of the time of long kernels: what is slower or faster so briefly tells no clock
+
 
 def cycle_rates(records: Iterable[KernelRecord]) -> Counter[str | float]:
     """Cycles of all dies per µs of each long kernel, weighted by its time in the run [µs]."""
@@ -32,6 +34,7 @@ def engine_clocks(
 
     What is a little above the highest clock of the device is that clock, as cycles are counted
     before a kernel and after it too; more is of another GPU, or number of dies, and is refused.
+    The slowest and the fastest FEW of the time are left out, such as a first launch on an idle GPU.
     """
     clocks: Counter[str | float] = Counter()
     highest_mhz = None if device is None else device.highest_mhz("engine_mhz")
@@ -40,4 +43,10 @@ def engine_clocks(
         if highest_mhz is not None and highest_mhz < mhz <= ABOVE_HIGHEST * highest_mhz:
             mhz = highest_mhz
         clocks[mhz] += weight
-    return clocks
+    passed, few = 0, FEW * clocks.total()
+    kept: Counter[str | float] = Counter()
+    for clock_mhz in sorted(clocks, key=float):
+        before, passed = passed, passed + clocks[clock_mhz]
+        if few < passed and before < clocks.total() - few:
+            kept[clock_mhz] = clocks[clock_mhz]
+    return kept

@@ -1,5 +1,7 @@
 """The engine clock by counted cycles, by hand."""
 
+from collections import Counter
+
 import pytest
 
 from mlscale.data.device_table import load_device
@@ -38,3 +40,11 @@ def test_each_die_counts() -> None:
     assert dict(engine_clocks(rates, 6.0, mi300x)) == {2100.0: 10_000}
     assert dict(engine_clocks(rates, 5.0, mi300x)) == {2720.0: 10_000}
     assert not engine_clocks(rates, None, None)
+
+
+def test_what_is_brief_tells_no_clock() -> None:
+    """By hand, of one die: 40 of 1000 us at 600 MHz are left out, 60 are not."""
+    mi210 = load_device("mi210")
+    for brief_us, told in ((40, {1700.0: 960}), (60, {600.0: 60, 1700.0: 940})):
+        rates = Counter({600.0: brief_us, 1700.0: 1000 - brief_us})
+        assert dict(engine_clocks(rates, 1.0, mi210)) == told
