@@ -208,7 +208,7 @@ def load_device_file(path: Path | str) -> Device:
         if abs(derived / printed - 1) > _SHEET_TOLERANCE:
             warn(
                 f"{path}: {name} of the data sheet is {printed:g}, but {_DERIVED_FROM[name]} give "
-                f"{derived:.4g}, by which is predicted: one of these numbers is wrong"
+                f"{derived:.6g}, which predictions use: one of these numbers is wrong"
             )
     return device
 

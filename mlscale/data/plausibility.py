@@ -13,13 +13,14 @@ from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.text import counted, listed
 
+ABOVE_HIGHEST = 1.15  # times a GPU's highest clock: no board is overclocked by more
 _OTHER_UNIT = 100.0  # times the highest clock: above, it is in kHz; below, it may be a data rate
 # No GPU has more; data rates of memories, which some tools call clocks, included.
 _HIGHEST = {"engine_mhz": 1e4, "memory_mhz": 1e5, "power_w": 5e3}
 _LOWEST_MHZ = 10.0  # no GPU that works has a clock below it
 _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing observed
-# Of the highest clock that is known: an idle GPU's is some hundredths, no board runs far above.
-_CLOCK_SHARES = (0.01, 1.15)
+# Of the highest clock that is known: an idle GPU's is some hundredths.
+_CLOCK_SHARES = (0.01, ABOVE_HIGHEST)
 # Of the limit: an idle board draws some hundredths, kW are a thousandth, mW a thousandfold.
 _POWER_SHARES = (0.002, 10.0)
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent

@@ -39,7 +39,7 @@ def with_kernels_of(profiles: Profiles, table: Table) -> Table:
     if not known:
         raise InputError(
             f"{table.source}: has none of the profile's kernels, at the same grid and block; give "
-            "a trace of the same program"
+            "a trace of the same program and inputs"
         )
     found = [str(names[row]) for row in known]
     if profiles.are_times_alone:

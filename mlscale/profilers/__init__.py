@@ -3,7 +3,7 @@
 `importing` is the way through: a file becomes a table (folder exports), a tool's reader makes
 launches of its rows (folder tools, launch_batch), which are summed while the file streams by
 (launches); passes and traces are joined (joining, passes, names), the configuration is found
-(configuration, cycle_clock, counted_clock), counters become Table II's features (mapping,
+(configuration, cu_count, cycle_clock, counted_clock), counters become Table II's features (mapping,
 kernel_features), and a table's rows come out (run_table), with warnings of what they lack
 (left_out); they may be added to those of an earlier import (appending). Besides: monitors' logs
 (folder sampled), kernel_tuner's files (kernel_tuner), and device files (new_device).

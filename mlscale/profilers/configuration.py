@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from mlscale.arrays import is_finite
 from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data.device import Device
-from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
+from mlscale.data.device_table import device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
-from mlscale.profilers.cycle_clock import CYCLES, engine_clocks
-from mlscale.profilers.mapping import CYCLES_FROM_S
+from mlscale.profilers.cu_count import cu_count_of_run, not_in_pairs
+from mlscale.profilers.cycle_clock import engine_clocks
+from mlscale.profilers.mapping import CYCLES, CYCLES_FROM_S
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
@@ -67,18 +68,22 @@ def run_configuration(
     require_settings(base)
     key = _device(source, facts, device, _mean_of(facts, "cu_count"))
     known = find_device(key) if key else None
+    if known is not None and "cu_count" in facts:
+        facts = {**facts, "cu_count": not_in_pairs(facts["cu_count"], known)}
     dies = _mean_of(facts, "xcd_count") or (known.dies if known else None)
     if by_cycles := engine_clocks(facts.get("cycles_per_us", Counter()), dies, known):
         facts = {**facts, "engine_mhz": by_cycles}
     spread = _spread(source, facts, base)
     observed = {axis: _mean(facts[axis]) for axis in AXES if axis in facts}
     settings = {
-        "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
+        "cu_count": cu_count_of_run(source, key, base.get("cu_count"), observed.get("cu_count")),
         "engine_mhz": _clock(source, key, "engine_mhz", base, observed, facts),
         "memory_mhz": _clock(source, key, "memory_mhz", base, observed, facts),
     }
     peaks = lack_of_peaks(key) if needs_peaks and key is not None else ""
     unknown = [axis for axis, value in settings.items() if value is None]
+    if key is None and "engine_mhz" in unknown and facts.get("cycles_per_us"):
+        unknown.remove("engine_mhz")  # once the GPU is known, its cycles tell it
     if peaks and "cu_count" in unknown:
         unknown.remove("cu_count")  # with the peaks it is told
     request = ""
@@ -134,10 +139,12 @@ def _request(
     if needed == unknown:
         return request
     more = (
-        "as NAME a device file ('mlscale devices new' fills one), or cu=… and times at a second "
+        "a device file as NAME ('mlscale devices new' fills one), or cu=… and times at a second "
         "engine clock (--also)"
     )
-    return f"{request}, and for a GPU that the device table lacks {more if needs_peaks else 'cu=…'}"
+    return (
+        f"{request}; for a GPU that the device table lacks, {more if needs_peaks else 'cu=… too'}"
+    )
 
 
 def usual_memory(device: str | None) -> str:
@@ -237,7 +244,9 @@ def _spread(
             raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
         if high <= (1 + CLOCK_TOLERANCE) * low:
             continue
-        text, mean = f"{axis} is {low:g} in one launch and {high:g} in another", _mean(facts[axis])
+        by = f" by {CYCLES}" if _is_by_cycles(facts, axis) else ""
+        text = f"{axis}{by} is {low:g} in one launch and {high:g} in another"
+        mean = _mean(facts[axis])
         if axis not in base:
             spread[axis] = (text, mean)
         elif abs(mean / base[axis] - 1) > CLOCK_TOLERANCE:
@@ -248,43 +257,6 @@ def _spread(
         else:
             warn(f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much")
     return spread
-
-
-def _cu_count(
-    source: str, key: str | None, requested: float | None, observed: float | None
-) -> float | None:
-    if requested is not None and observed is not None and requested != observed:
-        raise InputError(f"{source}: says {observed:g} CUs, --base says {requested:g}")
-    device = None if key is None else find_device(key)
-    whole = None if device is None else device.cu_count
-    value = next((count for count in (requested, observed, whole) if count is not None), None)
-    if device is not None and value is not None and value > device.cu_count:
-        others = " or ".join(own for own in device_keys() if _is_like(device, value, own))
-        raise InputError(
-            f"{source}: {value:g} CUs are more than the {whole} of '{key}'; is it another GPU? "
-            + (f"{others} has as many: give --device NAME" if others else "Name it with --device")
-        )
-    if device is None or value is None or whole is None or value >= whole:
-        return value
-    if device.vendor == "AMD" and observed is not None:
-        raise InputError(
-            f"{source}: {value:g} CUs are fewer than the {whole} of '{key}'; is it another GPU, or "
-            "a partition of this one (DPX, CPX)? A partition has its part of the memory too: give "
-            f"--device FILE, made of what 'mlscale devices show {key} --format json' prints with "
-            "a key, cu_count, memory_bus_bits and xcd_count of its own (docs/devices.md)"
-        )
-    if device.vendor == "NVIDIA" and requested is None:
-        raise InputError(
-            f"{source}: {value:g} SMs are fewer than the {whole} of '{key}'; is it another GPU? "
-            f"name it with --device, or give --base cu={value:g} for a part of this one (MIG)"
-        )
-    return value
-
-
-def _is_like(device: Device, cu_count: float, key: str) -> bool:
-    """Return whether the device of that key has so many CUs, and the vendor of another."""
-    other = load_device(key)
-    return other.cu_count == cu_count and other.vendor == device.vendor
 
 
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
@@ -328,7 +300,7 @@ def _clock(
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
             lock = "lock the clocks, and give ncu --clock-control none"
-            if facts.get("cycles_per_us"):
+            if _is_by_cycles(facts, clock):
                 lock = (
                     "lock the clocks, and leave out first launches, which run at an idle GPU's; or "
                     f"let {SHORT_NAMES[clock]}=… out: it is then as observed"
@@ -357,10 +329,13 @@ def _clock(
 
 def _by_what(facts: GpuFacts, clock: str) -> str:
     """In brackets how an observed clock was computed, where no tool says it."""
-    of_cycles = clock == "engine_mhz" and bool(facts.get("cycles_per_us"))
-    return (
-        f" (by {CYCLES} of its kernels of {CYCLES_FROM_S * 1e3:g} ms or more)" if of_cycles else ""
-    )
+    if not _is_by_cycles(facts, clock):
+        return ""
+    return f" (by {CYCLES} of its kernels of {CYCLES_FROM_S * 1e3:g} ms or more)"
+
+
+def _is_by_cycles(facts: GpuFacts, clock: str) -> bool:
+    return clock == "engine_mhz" and bool(facts.get("cycles_per_us"))
 
 
 def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None:

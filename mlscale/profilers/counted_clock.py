@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
+from mlscale.data.device_table import find_device
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import RunConfiguration, held_below_mhz
-from mlscale.profilers.cycle_clock import CYCLES
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.launches import FileContent
+from mlscale.profilers.mapping import CYCLES
 from mlscale.profilers.passes import LONG_S
 
 _SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
@@ -45,12 +46,17 @@ def check_counted_clock(
     if not is_said and any(CYCLES in record.counters for record in records):
         raise InputError(
             f"{told}, at {counted_mhz:.0f} MHz by their cycles: the trace is of a higher clock, as "
-            "of a GPU without the performance level at which it was counted. Trace it at that too; "
-            f"or give the counters alone, and beside them --also {trace}@engine=…, its clock"
+            "of a GPU without the performance level at which it was counted. Trace it at that "
+            f"level too; or leave the trace out here, and give it with its clock: --also "
+            f"{trace}@engine=…; or, if the trace is of that clock, say --base "
+            f"engine={counted_mhz:.0f}"
         )
+    device = find_device(run.device)
+    of_amd = device is not None and device.vendor == "AMD"
+    hint = "" if of_amd else " (ncu sets its own unless --clock-control none is given)"
     warn(
-        f"{told}: were the clocks others than here (ncu sets its own unless --clock-control none "
-        "is given)? What counters tell is then of other clocks than the times"
+        f"{told}: were the clocks others than here{hint}? What counters tell is then of other "
+        "clocks than the times"
     )
 
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from mlscale.data.device import Device
+from mlscale.data.plausibility import ABOVE_HIGHEST
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import CYCLES_FROM_S
+from mlscale.profilers.mapping import CYCLES, CYCLES_FROM_S
 
-CYCLES = "GRBM_GUI_ACTIVE"
-_HIGHER = 1.05  # than the GPU's highest clock: no clock, but another GPU or number of dies
+FEW = 0.05  # of the time of long kernels: what is slower or faster so briefly tells no clock
 
 
 def cycle_rates(records: Iterable[KernelRecord]) -> Counter[str | float]:
@@ -32,13 +32,21 @@ def engine_clocks(
 ) -> Counter[str | float]:
     """The engine clocks [MHz] by `cycle_rates`, with their weights; none without a number of dies.
 
-    What is a little above the highest clock of the device is that clock.
+    What is a little above the highest clock of the device is that clock, as cycles are counted
+    before a kernel and after it too; more is of another GPU, or number of dies, and is refused.
+    The slowest and the fastest FEW of the time are left out, such as a first launch on an idle GPU.
     """
     clocks: Counter[str | float] = Counter()
     highest_mhz = None if device is None else device.highest_mhz("engine_mhz")
     for rate, weight in rates.items() if dies else ():
         mhz = float(round(float(rate) / float(dies or 1.0)))
-        if highest_mhz is not None and highest_mhz < mhz < _HIGHER * highest_mhz:
+        if highest_mhz is not None and highest_mhz < mhz <= ABOVE_HIGHEST * highest_mhz:
             mhz = highest_mhz
         clocks[mhz] += weight
-    return clocks
+    passed, few = 0, FEW * clocks.total()
+    kept: Counter[str | float] = Counter()
+    for clock_mhz in sorted(clocks, key=float):
+        before, passed = passed, passed + clocks[clock_mhz]
+        if few < passed and before < clocks.total() - few:
+            kept[clock_mhz] = clocks[clock_mhz]
+    return kept

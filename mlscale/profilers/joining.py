@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
-from mlscale.profilers.mapping import Share, TableFeature
+from mlscale.profilers.mapping import CYCLES, Share, TableFeature
 from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.profilers.passes import of_the_same_launches
 from mlscale.text import counted, listed
@@ -321,8 +321,8 @@ def _counters(
         means = group.means()
         for name, mean in means.items():
             values.setdefault(name, []).append(mean)
-            if "GRBM_GUI_ACTIVE" in means:
-                cycles[name] = means["GRBM_GUI_ACTIVE"]
+            if CYCLES in means:
+                cycles[name] = means[CYCLES]
     for name in _SAME_IN_EVERY_PASS:
         waves = values.get(name, [0.0])
         if max(waves) > (1 + _AGREEMENT) * min(waves):

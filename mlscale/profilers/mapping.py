@@ -21,6 +21,7 @@ from mlscale.data.profiles import OF_LAUNCH
 from mlscale.errors import InputError
 from mlscale.files import shipped_json
 
+CYCLES = "GRBM_GUI_ACTIVE"  # of AMD's GPUs, of all dies
 # A kernel's time from which on its cycles of GRBM_GUI_ACTIVE are its own, to 2 %: the count begins
 # before it and ends after it, which in public files of an MI200, an MI300X and a Radeon 8060S adds
 # 6 to 10 µs, and of an MI300A under rocprofv2 40.
@@ -113,7 +114,7 @@ class FormulaScope:
             case "counter", [ast.Constant(value=str() as name)]:
                 return self._counters.get(name, math.nan)
             case "cycles", [ast.Call(args=[ast.Constant(value=str() as name)])]:
-                cycles = self._cycles.get(name, self._counters.get("GRBM_GUI_ACTIVE", math.nan))
+                cycles = self._cycles.get(name, self._counters.get(CYCLES, math.nan))
                 cycles /= self._name("xcd_count")
                 if (time_s := self._name("time_s")) < CYCLES_FROM_S:  # a NaN stays, on the left
                     cycles = min(cycles, time_s * self._name("engine_hz"))
@@ -171,7 +172,7 @@ def needed_counters(tool: str) -> frozenset[str]:
     for counters in entry.get("nvprof_counters", {}).values():
         formulas += [f for several in counters.values() for f in several]
     names = frozenset().union(*map(counters_of, formulas))
-    return names | ({"GRBM_GUI_ACTIVE", "SQ_WAVES"} if "SQ_INSTS_VALU" in names else set())
+    return names | ({CYCLES, "SQ_WAVES"} if "SQ_INSTS_VALU" in names else set())
 
 
 def obtainable_features(tool: str) -> tuple[str, ...]:

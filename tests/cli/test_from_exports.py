@@ -250,7 +250,7 @@ def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answ
 ) -> None:
     """Counters need peaks, which a device file tells, and with them the CUs; a table needs none."""
     file = details(tmp_path, '"DRAM Throughput","%","40.0"')
-    device_file = "for a GPU that the device table lacks as NAME a device file ('mlscale devices"
+    device_file = "for a GPU that the device table lacks, a device file as NAME ('mlscale devices"
     assert device_file in refuse(capsys, tmp_path, "advise", file)
     named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
     assert "does not say engine_mhz, memory_mhz; give --base engine=…,memory=… with" in named
@@ -261,7 +261,7 @@ def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answ
     own.write_text(json.dumps({**json.loads(shown), **names}))
     succeed(capsys, "advise", file, "--device", own, "--base", "engine=1980,memory=2619")
     to_table = refuse(capsys, tmp_path, "import", "auto", file, "-o", tmp_path / "t.csv")
-    assert to_table.endswith("and for a GPU that the device table lacks cu=…")
+    assert to_table.endswith("; for a GPU that the device table lacks, cu=… too")
 
 
 def test_that_dram_use_lacks_is_said_with_the_rest(capsys: Capture, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ SHEET = {
             {},
             (
                 "bandwidth_gb_per_s of the data sheet is 64, but memory_bus_bits / 8 x "
-                "memory_transfers_per_cycle x memory_mhz / 1000 give 128, by which is predicted"
+                "memory_transfers_per_cycle x memory_mhz / 1000 give 128, which predictions use"
             ),
         ),
         (
@@ -112,7 +112,7 @@ SHEET = {
             {"fp32_gflops": 5120},
             (
                 "fp32_gflops of the data sheet is 5120, but cu_count x lanes_per_cu x "
-                "fp32_issue_factor x 2 x engine_mhz / 1000 give 2560, by which is predicted"
+                "fp32_issue_factor x 2 x engine_mhz / 1000 give 2560, which predictions use"
             ),
         ),
     ],

@@ -178,6 +178,17 @@ class TestCuCount:
         with refused("38 CUs are fewer than the 304 of 'mi300x'; .*CPX.*give --device FILE"):
             run_of("mi300x", base, cu_count=38, engine_mhz=2100, memory_mhz=1300)
 
+    @pytest.mark.parametrize("base", [{}, {"cu_count": 96}])
+    def test_pairs_of_rdna_are_no_partition(self, base: dict[str, float]) -> None:
+        """An RX 7900 XTX has 96 CUs, and PyTorch's trace says 48; half an MI300X is a partition."""
+        clocks = {"engine_mhz": 2400.0, "memory_mhz": 1249.0}
+        assert run_of("rx7900xtx", base, cu_count=48, **clocks)[0] == 96
+        of_both = {"cu_count": Counter[str | float]([48, 96])}
+        run = run_configuration("run.csv", of_both, "rx7900xtx", {**base, **clocks})
+        assert run.config.cu_count == 96
+        with refused("152 CUs are fewer than the 304 of 'mi300x'"):
+            run_of("mi300x", {}, cu_count=152, engine_mhz=2100, memory_mhz=1300)
+
     def test_cus_of_amd_that_the_user_alone_says(self) -> None:
         base = {"cu_count": 38.0, "engine_mhz": 2100.0, "memory_mhz": 1300.0}
         assert run_of("mi300x", base)[0] == 38
@@ -221,8 +232,17 @@ class TestClockByCycles:
 
     def test_of_kernels_at_two_clocks_the_mean_over_time(self) -> None:
         """(1400 · 3 + 2000) ÷ 4."""
-        with refused("1400 in one launch and 2000 in another .* give --base engine=1550"):
+        with refused(
+            "engine_mhz by GRBM_GUI_ACTIVE is 1400 in one launch and 2000 in another .* give "
+            "--base engine=1550"
+        ):
             self.run_at({11_200.0: 3, 16_000.0: 1})
+
+    def test_is_not_asked_for_beside_the_gpu(self) -> None:
+        """The GPU's dies are all that lacks for it; the memory's clock is asked for."""
+        seen = {"cycles_per_us": Counter[str | float]({11_200.0: 1})}
+        with refused("does not say the GPU, memory_mhz; give --device NAME --base memory=… with"):
+            run_configuration("run.csv", seen, None, {})
 
     def test_another_gpu(self) -> None:
         """An MI300A has 6 dies: 16 800 cycles would be 2800 MHz of each."""

@@ -1,5 +1,7 @@
 """The engine clock by counted cycles, by hand."""
 
+from collections import Counter
+
 import pytest
 
 from mlscale.data.device_table import load_device
@@ -31,9 +33,18 @@ def test_what_tells_no_clock(other: KernelRecord) -> None:
 
 
 def test_each_die_counts() -> None:
-    """13 600 ÷ 8 dies; 5 % above the highest clock is no rounding."""
+    """13 600 ÷ 8 dies; by 6 dies it is 8 % above the highest clock, by 5 dies 30 %."""
     mi300x = load_device("mi300x")
     rates = cycle_rates([record(1e-3, 1e-3, GRBM_GUI_ACTIVE=13.6e6)])
     assert dict(engine_clocks(rates, 8.0, mi300x)) == {1700.0: 10_000}
-    assert dict(engine_clocks(rates, 6.0, mi300x)) == {2267.0: 10_000}
+    assert dict(engine_clocks(rates, 6.0, mi300x)) == {2100.0: 10_000}
+    assert dict(engine_clocks(rates, 5.0, mi300x)) == {2720.0: 10_000}
     assert not engine_clocks(rates, None, None)
+
+
+def test_what_is_brief_tells_no_clock() -> None:
+    """By hand, of one die: 40 of 1000 us at 600 MHz are left out, 60 are not."""
+    mi210 = load_device("mi210")
+    for brief_us, told in ((40, {1700.0: 960}), (60, {600.0: 60, 1700.0: 940})):
+        rates = Counter({600.0: brief_us, 1700.0: 1000 - brief_us})
+        assert dict(engine_clocks(rates, 1.0, mi210)) == told

@@ -294,7 +294,7 @@ def _lacking_flags(
     lacking = [axis for axis in AXES if axis not in settings]
     if "cu_count" in lacking and (name is None or find_device(name)):
         lacking.remove("cu_count")
-    flags = [] if name else ["--device NAME (if it is not in the device table, and --base cu=…)"]
+    flags = [] if name else ["--device NAME (and --base cu=… if the device table lacks it)"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
         flags[-1] += usual_memory(name) if "memory_mhz" in lacking else ""

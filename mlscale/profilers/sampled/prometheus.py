@@ -27,6 +27,7 @@ _QUERY = '{__name__=~"DCGM_FI_.*"}'
 def read_answer(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and time. Series of one GPU and metric, as of several pods, are one.
 
+    A file may hold several answers one after the other, as of a query for each metric.
     Those of MIG instances are passed over, with a warning. Raises InputError on another answer, and
     on series of several hosts.
     """
@@ -34,7 +35,9 @@ def read_answer(path: Path, lines: Lines) -> Iterator[Sample]:
     names: dict[str, str] = {}
     hosts: dict[str, None] = {}
     of_instances = 0
-    for number, one in enumerate(_series(path, lines), start=1):
+    answers = (answer for _, answer in json_documents(path, lines))
+    all_series = [one for answer in answers for one in _series(path, answer)]
+    for number, one in enumerate(all_series, start=1):
         where = f"{path}: series {number}"
         labels, values = _parts(one, where)
         metric, gpu = labels.get("__name__"), labels.get("gpu", "0")
@@ -61,8 +64,7 @@ def read_answer(path: Path, lines: Lines) -> Iterator[Sample]:
         yield Sample(gpu, names[gpu] or None, seconds, by_our_names(readings, EXPORTER))
 
 
-def _series(path: Path, lines: Lines) -> list[Any]:
-    _, answer = next(json_documents(path, lines))
+def _series(path: Path, answer: Any) -> list[Any]:
     if isinstance(answer, Mapping) and answer.get("status") == "error":
         raise InputError(f"{path}: Prometheus says: {str(answer.get('error'))[:300]}")
     data = answer.get("data") if isinstance(answer, Mapping) else None

@@ -63,10 +63,10 @@ def read_raw(
     launches = NcuLaunches(content, columns, needed)
     metrics = {i: name for i, name in enumerate(export.header) if name in launches.metrics}
     device = export.find(NAME)
-    units: list[str] = []
+    units: list[str] | None = None
     for block in blocks(export, [*columns.all(), *metrics, device]):
         rows = block
-        if not units:
+        if units is None:
             identity = (block.cells[column].text(0) for column in (number, columns.kernel))
             if any(cell.strip() for cell in identity):
                 raise InputError(

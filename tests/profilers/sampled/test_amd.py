@@ -65,7 +65,7 @@ def test_the_table_says_the_gpu(
 def test_the_table_of_rocm_5_does_not(tmp_path: Path) -> None:
     with pytest.raises(
         InputError,
-        match=r"give --device NAME \(if it is not in the device table, and --base cu=…\)$",
+        match=r"give --device NAME \(and --base cu=… if the device table lacks it\)$",
     ):
         imported(tmp_path, OF_ROCM_5)
     values = row(imported(tmp_path, OF_ROCM_5, device="mi210"))
@@ -174,7 +174,7 @@ def test_a_product_that_rocm_smi_does_not_know_is_told_by_its_number(
     base = {"engine_mhz": 1900.0, "memory_mhz": 1300.0}
     known = imported(tmp_path, f"{header}\ncard0,{name},0x74a1,600,99\n", base=base)
     assert known.table.text["device"] == ["mi300x"]
-    message = "--base cu=… \\(cu:" if name == "AMD Radeon Graphics" else "give --device NAME \\(if"
+    message = "--base cu=… \\(cu:" if name == "AMD Radeon Graphics" else "give --device NAME \\(and"
     with pytest.raises(InputError, match=message):
         imported(tmp_path, f"{header}\ncard0,{name},0x7551,600,99\n", base=base)
 

@@ -44,6 +44,13 @@ def test_a_range_is_a_log(tmp_path: Path, indent: int | None) -> None:
     assert values["gpu_utilisation"] == pytest.approx(0.95)
 
 
+def test_an_answer_for_each_metric_in_one_file(tmp_path: Path) -> None:
+    """The run above, asked for metric by metric."""
+    answers = "\n".join(json.dumps(answer(one)) for one in RUN)
+    values = row(load(written(tmp_path, answers)))
+    assert (values["time_ms"], values["power_w"], values["engine_mhz"]) == (45_000, 500, 1250)
+
+
 def test_a_long_answer_on_one_line(tmp_path: Path) -> None:
     count = 20_000
     long = answer(
