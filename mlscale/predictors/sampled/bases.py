@@ -40,7 +40,7 @@ def belief(
     Each takes the profiles as if they were of its own base, and its log ratios are divided by
     those at theirs; the logs of both are weighted by the distance of the log clocks. At a trained
     base its own model speaks alone. clocks (N,): the trained ones; asked (A,): where to predict,
-    the base among them [MHz]. Raises InputError where a kernel's DRAM share is missing.
+    the base among them [MHz]. Raises InputError where a kernel's memory share is missing.
     """
     base_mhz = profiles.base.engine_mhz
     at = step_weights(clocks, asked)

@@ -43,9 +43,9 @@ class Sampled(Predictor):
     """Time by a p-norm of what follows the engine clock and what does not; power by three parts.
 
     From the share of time that SMs and DRAM are active (or, by nvidia-smi, that the memory is read
-    or written), and the board's power. It learns from one
-    GPU and predicts that one: sampled averages do not tell how another GPU's times scale. The base
-    of a profile may be any clock within the trained ones.
+    or written), and the board's power. It learns from one GPU and predicts that one: sampled
+    averages do not tell how another GPU's times scale. The base of a profile may be any clock
+    within the trained ones.
     intervals: calibrate `predict_interval` while fitting. bases: so many base clocks, spread over
     the trained ones, are learnt from besides the one asked for. seed: of the trees.
     """
@@ -133,7 +133,7 @@ class Sampled(Predictor):
 
         low and high are None where they were not calibrated: not asked for, or fewer than three
         applications. Intervals of time reach full scaling for kernels that use tensor cores more
-        than any training kernel did. Raises InputError.
+        than any training kernel did, or may do so. Raises InputError.
         """
         own, known = self._conditioned(profiles)
         if not known.scores.size:
