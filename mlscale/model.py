@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mlscale.data.exchanges import is_exchange
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import Profiles, is_exchange
+from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type, warn
 from mlscale.model_warnings import warnings_for

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.profiles import Profiles, is_exchange
+from mlscale.data.exchanges import is_exchange
+from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.errors import InputError

@@ -6,7 +6,8 @@
   `arrow`; more than memory holds: `fleet`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
   `points` at other configurations and `weights`, and `surfaces`, which `extrapolation` carries
-  beyond their grid; summed over a run in `sequence`.
+  beyond their grid; summed over a run in `sequence`. `exchanges` knows by their names the kernels
+  that exchange data between GPUs.
 - What is checked: `completeness` (every configuration measured), `plausibility` (nothing of
   another unit or run), `sampled` (profiles of monitors), `same_work` and `same_kernels` (further
   runs).

@@ -1,6 +1,5 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,11 +39,6 @@ CONDITIONS = (
 OF_RUN = ("launches", "total_time_ms")
 # Counters' columns that a trace fills too: what a launch is, known without counting.
 OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
-# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
-_EXCHANGES = re.compile(
-    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
-    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot|allreduce_(fusion|prototype)"
-)
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 
 
@@ -333,13 +327,6 @@ def _profiles(
         metadata=dict(table.metadata),
         launches=None if launches is None else of_kernels(launches[rows]),
     )
-
-
-def is_exchange(kernel: str) -> bool:
-    """Whether a kernel exchanges data between GPUs, by its name."""
-    name = kernel.lower()
-    may_match = "ccl" in name or "nvshmem" in name or "reduce" in name  # much quicker to tell
-    return may_match and bool(_EXCHANGES.search(name))
 
 
 def in_application(application: str, kernel: str) -> str:

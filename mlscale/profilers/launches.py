@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.profiles import is_exchange
+from mlscale.data.exchanges import is_exchange
 from mlscale.errors import InputError, warn
 from mlscale.profilers.exports.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
