@@ -9,7 +9,7 @@
   beyond their grid; summed over a run in `sequence`. `exchanges` knows by their names the kernels
   that exchange data between GPUs.
 - What is checked: `completeness` (every configuration measured), `plausibility` (nothing of
-  another unit or run), `sampled` (profiles of monitors), `same_work` and `same_kernels` (further
+  another unit or run), `sampled` (profiles of monitors), `same_work` and `further_kernels` (further
   runs).
 - Sets of others and made ones: folders `public` and `synthetic`.
 """

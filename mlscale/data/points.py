@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.further_kernels import with_kernels_of
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, configurations, in_application
-from mlscale.data.same_kernels import with_kernels_of
 from mlscale.data.same_work import require_same_trace, require_same_work
 from mlscale.data.sampled import is_sampled
 from mlscale.data.table import Table
