@@ -10,17 +10,6 @@ from synthetic.two_logs import HEADER, log, of_gpu_1, without, without_idle
 from mlscale.cli.main import main
 
 
-@pytest.fixture
-def fast(tmp_path: Path) -> Path:
-    return log(tmp_path / "fast.csv", 1755, 100, 480)
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> Path:
-    """1.2 times as long at two thirds of the clock."""
-    return log(tmp_path / "slow.csv", 1170, 120, 300)
-
-
 def test_two_logs_are_enough(capsys: Capture, fast: Path, slow: Path) -> None:
     """10 s at 480 W, 12 s at 300 W: at both clocks the prediction is what was measured."""
     document = json.loads(succeed(capsys, "advise", fast, "--also", slow, "--format", "json")[0])

@@ -11,17 +11,6 @@ from synthetic.two_logs import log, of_gpu_1, without_idle
 from mlscale.cli.main import main
 
 
-@pytest.fixture
-def fast(tmp_path: Path) -> Path:
-    return log(tmp_path / "fast.csv", 1755, 100, 480)
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> Path:
-    """1.2 times as long at two thirds of the clock."""
-    return log(tmp_path / "slow.csv", 1170, 120, 300)
-
-
 def test_limits_that_cannot_be_kept_are_told_without_exponents(
     capsys: Capture, tmp_path: Path
 ) -> None:

@@ -117,7 +117,7 @@ def test_traces_of_several_gpus_are_told(tmp_path: Path) -> None:
     assert '"Agent 4"' in V3_TRACE
     with pytest.warns() as told:
         read(tmp_path, V3_TRACE, V3_TRACE.replace('"Agent 4"', '"Agent 5"'), device="mi210")
-    assert "its files are of GPUs 4, 5, and count as of one" in str(told[0].message)
+    assert "its files are of GPUs 4, 5, and are taken for one" in str(told[0].message)
 
 
 def test_of_three_passes_the_time_is_the_median() -> None:
