@@ -64,7 +64,8 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
     timing = [file for file in files if not file.has_counters]
     for alike in (counting, timing):
         if len(gpus := sorted({file.gpu for file in alike if file.gpu})) > 1:
-            warn(f"{alike[0].source}: its files are of GPUs {', '.join(gpus)}, and are taken for one")
+            own = ", ".join(gpus)
+            warn(f"{alike[0].source}: its files are of GPUs {own}, and are taken for one")
     counting, timing = _under_common_names(counting, timing)
     files = [*counting, *timing]
     bare = {key.kernel for file in files for key in file.groups if key.lacks_geometry}
