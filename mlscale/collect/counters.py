@@ -1,14 +1,20 @@
 """Counters by the vendor's profiler, run as a program over one launch of each kernel.
 
+By ncu it is the second launch, with caches as warm as where times are taken.
+
 All CUs, clocks as they are: the configuration at which a user's own program is profiled.
 """
 
+import csv
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mlscale.collect.plan import Plan
@@ -18,6 +24,9 @@ from mlscale.errors import DataWarning, InputError
 from mlscale.profilers import import_exports
 
 _HERE = Path(__file__).parent
+# Kernels in one run of ncu, which takes seconds to start; how long a run may take.
+_LOT = 15
+_START_S, _KERNEL_S = 60, 30
 
 
 def metrics(capability: int) -> tuple[str, ...]:
@@ -37,6 +46,8 @@ def commands(plan: Plan, kernels: Sequence[str], folder: Path) -> list[list[str]
     launch = [*worker, device.backend, plan.suite, *kernels]
     if device.profiler == "ncu":
         output = ["--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
+        # Of the two launches the second, which `measuring.main` lets it see, with warm caches.
+        output += ["--profile-from-start", "off", "--cache-control", "none"]
         output += ["--log-file", str(folder / "ncu.csv")]
         counted = ["--metrics", ",".join(metrics(device.capability))]
         counted += ["--kernel-name", f"regex:^({'|'.join(kernels)})$"]
@@ -50,9 +61,10 @@ def commands(plan: Plan, kernels: Sequence[str], folder: Path) -> list[list[str]
 def collect_counters(
     plan: Plan, base: Mapping[str, float], folder: Path
 ) -> tuple[Counters, list[str]]:
-    """The counters by kernel, and what is missing; each kernel is profiled by itself.
+    """The counters by kernel, and what is missing.
 
-    base: the configuration that they are of. Where the first kernel's fail, no other is tried.
+    base: the configuration that they are of. Kernels are profiled in lots, and those that a lot
+    did not count again by themselves. Where the first of those fails too, no other is tried.
     """
     tool, kernels = plan.device.profiler, [entry.name for entry in plan.entries]
     if shutil.which(tool) is None:
@@ -61,30 +73,81 @@ def collect_counters(
     shutil.rmtree(folder, ignore_errors=True)
     counters: Counters = {}
     missing = []
-    for kernel in kernels:
-        try:
-            counters[kernel] = _of_kernel(plan, kernel, base, folder / kernel)
-        except InputError as error:
-            if not counters:
-                return {}, [f"there are no counters: {error}"]
-            missing.append(f"{kernel} has no counters: {error}")
+    size = _LOT if tool == "ncu" else 1  # kernel_tuner never frees what it allocates by HIP
+    for lot in (kernels[n : n + size] for n in range(0, len(kernels), size)):
+        if size > 1:
+            with suppress(InputError):
+                _profile(plan, lot, folder)
+        for kernel in lot:
+            try:
+                if not (folder / kernel).exists():
+                    _profile(plan, [kernel], folder)
+                counters[kernel] = _read(plan, kernel, base, folder / kernel)
+            except InputError as error:
+                if not counters:
+                    return {}, [f"there are no counters: {error}"]
+                missing.append(f"{kernel} has no counters: {error}")
     return counters, missing
 
 
-def _of_kernel(
-    plan: Plan, kernel: str, base: Mapping[str, float], folder: Path
-) -> dict[str, float]:
-    """The counters of one kernel. Raises InputError where the profiler or the importer refuses."""
-    folder.mkdir(parents=True)
+def _profile(plan: Plan, kernels: Sequence[str], folder: Path) -> None:
+    """Run the profiler over kernels, and leave the files of each in a folder of its name.
+
+    Raises InputError where the profiler fails, or takes too long.
+    """
+    tool, into = plan.device.profiler, folder / kernels[0]
+    into.mkdir(parents=True)
+    limit_s = _START_S + _KERNEL_S * len(kernels)
+    for line in commands(plan, kernels, into):
+        status, said = _run(line, limit_s)
+        if status != 0:
+            said += "".join(path.read_text(errors="replace") for path in into.glob("*.csv"))
+            shutil.rmtree(into)
+            why = f"ended with {status}" if status else f"was ended after {limit_s:g} s"
+            last = "".join(said.strip().splitlines()[-1:])[:300]
+            raise InputError(f"{tool} {why}: {last or 'it said nothing'}")
+    if len(kernels) > 1:
+        _part(into / "ncu.csv", kernels, folder)
+
+
+def _run(line: Sequence[str], limit_s: float) -> tuple[int | None, str]:
+    """The exit status of a program, None if it took too long, and what it said.
+
+    It is ended with all that it started: the kernel's own process would go on alone.
+    """
+    with subprocess.Popen(  # noqa: S603
+        line,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=limit_s)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return None, process.communicate()[0]
+        return process.returncode, said
+
+
+def _part(export: Path, kernels: Sequence[str], folder: Path) -> None:
+    """Give each kernel that ncu counted its rows in a file of its own: clocks differ by launch."""
+    with export.open(newline="", errors="replace") as file:  # lines of ncu's own begin with ==
+        head, units, *rows = [*csv.reader(line for line in file if line[0] == '"')] or [[], []]
+    shutil.rmtree(export.parent)
+    for kernel in kernels:
+        if own := [row for row in rows if kernel in row]:
+            (folder / kernel).mkdir()
+            with (folder / kernel / "ncu.csv").open("w", newline="") as file:
+                csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, units, *own])
+
+
+def _read(plan: Plan, kernel: str, base: Mapping[str, float], folder: Path) -> dict[str, float]:
+    """The counters of one kernel. Raises InputError where the importer refuses."""
     device, tool = plan.device.key, plan.device.profiler
-    for line in commands(plan, [kernel], folder):
-        done = subprocess.run(  # noqa: S603
-            line, capture_output=True, text=True, errors="replace", check=False
-        )
-        if done.returncode:
-            logs = "".join(path.read_text(errors="replace") for path in folder.glob("*.csv"))
-            last = (done.stdout + done.stderr + logs).strip().splitlines()[-1:]
-            raise InputError(f"{tool} ended with {done.returncode}: {''.join(last)[:300]}")
     if tool == "ncu":  # whose file says the clocks of the launch
         base = {"cu_count": base["cu_count"]}
     with warnings.catch_warnings():

@@ -1,30 +1,149 @@
 """One kernel measured by kernel_tuner: its parameters, its observers, and the check of its result.
 
-Needs kernel_tuner. `python -m mlscale.collect.measuring BACKEND SUITE KERNEL …` launches kernels
-once each, for a profiler.
+Needs kernel_tuner, which is mended from outside: docs/decisions/0010-collecting.md says how, and
+why. `python -m mlscale.collect.measuring BACKEND SUITE KERNEL …` launches kernels for a profiler.
 """
 
 import gc
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
+from time import perf_counter, sleep
 from typing import Any
 
+from mlscale.collect.cases import Case
 from mlscale.collect.clocks import set_board
 from mlscale.collect.device import DeviceInfo, device_at_hand, nvml_board
 from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
 
-# kernel_tuner would import torch for tensors as arguments, which takes seconds; here are none.
+# kernel_tuner would import both for arguments of their types, which takes seconds; here are none.
 _modules: dict[str, Any] = sys.modules
+_modules["cupy"] = None
 _modules.setdefault("torch", None)
 try:
-    from kernel_tuner import run_kernel, tune_kernel
+    from kernel_tuner import core, run_kernel, tune_kernel
     from kernel_tuner.observers import BenchmarkObserver
+    from kernel_tuner.runners import sequential
 finally:
     if _modules["torch"] is None:
         del _modules["torch"]
+
+# Launches that are timed, and fewer where one takes so long; before a short one others, so many
+# that the device is at work meanwhile: by Python a launch takes some 20 us.
+_TIMED, _TIMED_LONG, _LONG_S = 7, 3, 0.1
+_SHORT_S, _AHEAD_S = 1e-3, 5e-4
+# A sensor shows its board some 0.1 s later, and is read anew every 10 ms.
+_SETTLE_S, _PERIOD_S = 0.1, 0.01
+
+
+class _Device(core.DeviceInterface):  # type: ignore[misc]
+    """kernel_tuner's device: it times short launches behind others, and reads power throughout."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.requires_warmup = False  # which measures the first configuration twice
+
+    def check_kernel_output(self, func: Any, gpu_args: Any, instance: Any, *given: Any) -> None:
+        """Check it on as many SMs as it is timed on."""
+        if (share := instance.params.get("cuda_sm_percentage")) is not None:
+            self.dev.set_sm_percentage(share)
+        super().check_kernel_output(func, gpu_args, instance, *given)
+
+    def benchmark_default(
+        self, func: Any, gpu_args: Any, threads: Any, grid: Any, result: dict[str, Any]
+    ) -> None:
+        """Time the kernel alone; before that, a launch says how long one takes."""
+        launch = partial(self.dev.run_kernel, func, gpu_args, threads, grid)
+        self.dev.synchronize()
+        begin = perf_counter()
+        launch()
+        self.dev.synchronize()
+        took_s = perf_counter() - begin
+        is_short = took_s < _SHORT_S and self.lang.upper() != "OPENCL"
+        ahead = ceil(_AHEAD_S / took_s) if is_short else 0
+        for _ in range(_TIMED_LONG if took_s > _LONG_S else _TIMED):
+            for observer in self.benchmark_observers:
+                observer.before_start()
+            self.dev.synchronize()
+            for _ in range(ahead):
+                launch()
+            self.dev.start_event()
+            launch()
+            self.dev.stop_event()
+            for observer in self.benchmark_observers:
+                observer.after_start()
+            while not self.dev.kernel_finished():
+                for observer in self.benchmark_observers:
+                    observer.during()
+                sleep(1e-6)
+            self.dev.synchronize()
+            for observer in self.benchmark_observers:
+                observer.after_finish()
+        for observer in self.benchmark_observers:
+            result.update(observer.get_results())
+
+    def benchmark_continuous(
+        self,
+        func: Any,
+        gpu_args: Any,
+        threads: Any,
+        grid: Any,
+        result: dict[str, Any],
+        duration: float,
+    ) -> None:
+        """Run the kernel in a loop, and read the sensors while it is launched, not only after."""
+        observers, run = self.continuous_observers, self.dev.run_kernel
+        self.dev.synchronize()
+        for observer in observers:
+            observer.before_start()
+        self.dev.start_event()
+        due = perf_counter() + _SETTLE_S
+        for launch in range(ceil(1e3 * duration / result["time"])):
+            run(func, gpu_args, threads, grid)
+            if launch == 0:
+                for observer in observers:
+                    observer.after_start()
+            due = _read_if_due(observers, due)
+        self.dev.stop_event()
+        while not self.dev.kernel_finished():
+            due = _read_if_due(observers, due)
+            sleep(1e-3)
+        self.dev.synchronize()
+        for observer in observers:
+            observer.after_finish()
+            result.update(observer.get_results())
+
+
+def _read_if_due(observers: Sequence[Any], due: float) -> float:
+    """Let the observers read where it is time; when it is time again."""
+    now = perf_counter()
+    if now < due:
+        return due
+    for observer in observers:
+        observer.during()
+    return now + _PERIOD_S
+
+
+class _SecondLaunchCounted(_Device):
+    """It launches twice, and lets ncu see the second: with warm caches, as times are taken."""
+
+    def run_kernel(self, func: Any, gpu_args: Any, instance: Any) -> bool:
+        """Launch it. False where the device has too few resources for it."""
+        from cuda.bindings import driver
+
+        done = super().run_kernel(func, gpu_args, instance)
+        self.dev.synchronize()
+        driver.cuProfilerStart()
+        done = done and super().run_kernel(func, gpu_args, instance)
+        self.dev.synchronize()
+        driver.cuProfilerStop()
+        return bool(done)
+
+
+sequential.DeviceInterface = _Device
 
 
 def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
@@ -39,6 +158,11 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
         import pynvml
         from kernel_tuner.observers.nvml import NVMLObserver
 
+        def refused(*_: Any) -> None:
+            raise pynvml.NVMLError_NotSupported
+
+        # Clocks that nothing here uses; new drivers refuse with an error that it lets through.
+        pynvml.nvmlDeviceGetDefaultApplicationsClock = refused
         place = pynvml.nvmlDeviceGetIndex(nvml_board(device.uuid))
         observer = NVMLObserver([*observed, *(["nvml_power"] if power_s else [])], device=place)
     elif device.sensors == "tegra":
@@ -49,21 +173,11 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
         return []
     if power_s:
         observer.continuous_observer.continuous_duration = power_s
-        observer.after_start = partial(_read_at_once, observer, observer.after_start)
     return [observer]
 
 
-def _read_at_once(observer: Any, after_start: Callable[[], None]) -> None:
-    """Read the power when the launches end; kernel_tuner does not, where they are longer."""
-    after_start()
-    observer.continuous_observer.power_readings.append([0.0, observer.read_power()])
-
-
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]
-    """Sets the board for each configuration, and says how many CUs it really had.
-
-    How it mends kernel_tuner 1.5.0 on the way: docs/decisions/0010-collecting.md.
-    """
+    """Sets the board for each configuration, and says how many CUs it really had."""
 
     def __init__(self, plan: Plan) -> None:
         self._device, self._varied = plan.device, plan.settings
@@ -77,17 +191,14 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
                 setattr(dev, copy, partial(_copy_alone, dev.synchronize, getattr(dev, copy)))
 
     def register_configuration(self, params: dict[str, Any]) -> None:
-        """Set the board, and from now on time launches behind another."""
+        """Set the board."""
         settings = {name: params[name] for name in self._varied if name in params}
         if settings != self._settings:
             set_board(self._device, settings)
         self._settings = settings
-        if self._device.backend != "opencl":
-            self.dev.run_kernel = partial(_run_behind_another, self.dev, self.dev.run_kernel)
 
     def get_results(self) -> dict[str, Any]:
         """The CUs that the configuration had, where the driver says it."""
-        self.dev.__dict__.pop("run_kernel", None)
         if self._device.backend == "opencl":
             return {"cu_count_granted": self.dev.ctx.devices[0].max_compute_units}
         if self._device.cu_axis != "green contexts":
@@ -99,13 +210,6 @@ def _copy_alone(synchronize: Callable[[], None], copy: Callable[..., None], *giv
     synchronize()
     copy(*given)
     synchronize()
-
-
-def _run_behind_another(dev: Any, run: Callable[..., None], *given: Any) -> None:
-    """Launch twice, and time the second: for the first the device waits some 10 us, by Python."""
-    run(*given)
-    dev.start_event()
-    run(*given)
 
 
 def parameters(entry: Entry, plan: Plan, cu_count: int) -> dict[str, list[Any]]:
@@ -123,7 +227,7 @@ def measure(entry: Entry, plan: Plan, cu_count: int, cache: Path) -> list[dict[s
     Raises InputError where a configuration failed, and whatever kernel_tuner raises where the
     kernel cannot be compiled or run, or gives a wrong result.
     """
-    case, device = entry.case(), plan.device
+    case, device = _case(entry), plan.device
     if device.backend == "cuda":
         gc.collect()  # else kernel_tuner's last run would hold its memory of the device
     results, _ = tune_kernel(
@@ -138,6 +242,17 @@ def measure(entry: Entry, plan: Plan, cu_count: int, cache: Path) -> list[dict[s
         if "__error__" in result:
             raise InputError(str(result["__error__"]))
     return list(results)
+
+
+def _case(entry: Entry) -> Case:
+    """That of the kernel, which is kept for its next number of CUs: to make one takes seconds."""
+    if entry.name not in _made:
+        _made.clear()
+        _made[entry.name] = entry.case()
+    return _made[entry.name]
+
+
+_made: dict[str, Case] = {}
 
 
 def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dict[str, Any]:
@@ -156,11 +271,21 @@ def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dic
 
 
 def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
-    """Launch each kernel once, on all CUs and at the clocks as they are."""
-    device = device_at_hand(backend)
+    """Launch each kernel on all CUs and at the clocks as they are: twice by CUDA, else once.
+
+    What fails is printed, and the others are launched.
+    """
+    device, plain = device_at_hand(backend), core.DeviceInterface
+    if backend == "cuda":
+        core.DeviceInterface = _SecondLaunchCounted
     for entry in select(suite, kernels, backend):
-        launch = _launch(entry, device, entry.case().arguments)
-        run_kernel(**launch, params={"block_size_x": entry.block})
+        gc.collect()  # else the kernel before would hold its memory of the device
+        try:
+            launch = _launch(entry, device, entry.case().arguments)
+            run_kernel(**launch, params={"block_size_x": entry.block})
+        except Exception as error:  # of one kernel
+            print(f"{entry.name}: {error}", file=sys.stderr)
+    core.DeviceInterface = plain
 
 
 if __name__ == "__main__":

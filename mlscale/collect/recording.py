@@ -22,7 +22,7 @@ from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, write_text
 from mlscale.profilers.kernel_tuner import read_document, readings
 
-_CLOCK_TOLERANCE = 0.02
+_CLOCK_TOLERANCE, _MOVED = 0.02, 0.05
 _CLOCKS = AXES[1:]
 Counters = dict[str, dict[str, float]]
 
@@ -148,7 +148,16 @@ def to_table(frame: pd.DataFrame, plan: Plan) -> Table:
         metadata["power_window_s"] = plan.power_s
     if {*table.numbers} - {*NOT_COUNTERS}:
         metadata["counter_tool"] = device.profiler
+        if device.profiler == "ncu":
+            metadata["counter_caches"] = "warm"
     return table
+
+
+def _moved_clocks(frame: pd.DataFrame) -> list[str]:
+    """The kernels whose observed engine clock differs by more than 5 % over their CU counts."""
+    observed = frame.groupby("kernel", sort=False)["engine_mhz_observed"]
+    ratios = observed.max() / observed.min()
+    return [*ratios.index[ratios > 1 + _MOVED]]
 
 
 def notes(frame: pd.DataFrame, plan: Plan) -> Iterator[str]:
@@ -158,6 +167,11 @@ def notes(frame: pd.DataFrame, plan: Plan) -> Iterator[str]:
         yield (
             f"{len(throttled)} of {len(frame)} samples ran more than {_CLOCK_TOLERANCE:.0%} off "
             f"the clocks that were set (column 'throttled'): {', '.join(throttled.unique())}"
+        )
+    if not plan.settings["engine_mhz"] and len(moved := _moved_clocks(frame)):
+        yield (
+            f"the engine clock was not the same at all numbers of CUs, so that ratios over them "
+            f"have it in them (column 'engine_mhz_observed'): {', '.join(moved)}"
         )
     if device.lacks_sensors:
         yield f"neither power nor clocks were observed: {device.lacks_sensors}"

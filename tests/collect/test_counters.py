@@ -11,6 +11,7 @@ from pathlib import Path
 import pocl
 import pytest
 
+from mlscale.collect import counters as profiling
 from mlscale.collect.counters import collect_counters, commands, metrics
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan, select
@@ -36,6 +37,7 @@ head = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context
 units = [next((u for part, u in unit.items() if part in n and "launch" not in n), "inst")
          for n in names]
 with open(given[given.index("--log-file") + 1], "w", newline="") as file:
+    file.write("==WARNING== Note: clocks are not controlled, results may be inconsistent.\\n")
     rows = csv.writer(file, quoting=csv.QUOTE_ALL)
     rows.writerow([*head, *names])
     rows.writerow([""] * len(head) + units)
@@ -136,12 +138,32 @@ def test_a_profiler_that_fails(folder: Path, program: str) -> None:
 
 
 def test_one_kernel_that_cannot_be_profiled(folder: Path) -> None:
-    """The others' counters stay."""
+    """The others' counters stay: what a lot did not count is tried again by itself."""
     dies = "if 'fma_1chain' in sys.argv:\n    sys.exit('gone')\n"
     stand_in(folder, "ncu", NCU.replace("given = sys.argv[1:]\n", f"{dies}given = sys.argv[1:]\n"))
     counters, missing = collected(folder, H200)
     assert set(counters) == {"copy_1m"}
     assert missing == ["fma_1chain has no counters: ncu ended with 1: gone"]
+
+
+def test_kernels_are_profiled_in_one_run(folder: Path) -> None:
+    """ncu takes seconds to start."""
+    once = f"open({str(folder / 'runs')!r}, 'a').write('run ')\n"
+    stand_in(folder, "ncu", once + NCU)
+    assert set(collected(folder, H200)[0]) == set(KERNELS)
+    assert (folder / "runs").read_text() == "run "
+
+
+def test_a_profiler_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended with what it started, which would keep its output open."""
+    monkeypatch.setattr(profiling, "_START_S", 0.5)
+    monkeypatch.setattr(profiling, "_KERNEL_S", 0)
+    starts = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])"
+    stand_in(folder, "ncu", starts)
+    assert collected(folder, H200) == (
+        {},
+        ["there are no counters: ncu was ended after 0.5 s: it said nothing"],
+    )
 
 
 def test_an_export_that_cannot_be_read(folder: Path) -> None:

@@ -66,14 +66,16 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[cuda_gpu.Gpu]:
 @pytest.fixture
 def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function: the samples of a copy of 1000 numbers at 8 and at all SMs, twice each."""
+    monkeypatch.setattr(measuring, "perf_counter", lambda: gpu.now_us / 1e6)
+    monkeypatch.setattr(measuring, "_made", {})
     (tmp_path / "cache").mkdir()
     monkeypatch.chdir(tmp_path)  # kernel_tuner leaves the source of what fails
 
-    def measure(power_s: float = 1.0) -> Any:
+    def measure(power_s: float = 1.0, repeat: int = 2) -> Any:
         info = device_at_hand("cuda")
         [copy] = select("small", ["copy"], "cuda")
         entry = replace(copy, threads=1000, case=partial(cases._moved, n=1000))
-        plan = Plan("small", info, (entry,), (8, 132), AS_IT_IS, 2, power_s)
+        plan = Plan("small", info, (entry,), (8, 132), AS_IT_IS, repeat, power_s)
         for count in plan.cu_counts:
             path = cache_file(tmp_path, entry.name, count)
             measuring.measure(entry, plan, count, path)
@@ -83,14 +85,41 @@ def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_collection_at_two_counts(measured: Any, gpu: cuda_gpu.Gpu) -> None:
-    """4 ms on 132 SMs, 132 / 8 as many on 8: without the 10 us in which Python launches."""
+    """0.4 ms on 132 SMs, without the 10 us in which Python launches; on 8 by 132 / 8, with them.
+
+    Nothing is measured twice: a check, a launch that says how long it takes, 7 that are timed, the
+    short ones each behind two others, and a second of launches for power; by two repetitions.
+    """
+    gpu.kernel_us = 400.0
     samples = measured()
     assert samples["cu_count"].tolist() == [8, 8, 132, 132]
-    assert samples["time_ms"].tolist() == pytest.approx([66, 66, 4, 4])
+    assert samples["time_ms"].tolist() == pytest.approx([6.61, 6.61, 0.4, 0.4])
     assert set(samples["power_w"]) == {321}
     assert set(samples["engine_mhz_observed"]) == {1755}
     assert set(samples["temperature_c"]) == {55}
-    assert set(gpu.sms_used) == {8, 132}
+    on_all, on_8 = 2 + 21 + 1000 / 0.4, 2 + 7 + 152  # 152 of 6.61 ms are a second
+    assert gpu.sms_used == [8] * 2 * on_8 + [132] * 2 * int(on_all)
+
+
+@pytest.mark.parametrize(("kernel_us", "at_middle"), [(50.0, 215), (30.0, 213)])
+def test_power_over_the_whole_window(
+    measured: Any, gpu: cuda_gpu.Gpu, kernel_us: float, at_middle: int
+) -> None:
+    """It rises by 200 W from the first launch to the last, and its median is told.
+
+    Read is from 0.1 s on to the last launch, 1024 before the end of 1 s. In the middle of that,
+    at 0.52 s, 10 500 are done and 1024 queued: 215 W. For 30 us: 0.53 s, 17 800 and 1024, 213 W.
+    """
+    gpu.kernel_us = kernel_us
+    launches = 1e6 / kernel_us
+
+    def power_mw(gpu: cuda_gpu.Gpu) -> int:
+        of_count = gpu.sms_used.count(132) % launches
+        return round(1e3 * (100 + 200 * of_count / launches))
+
+    gpu.power_mw = power_mw
+    on_all = measured(repeat=1).query("cu_count == 132")
+    assert on_all["power_w"].tolist() == pytest.approx([at_middle], rel=0.03)
 
 
 def test_power_of_a_kernel_that_is_shorter_than_its_launch(
@@ -99,6 +128,23 @@ def test_power_of_a_kernel_that_is_shorter_than_its_launch(
     """The loop of launches is the device's as well: there is nothing left to wait for after it."""
     gpu.launch_us, gpu.kernel_us = 1000.0, 30.0
     assert set(measured()["power_w"]) == {321}
+
+
+def test_long_kernels_are_launched_less_often(measured: Any, gpu: cuda_gpu.Gpu) -> None:
+    """0.2 s each: one launch is checked, one tells how long it takes, and three are timed."""
+    gpu.kernel_us = 200_000.0
+    assert measured(power_s=0.0, repeat=1)["time_ms"].iloc[-1] == pytest.approx(200.01)
+    assert gpu.sms_used.count(132) == 5
+
+
+def test_a_clock_that_moves_over_the_cu_count(measured: Any, gpu: cuda_gpu.Gpu) -> None:
+    """As on an H100, whose matrix products reach the power limit on all SMs alone."""
+    gpu.engine_mhz = lambda gpu: 1400 if gpu.sms_used[-1] == 132 else 1980
+    samples = measured()
+    plan = Plan("small", device_at_hand("cuda"), (), (8, 132), AS_IT_IS)
+    [note] = recording.notes(samples, plan)
+    assert note.startswith("the engine clock was not the same at all numbers of CUs")
+    assert note.endswith("(column 'engine_mhz_observed'): copy_1m")
 
 
 def test_without_power(measured: Any) -> None:
@@ -127,9 +173,24 @@ def test_memory_is_given_back(measured: Any, gpu: cuda_gpu.Gpu) -> None:
 
 
 def test_a_launch_for_a_profiler(gpu: cuda_gpu.Gpu) -> None:
-    """Once, on all SMs."""
+    """Twice, on all SMs; the profiler sees the second, which finds the caches warm."""
     measuring.main("cuda", "small", ["copy_1m"])
-    assert gpu.sms_used == [132]
+    assert gpu.sms_used == [132, 132]
+    assert gpu.profiled == 1
+
+
+def test_a_launch_for_a_profiler_that_fails(gpu: cuda_gpu.Gpu, capsys: Capture) -> None:
+    """The next kernel is launched all the same."""
+    failing = iter([InputError("no memory")])
+
+    def kernel(*_: Any) -> None:
+        for error in failing:
+            raise error
+
+    gpu.kernel = kernel
+    measuring.main("cuda", "small", ["copy_1m", "triad_1m"])
+    assert "copy_1m: no memory" in capsys.readouterr().err
+    assert gpu.sms_used == [132] * 3  # one that fails, and two of the other
 
 
 def test_the_dry_run_of_a_user_who_is_not_root(

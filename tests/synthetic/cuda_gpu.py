@@ -4,7 +4,7 @@ Its functions have the names, the parameters and the shapes of answers of those 
 (`test_cuda_path.py` compares the signatures where they are installed). Time is virtual: a launch by
 Python takes launch_us of the host, a kernel kernel_us on all SMs and more on fewer. What is queued
 on a stream is done when its time has come, or when something waits for the stream; a copy waits
-for those streams alone that block.
+for those streams alone that block. A stream holds 1024 launches, and another waits for room.
 """
 
 # ruff: noqa: N801, N802, N803, N815, ARG002, PLR0917
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-SMS, GROUP, POWER_MW = 132, 8, 321_000
+SMS, GROUP, QUEUE, POWER_MW = 132, 8, 1024, 321_000
 UUID = bytes(range(16))
 UUID_TEXT = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 
@@ -62,6 +62,10 @@ class Gpu:
     buffers: list[Any] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     sms_used: list[int] = field(default_factory=list)
+    profiling: bool = False
+    profiled: int = 0
+    power_mw: Callable[["Gpu"], int] = lambda _: POWER_MW
+    engine_mhz: Callable[["Gpu"], int] = lambda _: 1755
 
     def progress(self, streams: list[Stream], *, wait: bool) -> None:
         """Do what is queued there: all of it, or what has had its time."""
@@ -163,10 +167,22 @@ class Driver:
         assert all((kind is None) == isinstance(value, CUdeviceptr) for value, kind in typed)
         given = [kind(value).value if kind else gpu.buffers[value] for value, kind in typed]
         gpu.now_us += gpu.launch_us
+        if len(hStream.queue) >= QUEUE:
+            gpu.now_us = max(gpu.now_us, hStream.queue[-QUEUE][0])
+        gpu.progress([hStream], wait=False)
         gpu.sms_used.append(hStream.sms)
+        gpu.profiled += gpu.profiling
         begin = max(gpu.now_us, hStream.end_us)
         hStream.end_us = begin + gpu.kernel_us * SMS / hStream.sms
         hStream.queue.append((hStream.end_us, lambda: gpu.kernel(*given)))
+        return (CUresult(0),)
+
+    def cuProfilerStart(self) -> Any:
+        self.gpu.profiling = True
+        return (CUresult(0),)
+
+    def cuProfilerStop(self) -> Any:
+        self.gpu.profiling = False
         return (CUresult(0),)
 
     def cuMemcpyDtoH(self, dstHost: Any, srcDevice: CUdeviceptr, ByteCount: int) -> Any:
@@ -265,6 +281,10 @@ class NvmlNotSupportedError(NvmlError):
     """As pynvml's."""
 
 
+class NvmlDeprecatedError(NvmlError):
+    """As pynvml's of code 26: no kind of the one before."""
+
+
 class Nvml:
     """The board is the second of NVML's order, known by its whole name; a clock takes 1 ms."""
 
@@ -308,7 +328,7 @@ class Nvml:
         raise NvmlNotSupportedError
 
     def nvmlDeviceGetDefaultApplicationsClock(self, handle: str, type: int) -> int:  # noqa: A002
-        raise NvmlNotSupportedError  # gone with drivers of CUDA 13
+        raise NvmlDeprecatedError  # as drivers from 610 on
 
     def nvmlDeviceGetSupportedMemoryClocks(self, handle: str) -> list[int]:
         return [2619]
@@ -321,11 +341,11 @@ class Nvml:
 
     def nvmlDeviceGetClockInfo(self, handle: str, type: int) -> int:  # noqa: A002
         self.gpu.now_us += 1000
-        return {0: 1755, 2: 2619}[type]
+        return self.gpu.engine_mhz(self.gpu) if type == self.NVML_CLOCK_GRAPHICS else 2619
 
     def nvmlDeviceGetFieldValues(self, handle: str, fieldIds: list[int]) -> Any:
         assert fieldIds == [186]  # NVML_FI_DEV_POWER_INSTANT
-        return [SimpleNamespace(value=SimpleNamespace(uiVal=POWER_MW))]
+        return [SimpleNamespace(value=SimpleNamespace(uiVal=self.gpu.power_mw(self.gpu)))]
 
 
 def module(name: str, content: Any) -> ModuleType:
