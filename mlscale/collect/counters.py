@@ -156,4 +156,8 @@ def _read(plan: Plan, kernel: str, base: Mapping[str, float], folder: Path) -> d
     if kernel not in table.text["kernel"]:
         raise InputError(f"{tool} did not count it, but {', '.join(table.text['kernel'])}")
     row = table.text["kernel"].index(kernel)  # ROCm's runtime copies by kernels of its own
-    return {name: float(c[row]) for name, c in table.numbers.items() if name not in NOT_COUNTERS}
+    return {
+        name: float(column[row])
+        for name, column in table.numbers.items()
+        if name not in NOT_COUNTERS and not name.startswith("device__")  # facts of the GPU
+    }
