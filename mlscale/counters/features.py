@@ -34,6 +34,8 @@ TABLE_2 = (
     *("V_IPC", "MemTime", "FetchPerLoadByte", "WritePerStoreByte", "NumWorkGroups"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
+# A kernel that loads, or stores, nothing has none.
+PER_ACCESS = ("FetchPerLoadByte", "WritePerStoreByte")
 _INSTRUCTIONS = ("inst_executed", "inst_issued")
 
 

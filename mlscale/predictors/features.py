@@ -9,7 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, require_rising, shaped
-from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
+from mlscale.counters.features import (
+    BASE_POWER,
+    PER_ACCESS,
+    WITH_POWER,
+    compute_features,
+    default_kind,
+)
 from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.profiles import Profiles
@@ -126,9 +132,9 @@ class FeatureScaling:
     """Min-max normalisation learnt on training kernels (Wu et al., section III-D).
 
     For each named feature: its minimum, maximum and median over the training kernels (F,), and
-    whether some training kernel lacked it. A feature with one value maps to 0. A value outside
-    the training range is clipped to it and flagged; a feature that a training kernel lacked may
-    be missing in a profile too: it takes the median, and is flagged.
+    whether it may be missing: some training kernel lacked it, or a kernel without loads does. A
+    feature with one value maps to 0. A value outside the training range is clipped to it and
+    flagged; a missing one takes the median, and is flagged.
     """
 
     kind: str
@@ -160,6 +166,7 @@ class FeatureScaling:
         if not present.any():
             raise InputError(f"no training kernel has a value for any '{kind}' feature")
         values = features.values[:, present]
+        of_access = np.isin([*compress(features.names, present)], PER_ACCESS)
         return cls(
             kind=kind,
             device=device,
@@ -167,7 +174,7 @@ class FeatureScaling:
             minimum=np.nanmin(values, axis=0),
             maximum=np.nanmax(values, axis=0),
             median=np.nanmedian(values, axis=0),
-            may_be_missing=np.asarray(np.isnan(values).any(axis=0)),
+            may_be_missing=np.asarray(np.isnan(values).any(axis=0) | of_access),
         )
 
     def transform(self, profiles: Profiles) -> tuple[Floats, Flags]:

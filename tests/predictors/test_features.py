@@ -139,6 +139,12 @@ class TestMissingValues:
         with refused("kernel 'k1' has no value for 'busy', which the model needs; profile it"):
             self.SOME.transform(kernels)
 
+    def test_a_ratio_of_what_a_kernel_does_not_do_may_always_be_missing(self) -> None:
+        """A kernel that loads nothing has no bytes per load; 20 is the median of 10, 20 and 50."""
+        scaling = fitted(FetchPerLoadByte=[10.0, 50.0, 20.0], busy=[0.0, 1.0, 0.5])
+        kernel = {"FetchPerLoadByte": NAN, "busy": 0.5}
+        assert transformed(scaling, **kernel) == ([0.25, 0.5], ("missing: FetchPerLoadByte",))
+
     def test_a_column_that_every_training_kernel_had_is_named(self) -> None:
         with refused(r"no column 'busy'; is 'Busy' meant\? Names are matched to the letter"):
             transformed(self.SOME, rate=20.0, Busy=0.5)
