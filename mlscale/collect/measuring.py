@@ -5,6 +5,7 @@ once each, for a profiler.
 """
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -158,6 +159,7 @@ def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dic
 def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
     """Launch each kernel once, on all CUs and at the clocks as they are."""
     device = device_at_hand(backend)
+    os.environ.update(device.environment(device.cu_count))
     for entry in select(suite, kernels, backend):
         launch = _launch(entry, device, entry.case().arguments)
         run_kernel(**launch, params={"block_size_x": entry.block})
