@@ -32,6 +32,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests tests/pocl.py skipped."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    if lacking := [reason for reason in reasons if "Skipped: OpenCL: " in reason]:
+        why = lacking[0].partition("OpenCL: ")[2].rstrip("\"')")
+        terminalreporter.write_line(f"{len(lacking)} tests were skipped for want of OpenCL: {why}")
+
+
 @pytest.fixture
 def forget_own_devices() -> Iterator[Callable[[], None]]:
     """What makes the devices of one's own unknown, as in a fresh process; done after the test."""

@@ -1,7 +1,6 @@
 """A real device for the collector's tests: the processor, by OpenCL and PoCL."""
 
 import os
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -9,32 +8,28 @@ from pathlib import Path
 
 import pytest
 
+from mlscale.collect.device import DeviceInfo, device_at_hand
+from mlscale.errors import InputError
+
 ROOT = Path(__file__).parents[1]
 
 
 @cache
-def why_not() -> str:
-    """Why the processor cannot be measured on; empty where it can."""
+def _found() -> DeviceInfo | str:
+    """The processor, or why it cannot be measured on."""
     try:
-        import kernel_tuner  # noqa: F401
-        import pyopencl
-    except ImportError as error:
-        return f"{error.name} is not installed (the extra 'collect')"
-    try:
-        platforms = pyopencl.get_platforms()
-    except pyopencl.Error:
-        platforms = []
-    if not any(platform.name == "Portable Computing Language" for platform in platforms):
-        return "there is no PoCL: pocl-binary-distribution is for Linux on x86-64"
-    if shutil.which("ld") is None:
-        return "PoCL links its kernels with 'ld' (binutils), which is not there"
-    return ""
+        device = device_at_hand("opencl")
+    except InputError as error:
+        return str(error)
+    return device if device.cu_axis == "threads" else f"{device.name} is not the processor, by PoCL"
 
 
-def needs_pocl() -> None:
-    """Skip the test, with the reason, where there is no PoCL."""
-    if why_not():
-        pytest.skip(why_not())
+def needs_pocl() -> DeviceInfo:
+    """The processor; skips the test, with the reason, where PoCL runs no kernel on it."""
+    found = _found()
+    if isinstance(found, str):
+        pytest.skip(f"OpenCL: {found}")
+    return found
 
 
 def command(*arguments: object) -> list[str]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from mlscale.collect.opencl import device_that_builds
 from mlscale.errors import InputError, extra_named
 from mlscale.profilers.configuration import key_of
 
@@ -17,11 +18,8 @@ _INSTALL = {
     "opencl": "pip install 'mlscale[collect]'",
 }
 BACKENDS = tuple(_INSTALL)
-_POCL = "Portable Computing Language"
 _JETSON = Path("/etc/nv_tegra_release")
 _UUID_BYTES = 16
-# A processor's caches are no GPU's L2: so small that the micro-benchmarks end soon.
-_PROCESSOR_SET = 2**18
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,8 @@ class DeviceInfo:
     does not say. engine_mhz, memory_mhz: highest clocks [MHz], for a table where none was observed;
     0 is unknown. capability: NVIDIA's, times ten. cu_axis: how fewer CUs are had, 'green contexts',
     'CU mask', 'threads', or not (''). sensors: 'nvml', 'amdsmi', 'tegra', or none (''). platform,
-    place: numbers of the OpenCL platform and of the device on it.
+    place: numbers of the OpenCL platform and of the device on it. seen_by: the environment in which
+    OpenCL's loader finds them.
     """
 
     backend: str
@@ -51,6 +50,7 @@ class DeviceInfo:
     sensors: str = ""
     platform: int = 0
     place: int = 0
+    seen_by: dict[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -70,12 +70,12 @@ class DeviceInfo:
         return f"{package} is not installed, or does not know the board" if lacking else ""
 
     def environment(self, cu_count: int) -> dict[str, str]:
-        """What tells a process to use that many CUs; nothing for green contexts."""
+        """What tells a process to use that many CUs of the device; nothing for green contexts."""
         if self.cu_axis == "threads":
-            return {"POCL_MAX_PTHREAD_COUNT": str(cu_count)}
+            return {**self.seen_by, "POCL_MAX_PTHREAD_COUNT": str(cu_count)}
         if self.cu_axis == "CU mask" and cu_count < self.cu_count:
             return {"HSA_CU_MASK": f"0:0-{cu_count - 1}"}
-        return {}
+        return self.seen_by
 
 
 def device_at_hand(backend: str | None = None) -> DeviceInfo:
@@ -211,30 +211,7 @@ def _amd_sensors() -> str:
 
 
 def _opencl() -> DeviceInfo:
-    import pyopencl
-
-    try:
-        platforms = [platform.get_devices() for platform in pyopencl.get_platforms()]
-    except pyopencl.Error as error:
-        raise InputError(f"no OpenCL platform ({error})") from None
-    devices = [(p, n, device) for p, of in enumerate(platforms) for n, device in enumerate(of)]
-    if not devices:
-        raise InputError("no OpenCL platform has a device")
-    gpu = pyopencl.device_type.GPU
-    platform, place, device = min(devices, key=lambda of: not of[2].type & gpu)
-    return DeviceInfo(
-        backend="opencl",
-        name=device.name,
-        uuid=f"{device.name}, {device.driver_version}",
-        driver=device.platform.version,
-        cu_count=device.max_compute_units,
-        l2_bytes=device.global_mem_cache_size if device.type & gpu else _PROCESSOR_SET,
-        wave_size=32,
-        engine_mhz=float(device.max_clock_frequency),
-        cu_axis="threads" if device.platform.name == _POCL else "",
-        platform=platform,
-        place=place,
-    )
+    return DeviceInfo(**device_that_builds())
 
 
 _FINDERS: dict[str, Callable[[], DeviceInfo]] = {"cuda": _cuda, "hip": _hip, "opencl": _opencl}

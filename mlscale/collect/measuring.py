@@ -5,6 +5,7 @@ why. `python -m mlscale.collect.measuring BACKEND SUITE KERNEL …` launches ker
 """
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -276,6 +277,7 @@ def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
     What fails is printed, and the others are launched.
     """
     device, plain = device_at_hand(backend), core.DeviceInterface
+    os.environ.update(device.environment(device.cu_count))
     if backend == "cuda":
         core.DeviceInterface = _SecondLaunchCounted
     for entry in select(suite, kernels, backend):

@@ -1,6 +1,7 @@
 """The plan: counts are by hand from the rules that the docstrings give."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,8 @@ class TestCounts:
 
 def test_what_tells_a_process_its_count() -> None:
     assert CPU.environment(1) == {"POCL_MAX_PTHREAD_COUNT": "1"}
+    seen_by = {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors"}
+    assert replace(FIXED, seen_by=seen_by).environment(16) == seen_by
     assert GPU.environment(8) == {"HSA_CU_MASK": "0:0-7"}
     assert GPU.environment(132) == {}
 

@@ -10,7 +10,7 @@ import pocl
 import pytest
 
 from mlscale.collect import cases, running
-from mlscale.collect.device import DeviceInfo, device_at_hand
+from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file, carry_out
 from mlscale.profilers.kernel_tuner import read_document
@@ -28,7 +28,7 @@ COUNT = 1
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """The copy kernel, before and after three that fail as their names say."""
-    pocl.needs_pocl()
+    device = pocl.needs_pocl()
     [copy] = select("small", ["copy"], "opencl")
     small = replace(copy, threads=1000, case=partial(cases._moved, n=1000))
     entries = [replace(small, name="first")]
@@ -36,7 +36,6 @@ def plan(tmp_path: Path) -> Plan:
         (tmp_path / f"{name}.cu").write_text(f"{HEAD}\n{text}\n")
         entries.append(replace(small, name=name, source=str(tmp_path / name)))
     settings: dict[str, tuple[int, ...]] = {"engine_mhz": (), "memory_mhz": (), "cap_w": ()}
-    device = device_at_hand("opencl")
     return Plan("small", device, (*entries, replace(small, name="last")), (COUNT,), settings)
 
 

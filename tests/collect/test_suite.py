@@ -20,7 +20,7 @@ import pytest
 
 from mlscale.collect import cases
 from mlscale.collect.cases import Case
-from mlscale.collect.device import DeviceInfo, device_at_hand
+from mlscale.collect.device import DeviceInfo
 from mlscale.collect.micro import probes
 from mlscale.collect.plan import KERNELS, Entry, entries, select
 from mlscale.errors import InputError
@@ -142,12 +142,14 @@ BY_OPENCL = {(e.source, *e.macros.items()): e for e in ENTRIES if "opencl" in e.
 def test_and_by_opencl(
     entry: Entry, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    pocl.needs_pocl()
+    device = pocl.needs_pocl()
     from mlscale.collect.measuring import _launch, run_kernel
 
     monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path_factory.getbasetemp()))
     case = entry.case()
-    launch = _launch(entry, device_at_hand("opencl"), case.arguments)
+    for name, value in device.environment(device.cu_count).items():
+        monkeypatch.setenv(name, value)
+    launch = _launch(entry, device, case.arguments)
     outputs = run_kernel(**launch, params={"block_size_x": entry.block})
     assert case.error(outputs) <= case.tolerance
 
