@@ -1,7 +1,7 @@
 """Exports of a real H100, in tests/h100: 2026-11-26, driver 580.159.04, ncu 2025.3.1, PyTorch 2.11.
 
 What they say is held against what CUDA's events and NVML said of the same work outside any tool
-(`datasets/h100-operations.csv`). gemm_bf16_8192-dcgmi.txt is NVML's GPM in the columns of dcgmi dmon.
+(`datasets/h100-operations.csv`). gemm_bf16_8192-dcgmi.txt is NVML's GPM in dcgmi dmon's columns.
 """
 
 import csv
