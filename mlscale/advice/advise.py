@@ -15,7 +15,7 @@ from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
-from mlscale.data.supply import MOST_SUPPLIED, UNLIMITED, Supply, drawn_w, supply_of
+from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
@@ -268,8 +268,8 @@ def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
         count = search.surfaces["time"].grid.size
         warnings.append(
             f"{watts.size} of {count} configurations are left out: a kernel would draw more there "
-            f"than {supply.most_w:g} W, {MOST_SUPPLIED} ({watts.max():.0f} W at most as "
-            "predicted); the GPU lowers its clock instead"
+            f"than {supply.most_in_words} ({watts.max():.0f} W at most as predicted); the GPU "
+            "lowers its clock instead"
         )
     best_w = search.peak_at(best.config)
     if best_w is not None and not supply.suffices_by_default(np.asarray(best_w)):
@@ -277,6 +277,11 @@ def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
             f"at the best clocks a kernel draws {best_w:.0f} W as predicted, more than the board's "
             f"default limit of {supply.default_w:g} W: unless that is raised (to "
             f"{supply.most_w:g} W at most), the GPU lowers its clock"
+        )
+    elif best_w is not None and best_w > supply.default_w * (1 + SAME):
+        warnings.append(
+            f"at the best clocks a kernel draws {best_w:.0f} W as predicted, the board's limit is "
+            f"{supply.default_w:g} W: {WITHIN}"
         )
     return warnings
 

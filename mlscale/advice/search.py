@@ -121,7 +121,8 @@ class Search:
         """Where the best of each kernel is, flat on the grid, and which are too slow: (K,) each.
 
         Each keeps its part of the run's limits of time. Of a kernel that cannot, and is too slow,
-        it is the quickest within the limit of power, where the best is sought. Raises InputError where there is none.
+        it is the quickest within the limit of power, where the best is sought. Raises InputError
+        where there is none.
         """
         time_ms, power_w = costs = self._costs("values")
         base_ms = time_ms[:, *self._base][:, None, None, None]

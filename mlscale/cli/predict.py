@@ -21,7 +21,6 @@ from mlscale.cli.text import (
     warning_lines,
 )
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.errors import extra_named
 from mlscale.model_warnings import warnings_for
 from mlscale.prediction_table import csv_parts, write_csv, write_parquet
@@ -174,8 +173,7 @@ def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -
     if not any(ABOVE_LIMIT in own for own in flags):
         return []
     warning = (
-        f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_w:g} W, "
-        f"{MOST_SUPPLIED}: there the GPU lowers its clock, draws less and takes longer than they "
-        "say"
+        f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_in_words}: there "
+        "the GPU lowers its clock, draws less and takes longer than they say"
     )
     return [warning]
