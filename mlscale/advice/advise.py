@@ -15,6 +15,7 @@ from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
+from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type
@@ -103,7 +104,11 @@ def advise(
     notes, trained = feature_warnings(model, profiles), predictions.trained_range
     exchanges = exchanges_of(profiles)
     advice = advice_on(search, terms, _run(profiles, exchanges), notes, trained, predictions)
-    return replace(advice, warnings=(*advice.warnings, *exchanges.warnings))
+    return replace(
+        advice,
+        warnings=(*advice.warnings, *exchanges.warnings),
+        measured=_measured_runs(profiles, terms.power),
+    )
 
 
 def terms_of(
@@ -258,6 +263,20 @@ def _run(profiles: Profiles, exchanges: Exchanges) -> Run:
         is_sampled=is_of_monitor,
         hidden_exchange_percent=exchanges.hidden_percent,
     )
+
+
+def _measured_runs(profiles: Profiles, power: WholePower) -> tuple[OperatingPoint, ...]:
+    """The whole run at the further points at which all its kernels were measured."""
+    runs = []
+    for at in profiles.points:
+        watts = None if power.absent or at.power_w is None else at.power_w + (power.static_w or 0.0)
+        of_run = run_in_sequence(at.time_ms, watts, profiles.weights)
+        time_ms, power_w = (None if of is None or np.isnan(of) else float(of) for of in of_run)
+        if time_ms is not None:
+            has_energy = power_w is not None and power.why_no_energy is None
+            energy_mj = time_ms * power_w if power_w is not None and has_energy else None
+            runs.append(OperatingPoint(at.config, time_ms, power_w, energy_mj))
+    return tuple(runs)
 
 
 def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:

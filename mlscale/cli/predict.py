@@ -29,6 +29,8 @@ from mlscale.predictions import (
     COVERAGE,
     EXTRAPOLATED,
     INTERPOLATED,
+    MEASURED,
+    TIME_MEASURED,
     Column,
     Predictions,
 )
@@ -47,7 +49,7 @@ TABLE = (  # heading, column, significant digits
     ("to", "power_w_high", 4),
     ("energy mJ", "energy_mj", 4),
 )
-MARKS = (ABOVE_LIMIT, INTERPOLATED, EXTRAPOLATED)
+MARKS = (ABOVE_LIMIT, MEASURED, TIME_MEASURED, INTERPOLATED, EXTRAPOLATED)
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
 
 

@@ -1,4 +1,7 @@
-"""Further measured points of profiled kernels, read from tables: what `--also` names."""
+"""Further measured points of profiled kernels, read from tables: what `--also` names.
+
+Where a kernel was measured, its surface is what was measured.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,6 +24,7 @@ from mlscale.data.profiles import (
 from mlscale.data.repetitions import Rows
 from mlscale.data.same_work import require_same_trace, require_same_work
 from mlscale.data.sampled import is_sampled
+from mlscale.data.surfaces import Surfaces
 from mlscale.data.table import Table, to_samples
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError
@@ -62,6 +66,21 @@ def add_points(
         for config in dict.fromkeys(config for config, _ in times_ms)
     )
     return replace(profiles, points=(*profiles.points, *points))
+
+
+def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:
+    """The surfaces with what was measured at further points of their grid, without interval."""
+    for config, factors in profiles.measured_factors(quantity):
+        if config not in surfaces.grid:
+            continue
+        at = (slice(None), *surfaces.grid.index(config))
+        sides = {}
+        for name in ("values", "low", "high"):
+            if (side := getattr(surfaces, name)) is not None:
+                sides[name] = side.copy()
+                sides[name][at] = np.where(np.isnan(factors), side[at], factors)
+        surfaces = replace(surfaces, **sides)
+    return surfaces
 
 
 def _further_rows(

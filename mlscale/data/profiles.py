@@ -175,6 +175,16 @@ class Profiles:
             raise InputError(f"kernel '{name}' has no 'power_w' at the base")
         return power_w
 
+    def measured_factors(self, quantity: str) -> list[tuple[HardwareConfig, Floats]]:
+        """'time' or 'power' over the base's at each further point (K,), NaN if not measured."""
+        at_base = getattr(self, QUANTITIES[quantity])
+        of_points = [(at.config, getattr(at, QUANTITIES[quantity])) for at in self.points]
+        return (
+            []
+            if at_base is None
+            else [(at, of / at_base) for at, of in of_points if of is not None]
+        )
+
     def select(self, kernels: Sequence[int] | Indices) -> "Profiles":
         """Return the profiles of some kernels, by position or by a mask (K,).
 
