@@ -9,6 +9,7 @@ from typing import Any
 from mlscale.data.exchanges import is_exchange
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.measurements import Measurements
+from mlscale.data.points import with_measured
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type, warn
@@ -111,9 +112,9 @@ class Model:
         coverage: with intervals that hold this share of the truth, from predictors that have
         them. Kernels without counters are predicted like the mean of those that have some, see
         `with_unprofiled`, and the time of those that exchange data between GPUs is kept, see
-        `with_exchanges_kept`. Raises InputError where the profiles lack what a predictor needs,
-        where they have further points that it makes nothing of, and where their power is of
-        another kind.
+        `with_exchanges_kept`. What was measured at further points is not predicted. Raises
+        InputError where the profiles lack what a predictor needs, where they have further points
+        that it makes nothing of, and where their power is of another kind.
         """
         require_type("profiles", profiles, Profiles, PROFILES)
         if isinstance(self.predictors["time"], HasFeatures):
@@ -135,6 +136,7 @@ class Model:
             profiles, surfaces = with_unprofiled(profiles, surfaces, not learnt_exchanges)
         if not learnt_exchanges:
             surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
+        surfaces = {q: with_measured(of, profiles, q) for q, of in surfaces.items()}
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 
     def _surfaces(

@@ -40,6 +40,7 @@ COLUMNS = (
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
 INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
+MEASURED, TIME_MEASURED = "measured", "time measured"
 ABOVE_LIMIT = "above power limit"
 
 Column = NDArray[Any]
@@ -136,12 +137,14 @@ class Predictions(Mapping[str, Surfaces]):
     def columns(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return the table of `mlscale predict`: COLUMNS, a row for each kernel and target.
 
-        targets: by default every configuration of the grid; between two of its steps a
-        prediction is interpolated, beyond the trained range extrapolated, and flagged so, as is
-        power that the board cannot supply. Where only the interval is above what the board
-        supplies, it ends as `with_held_ends` says. What cannot be given is NaN; the flags of a row
-        are joined by '; '. Raises InputError outside the grid's range.
+        targets: by default every configuration of the grid, and the further points; between two of
+        the grid's steps a prediction is interpolated, beyond the trained range extrapolated, and
+        flagged so, as is power that the board cannot supply. At a further point stands what was
+        measured, with a flag. Where only the interval is above what the board supplies, it ends as
+        `with_held_ends` says. What cannot be given is NaN; the flags of a row are joined by '; '.
+        Raises InputError outside the grid's range.
         """
+        targets = self._with_points(targets)
         configs, marks = self._targets(targets)
         kernels, count = len(self.profiles.kernels), len(configs)
         table: dict[str, Column] = dict.fromkeys(COLUMNS, np.full(kernels * count, np.nan))
@@ -160,6 +163,7 @@ class Predictions(Mapping[str, Surfaces]):
                 table[f"{name}_low"] = low.ravel()
         for quantity, high in self._high_ends(targets).items():
             table[f"{QUANTITIES[quantity]}_high"] = high.ravel()
+        self._put_measured(table, configs)
         table["energy_mj"] = table["time_ms"] * table["power_w"]
         table["flags"] = np.full(kernels * count, "", dtype=object)
         for mark in dict.fromkeys(marks):
@@ -167,6 +171,8 @@ class Predictions(Mapping[str, Surfaces]):
             rows = np.tile(np.array([own == mark for own in marks]), kernels)
             notes = np.repeat(np.array(texts, dtype=object), count)
             table["flags"] = np.where(rows, notes, table["flags"])
+        for row, mark in self._measured_marks(configs).items():
+            table["flags"][row] = "; ".join((*mark, *self.flags[row // count]))
         is_above = self._is_above_limit(table)
         table["flags"][is_above] = [
             "; ".join(filter(None, (ABOVE_LIMIT, flags))) for flags in table["flags"][is_above]
@@ -186,6 +192,7 @@ class Predictions(Mapping[str, Surfaces]):
             at_1200 = predictions.whole_run([HardwareConfig(132, 1200, 2619)])
             print(at_1200["time_factor"])
         """
+        targets = self._with_points(targets)
         configs, marks = self._targets(targets)
         each = self.columns(targets)
         run: dict[str, Column] = {
@@ -208,6 +215,10 @@ class Predictions(Mapping[str, Surfaces]):
         run["power_factor"] = run["power_w"] * at_base_ms.sum() / (at_base_ms * power_w).sum()
         run["energy_mj"] = run["time_ms"] * run["power_w"]
         is_above = self._is_above_limit(each).reshape(len(launches), -1)
+        measured = self._measured_marks(configs)
+        for target, own in enumerate(marks):
+            of_all = {measured.get(k * len(marks) + target, own) for k in range(len(launches))}
+            marks[target] = of_all.pop() if len(of_all) == 1 else own
         flags = [
             "; ".join((*([ABOVE_LIMIT] if is_above[:, target].any() else ()), *mark))
             for target, mark in enumerate(marks)
@@ -220,7 +231,8 @@ class Predictions(Mapping[str, Surfaces]):
 
         Slow for many kernels. Raises InputError outside the grid's range.
         """
-        _, marks = self._targets(targets)
+        targets = self._with_points(targets)
+        configs, marks = self._targets(targets)
         table = self.columns(targets)
         columns = {
             name: [None] * len(column)
@@ -229,6 +241,8 @@ class Predictions(Mapping[str, Surfaces]):
             for name, column in table.items()
         }
         each = [[*mark, *flags] for flags in self.flags for mark in marks]
+        for row, mark in self._measured_marks(configs).items():
+            each[row] = [*mark, *self.flags[row // len(marks)]]
         for row in np.flatnonzero(self._is_above_limit(table)).tolist():
             each[row].insert(0, ABOVE_LIMIT)
         columns["flags"] = each
@@ -245,6 +259,39 @@ class Predictions(Mapping[str, Surfaces]):
         """Return each row's configuration, and its flags, whatever the kernel."""
         configs = configs_of("targets", self.grid if targets is None else targets)
         return configs, [(*self._between(c), *self._beyond(c)) for c in configs]
+
+    def _with_points(self, targets: Targets | None) -> Targets | None:
+        """The targets; where none are named, the further points between steps beside the grid."""
+        between = [at.config for at in self.profiles.points if at.config not in self.grid]
+        return [*self.grid, *between] if targets is None and between else targets
+
+    def _put_measured(self, table: dict[str, Column], configs: Sequence[HardwareConfig]) -> None:
+        """Put what was measured between two steps in place; on the grid it is already."""
+        for quantity, surfaces in self.surfaces.items():
+            names = [QUANTITIES[quantity]]
+            names += [f"{names[0]}_{end}" for end in ("low", "high") if surfaces.low is not None]
+            for config, factors in self.profiles.measured_factors(quantity):
+                known = np.flatnonzero(np.isfinite(factors))
+                places = [t for t, own in enumerate(configs) if own == config not in self.grid]
+                for rows in (known * len(configs) + place for place in places):
+                    table[f"{quantity}_factor"][rows] = factors[known]
+                    for name in names:
+                        table[name][rows] = (factors * self.profiles.quantity(quantity))[known]
+
+    def _measured_marks(self, configs: Sequence[HardwareConfig]) -> dict[int, Marks]:
+        """By row that it was measured, and its other marks."""
+        if not self.profiles.points:
+            return {}
+        is_measured = {q: np.zeros((len(self.flags), len(configs)), dtype=bool) for q in QUANTITIES}
+        for quantity, of in is_measured.items():
+            for config, factors in self.profiles.measured_factors(quantity):
+                of[:, [own == config for own in configs]] |= np.isfinite(factors)[:, None]
+        marks = {}
+        for k, target in np.argwhere(is_measured["time"]).tolist():
+            whole = "power" not in self.surfaces or is_measured["power"][k, target]
+            mark = MEASURED if whole else TIME_MEASURED
+            marks[k * len(configs) + target] = (mark, *self._beyond(configs[target]))
+        return marks
 
     def _between(self, config: HardwareConfig) -> Marks:
         return () if config in self.grid else (INTERPOLATED,)

@@ -15,7 +15,8 @@ from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
-from mlscale.data.supply import MOST_SUPPLIED, UNLIMITED, Supply, drawn_w, supply_of
+from mlscale.data.sequence import run_in_sequence
+from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
@@ -103,7 +104,11 @@ def advise(
     notes, trained = feature_warnings(model, profiles), predictions.trained_range
     exchanges = exchanges_of(profiles)
     advice = advice_on(search, terms, _run(profiles, exchanges), notes, trained, predictions)
-    return replace(advice, warnings=(*advice.warnings, *exchanges.warnings))
+    return replace(
+        advice,
+        warnings=(*advice.warnings, *exchanges.warnings),
+        measured=_measured_runs(profiles, terms.power),
+    )
 
 
 def terms_of(
@@ -260,6 +265,20 @@ def _run(profiles: Profiles, exchanges: Exchanges) -> Run:
     )
 
 
+def _measured_runs(profiles: Profiles, power: WholePower) -> tuple[OperatingPoint, ...]:
+    """The whole run at the further points at which all its kernels were measured."""
+    runs = []
+    for at in profiles.points:
+        watts = None if power.absent or at.power_w is None else at.power_w + (power.static_w or 0.0)
+        of_run = run_in_sequence(at.time_ms, watts, profiles.weights)
+        time_ms, power_w = (None if of is None or np.isnan(of) else float(of) for of in of_run)
+        if time_ms is not None:
+            has_energy = power_w is not None and power.why_no_energy is None
+            energy_mj = time_ms * power_w if power_w is not None and has_energy else None
+            runs.append(OperatingPoint(at.config, time_ms, power_w, energy_mj))
+    return tuple(runs)
+
+
 def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
     supply, warnings = search.supply, []
@@ -268,8 +287,8 @@ def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
         count = search.surfaces["time"].grid.size
         warnings.append(
             f"{watts.size} of {count} configurations are left out: a kernel would draw more there "
-            f"than {supply.most_w:g} W, {MOST_SUPPLIED} ({watts.max():.0f} W at most as "
-            "predicted); the GPU lowers its clock instead"
+            f"than {supply.most_in_words} ({watts.max():.0f} W at most as predicted); the GPU "
+            "lowers its clock instead"
         )
     best_w = search.peak_at(best.config)
     if best_w is not None and not supply.suffices_by_default(np.asarray(best_w)):
@@ -277,6 +296,11 @@ def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
             f"at the best clocks a kernel draws {best_w:.0f} W as predicted, more than the board's "
             f"default limit of {supply.default_w:g} W: unless that is raised (to "
             f"{supply.most_w:g} W at most), the GPU lowers its clock"
+        )
+    elif best_w is not None and best_w > supply.default_w * (1 + SAME):
+        warnings.append(
+            f"at the best clocks a kernel draws {best_w:.0f} W as predicted, the board's limit is "
+            f"{supply.default_w:g} W: {WITHIN}"
         )
     return warnings
 

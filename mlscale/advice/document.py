@@ -20,7 +20,11 @@ def run_document(model: Model, advice: Advice) -> Row:
         "limits": asdict(advice.limits),
         "static_power_w": advice.static_power_w,
         "coverage": COVERAGE,
-        "whole_run": {**asdict(advice.run), **_nested(advice.whole_run)},
+        "whole_run": {
+            **asdict(advice.run),
+            **_nested(advice.whole_run),
+            "measured": [point.row() for point in advice.measured],
+        },
         "warnings": list(advice.warnings),
     }
 

@@ -133,7 +133,8 @@ class Advice:
     values [ms], [W], with intervals that hold at once; held: they, their high ends as the board's
     limit leaves them. supply: what the board supplies, unlimited where that is not known or power
     not predicted; where a kernel draws more, nothing is advised. offered (C, E, M): where advice
-    was sought, None for everywhere; keeps_memory: why only at the base's memory clock.
+    was sought, None for everywhere; keeps_memory: why only at the base's memory clock. measured:
+    the run at the further points at which all its kernels were measured.
     """
 
     objective: str
@@ -149,6 +150,7 @@ class Advice:
     supply: Supply = UNLIMITED
     offered: Mask | None = field(default=None, compare=False)
     keeps_memory: str | None = None
+    measured: tuple[OperatingPoint, ...] = ()
 
     def __repr__(self) -> str:
         run, is_saved = self.whole_run, self.objective not in WITHOUT_POWER

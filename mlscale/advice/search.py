@@ -121,7 +121,8 @@ class Search:
         """Where the best of each kernel is, flat on the grid, and which are too slow: (K,) each.
 
         Each keeps its part of the run's limits of time. Of a kernel that cannot, and is too slow,
-        it is the quickest within the limit of power. Raises InputError where there is none.
+        it is the quickest within the limit of power, where the best is sought. Raises InputError
+        where there is none.
         """
         time_ms, power_w = costs = self._costs("values")
         base_ms = time_ms[:, *self._base][:, None, None, None]
@@ -135,7 +136,7 @@ class Search:
         for k in np.flatnonzero(too_slow).tolist():
             own_ms, own_w = self._costs("values", k)
             at_base_ms = float(own_ms[self._base])
-            own_ms = np.where(self._possible(own_w), own_ms, np.nan)
+            own_ms = np.where(self._sought & self._possible(own_w), own_ms, np.nan)
             quickest = best_index("time", own_ms, own_w, at_base_ms, of_power)
             best[k] = np.ravel_multi_index(quickest, self._grid.shape)
         return best, too_slow

@@ -166,7 +166,7 @@ def _change(
         return negative if value < 0 else positive
 
     text = f"{percent_in_words(percent)} % {word(percent)}"
-    if ends is None:
+    if ends is None or ends[0] == ends[1]:  # as where it was measured
         return text
     low, high = sorted(ends)
     if math.isinf(low) or math.isinf(high):

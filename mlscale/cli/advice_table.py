@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlscale.advice.objectives import SAME, objective_name
+from mlscale.advice.objectives import SAME, objective_name, slowdown_percent
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
 from mlscale.cli.text import (
@@ -50,7 +50,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     text += f"\n\nbase {base} on {device}; {percents} against it"
     if not advice.run.is_one_launch:
         text += _OF_KERNELS
-    text += _front(advice)
+    text += _front(advice) + _measured(advice)
     flags = {kernel.kernel or "": kernel.flags for kernel in (*largest, *others)}
     notes = flag_lines(flags, most=MOST_KERNELS)
     notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
@@ -113,6 +113,20 @@ def _front(advice: Advice) -> str:
     lines = [[*_cells(point), mark] for point, mark in zip(points, marks, strict=True)]
     table = columns([*AXIS_HEADINGS, *_costs(advice), ""], lines)
     return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
+
+
+def _measured(advice: Advice) -> str:
+    """The whole run as it was measured at the further points; nothing without any."""
+    headers = [*AXIS_HEADINGS, "time ms", "power W", "energy mJ", "time %"]
+    lines = []
+    for at in advice.measured:
+        costs = [
+            "" if cost is None else number(cost) for cost in (at.time_ms, at.power_w, at.energy_mj)
+        ]
+        slowdown = float(slowdown_percent(at.time_ms, advice.whole_run.base.time_ms))
+        lines.append([*setting_cells(at.config), *costs, f"{slowdown:+z.1f}"])
+    table = columns(*without_empty(headers, lines))
+    return f"\n\nMeasured at further configurations:\n{table}" if lines else ""
 
 
 def _costs(advice: Advice) -> list[str]:

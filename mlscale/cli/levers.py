@@ -37,6 +37,7 @@ class Levers:
             best = self.caps.best
             document["power_caps"] = [point.row() for point in self.caps.points]
             document["best_power_cap"] = best and best.row()
+            document["power_caps_save"] = self.caps.saved
             document["warnings"] = [*advice.warnings, *self.caps.warnings]
             if self.is_cap:
                 document["verdict"] = cap_verdict(self.caps, advice)

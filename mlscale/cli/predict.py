@@ -21,7 +21,6 @@ from mlscale.cli.text import (
     warning_lines,
 )
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.errors import extra_named
 from mlscale.model_warnings import warnings_for
 from mlscale.prediction_table import csv_parts, write_csv, write_parquet
@@ -30,6 +29,8 @@ from mlscale.predictions import (
     COVERAGE,
     EXTRAPOLATED,
     INTERPOLATED,
+    MEASURED,
+    TIME_MEASURED,
     Column,
     Predictions,
 )
@@ -48,7 +49,7 @@ TABLE = (  # heading, column, significant digits
     ("to", "power_w_high", 4),
     ("energy mJ", "energy_mj", 4),
 )
-MARKS = (ABOVE_LIMIT, INTERPOLATED, EXTRAPOLATED)
+MARKS = (ABOVE_LIMIT, MEASURED, TIME_MEASURED, INTERPOLATED, EXTRAPOLATED)
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
 
 
@@ -174,8 +175,7 @@ def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -
     if not any(ABOVE_LIMIT in own for own in flags):
         return []
     warning = (
-        f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_w:g} W, "
-        f"{MOST_SUPPLIED}: there the GPU lowers its clock, draws less and takes longer than they "
-        "say"
+        f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_in_words}: there "
+        "the GPU lowers its clock, draws less and takes longer than they say"
     )
     return [warning]

@@ -3,7 +3,7 @@
 - Settings and GPUs: `grid`, `device` (one GPU), `device_table` (those that are known), `supply`
   (the power that a board supplies, and intervals that end there).
 - Tables as they stand in files: `table`, read and written by `table_files` with `parquet` and
-  `arrow`; more than memory holds: `fleet`.
+  `arrow`; more than memory holds: `fleet`. Several rows of one kernel made one: `repetitions`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
   `points` at other configurations and `weights`, and `surfaces`, which `extrapolation` carries
   beyond their grid; summed over a run in `sequence`. `exchanges` knows by their names the kernels

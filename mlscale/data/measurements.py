@@ -16,6 +16,7 @@ from mlscale.data.plausibility import (
     check_units,
     warn_of_counters,
     warn_of_launches,
+    warn_of_parts,
     warn_of_repetitions,
     warn_of_times,
 )
@@ -27,8 +28,9 @@ from mlscale.data.profiles import (
     launches_of_rows,
     require_quantity,
 )
+from mlscale.data.repetitions import Aggregate, Rows
 from mlscale.data.surfaces import relative_values
-from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
+from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, require_type
 from mlscale.files import path_of
@@ -50,9 +52,10 @@ class Measurements:
     The samples keep the repetitions: time_samples (R, K, C, E, M) [ms], power_samples likewise
     [W] or None, counter_samples (R, K, C, E, M, F); where a cell was measured fewer than R
     times the rest is NaN. `aggregate` names how repetitions become one number: 'median', 'mean'
-    or 'min'. It holds for time and power; counters take the mean with 'mean', else the median.
+    or 'min', the quickest's time and power; counters take the mean with 'mean', else the median.
     launch_samples (R, K, C, E, M): how often the kernel runs in the application, None where the
-    table does not say; nothing is learnt from them, advice on a whole run counts by them.
+    table does not say; advice on a whole run counts by them, and rows of unlike launches are parts
+    of a run, see `Rows`.
     """
 
     device: str
@@ -101,22 +104,24 @@ class Measurements:
         return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
 
     @cached_property
+    def rows(self) -> Rows:
+        """The repetitions, and parts of a run, of each kernel at each configuration."""
+        return Rows(self.time_samples, self.launch_samples, self.aggregate)
+
+    @property
     def time_ms(self) -> Floats:
         """Kernel time (K, C, E, M) [ms]."""
-        return over_repetitions(self.time_samples, self.aggregate)
+        return self.rows.time_ms
 
     @cached_property
     def power_w(self) -> Floats | None:
         """Power (K, C, E, M) [W], None where it was not measured."""
-        if self.power_samples is None:
-            return None
-        return over_repetitions(self.power_samples, self.aggregate)
+        return None if self.power_samples is None else self.rows.power_w(self.power_samples)
 
     @cached_property
     def counters(self) -> Floats:
         """Counters (K, C, E, M, F), NaN where missing."""
-        how: Aggregate = "mean" if self.aggregate == "mean" else "median"
-        return over_repetitions(self.counter_samples, how)
+        return self.rows.counters(self.counter_samples)
 
     def quantity(self, name: str) -> Floats:
         """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without power."""
@@ -143,7 +148,7 @@ class Measurements:
     def profiles(self, base: Base) -> Profiles:
         """Return what profiling every kernel once at the base would give. Raises InputError."""
         c, e, m = self.grid.index(base)
-        launches = self.launch_samples
+        launches = self.rows.launches
         return Profiles(
             device=self.device,
             base=self.grid.config(base),
@@ -153,9 +158,7 @@ class Measurements:
             power_w=None if self.power_w is None else self.power_w[:, c, e, m],
             counter_names=self.counter_names,
             counters=self.counters[:, c, e, m],
-            launches=None
-            if launches is None
-            else over_repetitions(launches[:, :, c, e, m], "median"),
+            launches=None if launches is None else launches[:, c, e, m],
         )
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
@@ -271,7 +274,6 @@ def from_table(
     complete = complete_kernels(table, kernels, grid, counts, drop=incomplete == "drop")
     powers, launches = _powers(table), launches_of_rows(table)
     time_samples = to_samples(table.positive("time_ms"), where, shape)
-    warn_of_repetitions(table, kernels, grid, where, time_samples)
     warn_of_launches(table, kernels, where, shape)
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = np.column_stack(
@@ -290,6 +292,9 @@ def from_table(
         aggregate=aggregate,
         launch_samples=None if launches is None else to_samples(launches, where, shape),
     )
+    parts = everything.rows.has_parts
+    warn_of_repetitions(table, kernels, grid, where, np.where(parts, np.nan, time_samples))
+    warn_of_parts(table.source, kernels, everything.rows)
     kept = everything if len(complete) == len(kernels) else everything.select(complete)
     warn_of_times(table.source, kept.kernels, kept.grid, kept.time_ms)
     warn_of_counters(table, [n for n in counter_names if n not in OF_LAUNCH], kept.kernels)

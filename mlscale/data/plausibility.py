@@ -9,6 +9,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.device import Device
 from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.repetitions import Rows
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.text import counted, listed
@@ -141,6 +142,42 @@ def warn_of_unlike_rows(
             f"median: those of '{kernels[worst]}' take {low[worst]:.4g} to {high[worst]:.4g} ms; "
             "if they are launches of a run, give each kind a name, a row with the mean of its "
             "times, and how many they are in a column 'launches'"
+        )
+
+
+def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:
+    """Warn where rows of one kernel count as parts of a run, as their launches are unlike.
+
+    rows: of cells (K, ...).
+    """
+    cells = np.argwhere(rows.has_parts)
+    if rows.launches is not None and len(cells):
+        first = tuple(cells[0])
+        warn(
+            f"{source}: rows of one kernel with unlike launches are added up as parts of one run, "
+            f"in {counted(len(cells), 'case')}: those of '{kernels[first[0]]}' to "
+            f"{rows.launches[first]:g} launches of {rows.time_ms[first]:.4g} ms on average; if "
+            "each is a whole run, keep the rows of one, or import the files of all together"
+        )
+
+
+def warn_of_totals(source: str, kernels: Sequence[str], rows: Rows, total_samples: Floats) -> None:
+    """Warn where launches and time of kernels (K,) contradict their total time.
+
+    total_samples (R, K): as the rows say it [ms], NaN where they do not.
+    """
+    known = ~(np.isnan(total_samples) & ~np.isnan(rows.time_samples)).any(axis=0)
+    if rows.launches is None:
+        return
+    run_ms, total_ms = rows.launches * rows.time_ms, rows.total(total_samples)
+    off = np.where(known, np.exp(np.abs(np.log(total_ms / run_ms))), 1.0)
+    if off.max() > _SPREAD:
+        k = int(off.argmax())
+        warn(
+            f"{source}: 'total_time_ms' contradicts 'launches' and 'time_ms' of "
+            f"{counted(int((off > _SPREAD).sum()), 'kernel')}, most of '{kernels[k]}': "
+            f"{total_ms[k]:.4g} ms, not {rows.launches[k]:g} x {rows.time_ms[k]:.4g} ms; launches "
+            "and time_ms are used: correct what is wrong, or leave total_time_ms out"
         )
 
 

@@ -1,4 +1,7 @@
-"""Further measured points of profiled kernels, read from tables: what `--also` names."""
+"""Further measured points of profiled kernels, read from tables: what `--also` names.
+
+Where a kernel was measured, its surface is what was measured.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,10 +13,19 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.further_kernels import with_kernels_of
 from mlscale.data.grid import ConfigGrid, HardwareConfig
-from mlscale.data.profiles import MeasuredPoint, Profiles, configurations, in_application
+from mlscale.data.plausibility import warn_of_parts
+from mlscale.data.profiles import (
+    MeasuredPoint,
+    Profiles,
+    configurations,
+    in_application,
+    launches_of_rows,
+)
+from mlscale.data.repetitions import Rows
 from mlscale.data.same_work import require_same_trace, require_same_work
 from mlscale.data.sampled import is_sampled
-from mlscale.data.table import Table
+from mlscale.data.surfaces import Surfaces
+from mlscale.data.table import Table, to_samples
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError
 
@@ -29,29 +41,22 @@ def add_points(
 
     tables: as they are or by their files, each with the one configuration that is meant, None for
     all that its rows name; a table without columns of configurations is taken to be of that one.
-    Rows at the base are left out, repetitions aggregated by their median, counters not looked
-    at. Raises InputError on a kernel that the profiles lack, another device, a configuration
-    outside the grid's range, a table that has nothing at the configuration, and further runs that
-    cannot have done the same work as the sampled ones, or as a trace without counters.
+    Rows at the base are left out, those of one kernel are made one as in a profile, of several
+    tables the median is taken, counters are not looked at. Raises InputError on a kernel that the
+    profiles lack, another device, a configuration outside the grid's range, a table that has
+    nothing at the configuration, and further runs that cannot have done the same work as the
+    sampled ones, or as a trace without counters.
     """
     times_ms: Samples = defaultdict(list)
     powers_w: Samples = defaultdict(list)
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
         table = with_kernels_of(profiles, table)
-        further = _further_rows(table, config, profiles)
-        time_ms = table.positive("time_ms")
-        power_w = table.positive("power_w") if table.has_values("power_w") else None
-        for row, cell in further.items():
-            at, _ = cell
-            if not grid.spans(at):
-                raise InputError(
-                    f"{table.source}: {table.row(row)}: {at} is outside the model's "
-                    f"grid, {grid.bounds}; measure within it{_in_order(at, grid)}"
-                )
-            times_ms[cell].append(float(time_ms[row]))
-            if power_w is not None:
-                powers_w[cell].append(float(power_w[row]))
+        table, kernels, configs = _further_rows(table, config, profiles, grid)
+        for row, cell in enumerate(zip(configs, kernels, strict=True)):
+            times_ms[cell].append(float(table.numbers["time_ms"][row]))
+            if "power_w" in table.numbers:
+                powers_w[cell].append(float(table.numbers["power_w"][row]))
     points = tuple(
         MeasuredPoint(
             config,
@@ -63,11 +68,27 @@ def add_points(
     return replace(profiles, points=(*profiles.points, *points))
 
 
-def _further_rows(
-    table: Table, config: HardwareConfig | None, profiles: Profiles
-) -> dict[int, tuple[HardwareConfig, str]]:
-    """By row the configuration that is meant, and the kernel, of the same work as the profiles.
+def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:
+    """The surfaces with what was measured at further points of their grid, without interval."""
+    for config, factors in profiles.measured_factors(quantity):
+        if config not in surfaces.grid:
+            continue
+        at = (slice(None), *surfaces.grid.index(config))
+        sides = {}
+        for name in ("values", "low", "high"):
+            if (side := getattr(surfaces, name)) is not None:
+                sides[name] = side.copy()
+                sides[name][at] = np.where(np.isnan(factors), side[at], factors)
+        surfaces = replace(surfaces, **sides)
+    return surfaces
 
+
+def _further_rows(
+    table: Table, config: HardwareConfig | None, profiles: Profiles, grid: ConfigGrid
+) -> tuple[Table, list[str], list[HardwareConfig]]:
+    """The time and power of each kernel at each configuration that is meant, a row for each.
+
+    With the kernel and the configuration of each row, which are of the same work as the profiles.
     Raises InputError.
     """
     kernels = _kernels(table, profiles)
@@ -75,14 +96,41 @@ def _further_rows(
     wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
     rows = [row for row, at in enumerate(configs) if at in wanted]
     runs = rows or list(range(len(table)))
-    of_runs = table.select(runs), [kernels[k] for k in runs], [configs[k] for k in runs]
+    of_runs = _made_one(table.select(runs), [(configs[k], kernels[k]) for k in runs])
     if is_sampled(profiles.metadata):
         require_same_work(profiles, *of_runs)
     elif profiles.are_times_alone:
         require_same_trace(profiles, *of_runs)
     if not rows:
         raise InputError(f"{table.source}: {_why_no_point(configs, config, profiles.base)}")
-    return {row: (configs[row], kernels[row]) for row in rows}
+    for row in rows:
+        if not grid.spans(configs[row]):
+            raise InputError(
+                f"{table.source}: {table.row(row)}: {configs[row]} is outside the model's "
+                f"grid, {grid.bounds}; measure within it{_in_order(configs[row], grid)}"
+            )
+    return of_runs
+
+
+def _made_one(
+    table: Table, cells: list[tuple[HardwareConfig, str]]
+) -> tuple[Table, list[str], list[HardwareConfig]]:
+    """Time and power of a table, one row for the rows of each cell, with its kernel and config."""
+    distinct = list(dict.fromkeys(cells))
+    positions = {cell: place for place, cell in enumerate(distinct)}
+    of_row = np.array([positions[cell] for cell in cells])
+
+    def samples(values: Floats) -> Floats:
+        return to_samples(values, (of_row,), (len(distinct),))
+
+    launches = launches_of_rows(table)
+    rows = Rows(samples(table.positive("time_ms")), None if launches is None else samples(launches))
+    configs, kernels = [at for at, _ in distinct], [kernel for _, kernel in distinct]
+    warn_of_parts(table.source, kernels, rows)
+    numbers = {"time_ms": rows.time_ms}
+    if table.has_values("power_w"):
+        numbers["power_w"] = rows.power_w(samples(table.positive("power_w")))
+    return replace(table, text={}, numbers=numbers, lines=()), kernels, configs
 
 
 def _kernels(table: Table, profiles: Profiles) -> list[str]:

@@ -1,7 +1,7 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,15 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positions_of
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.plausibility import check_units, warn_of_names, warn_of_unlike_rows
-from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
+from mlscale.data.plausibility import (
+    check_units,
+    warn_of_names,
+    warn_of_parts,
+    warn_of_totals,
+    warn_of_unlike_rows,
+)
+from mlscale.data.repetitions import Rows
+from mlscale.data.table import IDENTITY, MOST, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, require_type
 from mlscale.files import path_of
@@ -168,6 +175,16 @@ class Profiles:
             raise InputError(f"kernel '{name}' has no 'power_w' at the base")
         return power_w
 
+    def measured_factors(self, quantity: str) -> list[tuple[HardwareConfig, Floats]]:
+        """'time' or 'power' over the base's at each further point (K,), NaN if not measured."""
+        at_base = getattr(self, QUANTITIES[quantity])
+        of_points = [(at.config, getattr(at, QUANTITIES[quantity])) for at in self.points]
+        return (
+            []
+            if at_base is None
+            else [(at, of / at_base) for at, of in of_points if of is not None]
+        )
+
     def select(self, kernels: Sequence[int] | Indices) -> "Profiles":
         """Return the profiles of some kernels, by position or by a mask (K,).
 
@@ -217,8 +234,9 @@ def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, devic
     """Read the kernels of a CSV or Parquet profile, or of a data frame, at the base configuration.
 
     Rows at other configurations are left out. Several rows of a kernel are repetitions of one
-    launch and become their median; how often it runs in the application is in `launches`. A table
-    without a device column is taken to be of `device`. Raises InputError.
+    launch and become their median; how often it runs in the application is in `launches`, and rows
+    of unlike launches are parts of the run, see `Rows`. A table without a device column is taken to
+    be of `device`. Raises InputError.
 
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
@@ -256,15 +274,10 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
             positions.setdefault(pair, len(positions))
     of_kernel = np.array([positions[pairs[row]] for row in rows], dtype=np.intp)
     kernels = _names(list(positions))
-    if not table.has_values("launches"):
+    if launches_of_rows(table) is None:
         warn_of_unlike_rows(table.source, kernels, of_kernel, table.positive("time_ms")[rows])
-
-    def median(values: Floats) -> Floats:
-        samples = to_samples(values, (of_kernel,), (len(kernels),))
-        return over_repetitions(samples, "median")
-
     applications = [application for application, _ in positions]
-    return _profiles(table, base, device, (kernels, tuple(applications)), rows, median)
+    return _profiles(table, base, device, (kernels, tuple(applications)), rows, of_kernel)
 
 
 def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles:
@@ -280,7 +293,7 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
         )
     kernels = table.text["kernel"]
     names = tuple(kernels), tuple(table.text.get("application", kernels))
-    return _profiles(table, base, device, names, np.arange(len(table)), lambda values: values)
+    return _profiles(table, base, device, names, np.arange(len(table)))
 
 
 def _at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
@@ -303,29 +316,46 @@ def _profiles(
     device: str,
     names: tuple[tuple[str, ...], tuple[str, ...]],
     rows: Indices,
-    of_kernels: Callable[[Floats], Floats],
+    of_kernel: Indices | None = None,
 ) -> Profiles:
     """Profiles of kernels, and of applications, with these names. Raises InputError.
 
-    of_kernels: turns the values of these rows (rows, …) into those of the kernels (K, …).
+    of_kernel: which kernel each of these rows is of; None where each is one of its own.
     """
     kernels, applications = names
+
+    def samples(values: Floats) -> Floats:
+        values = values[rows]
+        return (
+            values[None] if of_kernel is None else to_samples(values, (of_kernel,), (len(kernels),))
+        )
+
     warn_of_names(table)
     has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
-    counters = [table.counter(name)[rows] for name in counter_names]
+    counters = [table.counter(name) for name in counter_names]
     launches = launches_of_rows(table)
+    of_kernels = Rows(
+        samples(table.positive("time_ms")), None if launches is None else samples(launches)
+    )
+    if of_kernel is not None and of_kernels.launches is not None:
+        warn_of_parts(table.source, kernels, of_kernels)
+        if table.has_values("total_time_ms"):
+            total_ms = samples(table.numbers["total_time_ms"])
+            warn_of_totals(table.source, kernels, of_kernels, total_ms)
     return Profiles(
         device=device,
         base=base,
         kernels=kernels,
         applications=applications,
-        time_ms=of_kernels(table.positive("time_ms")[rows]),
-        power_w=of_kernels(table.positive("power_w")[rows]) if has_power else None,
+        time_ms=of_kernels.time_ms,
+        power_w=of_kernels.power_w(samples(table.positive("power_w"))) if has_power else None,
         counter_names=counter_names,
-        counters=of_kernels(np.column_stack([np.empty((len(rows), 0)), *counters])),
+        counters=of_kernels.counters(
+            samples(np.column_stack([np.empty((len(table), 0)), *counters]))
+        ),
         metadata=dict(table.metadata),
-        launches=None if launches is None else of_kernels(launches[rows]),
+        launches=of_kernels.launches,
     )
 
 

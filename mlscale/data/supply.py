@@ -16,6 +16,7 @@ from mlscale.data.surfaces import Surfaces
 MOST_SUPPLIED = "the highest power limit known of the board, or the most it was measured to draw"
 ROUNDING = 1e-9  # of power, that is no excess
 AS_MEASURED = 0.02  # of a power that was measured: so nearly predictions meet it
+WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as within it"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,12 @@ class Supply:
     most_w: float = math.inf
     default_w: float = math.inf
     drawn_w: float = 0.0
+
+    @property
+    def most_in_words(self) -> str:
+        """How much counts as supplied, for a reader."""
+        with_slack = f"; {WITHIN}" if self.drawn_w * (1 + AS_MEASURED) > self.most_w else ""
+        return f"{self.most_w:g} W, {MOST_SUPPLIED}{with_slack}"
 
     def suffices(self, power_w: Floats) -> Mask:
         """Where a power (...) [W] can be supplied; what is not known can.

@@ -1,11 +1,10 @@
-"""The tidy table as columns, what its values must be, and repeated rows made one number."""
+"""The tidy table as columns, what its values must be, and repeated rows beside each other."""
 
 import math
 import re
-import warnings
 from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,6 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.device_table import find_device, register_facts
 from mlscale.errors import InputError
 from mlscale.text import counted, without_controls
-
-Aggregate = Literal["median", "mean", "min"]
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
@@ -203,18 +200,3 @@ def to_samples(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...
     samples = np.full((int(counts.max(initial=0)), *shape, *values.shape[1:]), np.nan)
     samples[(repetition, *cells)] = values
     return samples
-
-
-def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
-    """Make one number of the repetitions (R, …) of each cell; NaN where all are missing."""
-    if len(samples) == 1:
-        return np.asarray(samples[0])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
-        match how:
-            case "median":
-                return np.asarray(np.nanmedian(samples, axis=0))
-            case "mean":
-                return np.asarray(np.nanmean(samples, axis=0))
-            case "min":
-                return np.asarray(np.nanmin(samples, axis=0))

@@ -14,7 +14,6 @@ from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.data.surfaces import relative_values
 from mlscale.model import Model
 from mlscale.predictors.base import Explains, HasFeatures
@@ -98,7 +97,7 @@ class KernelReport:
             return None
         return (
             f"At {count} of {self.is_supplied.size} configurations the kernel would draw more than "
-            f"{self.run.supply.most_w:g} W, {MOST_SUPPLIED}: the GPU lowers its clock there, so "
+            f"{self.run.supply.most_in_words}: the GPU lowers its clock there, so "
             "none of them counts as the best."
         )
 

@@ -1,12 +1,24 @@
-"""The memory clock of a GPU that changes it only as its driver is loaded anew (nvidia-smi(1))."""
+"""The memory clock that is left as it is.
+
+Of a GPU that changes it only as its driver is loaded anew (nvidia-smi(1)), and with a lowest clock.
+"""
 
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from synthetic import frugal
 
-from mlscale import Profiles, advise, next_points, train
+from mlscale import (
+    HardwareConfig,
+    Limits,
+    Measurements,
+    Profiles,
+    advise,
+    next_points,
+    train,
+)
 from mlscale.advice.recommendation import Advice
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path
@@ -77,3 +89,28 @@ def test_other_gpus_are_offered_theirs() -> None:
     base = replace(gemm().base, cu_count=82, **clocks)
     profiles = replace(gemm(), device="rtx3090", base=base, power_w=np.array([300.0]))
     assert not advised(profiles).keeps_memory
+
+
+def test_a_lowest_clock_is_sought_at_the_base_of_a_kernel_that_is_too_slow_too() -> None:
+    """Hand: of 2.0 ms 1.9 are allowed. k2 follows the engine clock, 0.8 ms at 1000 MHz.
+
+    k1 stays at 1 ms at all engine clocks, of which the lowest is shown; with the other memory clock
+    or two CUs it would take 0.8.
+    """
+    table = [
+        {"application": kernel, "kernel": kernel, "cu_count": cus, "engine_mhz": engine}
+        | {"memory_mhz": memory, "loads": follows}
+        | {"time_ms": 800 / engine if follows else 0.8 if (cus, memory) != (1, 800) else 1}
+        for kernel, follows in (("k1", 0.0), ("k2", 1.0))
+        for cus in (1, 2)
+        for engine in (500.0, 800.0, 1000.0)
+        for memory in (800.0, 1000.0)
+    ]
+    measured = Measurements.from_frame(pd.DataFrame(table), device="gtx980")
+    base = HardwareConfig(1, 800, 800)
+    model = train(measured, base, "nearest", neighbours=1)
+    advice = advise(model, measured.profiles(base), "clock", Limits(max_time_ms=1.9))
+    best = [str(of.best.config) for of in (advice.whole_run, *advice.kernels)]
+    at = "cu=1,engine={},memory=800"
+    assert best == [at.format(1000), at.format(500), at.format(1000)]
+    assert "cannot keep its part of the limit" in advice.kernels[0].flags[-1]

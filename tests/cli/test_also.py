@@ -59,6 +59,65 @@ def every_time(root: Node) -> dict[tuple[str, ...], float]:
     return {tuple(row[:3]): float(row[3]) for row in table.rows()}
 
 
+def a100(path: Path, *rows: str) -> Path:
+    """Rows of kernel, engine clock [MHz], time [ms] and power [W] on an A100, as text."""
+    header = "device,cu_count,memory_mhz,kernel,engine_mhz,time_ms,power_w\n"
+    path.write_text(header + "".join(f"a100-sxm4-80gb,108,1593,{row}\n" for row in rows))
+    return path
+
+
+class TestWhatWasMeasured:
+    """At a further configuration stands what was measured there, by hand, and no estimate."""
+
+    @pytest.mark.parametrize(("mhz", "more"), [(1005, 0), (1000, 1)])  # the GPU has steps of 15
+    def test_is_a_row_of_its_own(
+        self, capsys: Capture, tmp_path: Path, mhz: int, more: int
+    ) -> None:
+        base = a100(tmp_path / "base.csv", "k,1410,1,300")
+        also = "--also", a100(tmp_path / "also.csv", f"k,{mhz},1.2,200")
+        rows = json.loads(succeed(capsys, "predict", base, *also, "--format", "json")[0])
+        [row] = [row for row in rows["predictions"] if row["engine_mhz"] == mhz]
+        for name, value in (("time_ms", 1.2), ("power_w", 200)):
+            measured = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
+            assert measured == pytest.approx([value] * 3, rel=1e-12)
+        assert row["energy_mj"] == pytest.approx(240)
+        assert row["flags"] == ["measured"]
+        assert len({row["engine_mhz"] for row in rows["predictions"]}) == 61 + more
+        table, _ = succeed(capsys, "predict", base, *also, "--at", f"engine={mhz}")
+        assert table.splitlines()[2].split()[-1] == "measured"
+        document = json.loads(succeed(capsys, "advise", base, *also, "--format", "json")[0])
+        [run] = document["whole_run"]["measured"]
+        assert (run["engine_mhz"], run["time_ms"], run["power_w"]) == (mhz, 1.2, 200)
+        lines = succeed(capsys, "advise", base, *also)[0].splitlines()
+        at = lines.index("Measured at further configurations:")
+        assert lines[at + 3].split() == f"108 {mhz} 1593 1.200 200.0 240.0 +20.0".split()
+
+    def test_is_the_best_as_it_was_measured(self, capsys: Capture, tmp_path: Path) -> None:
+        """100 W: no clock near it is predicted to need less than 120 mJ."""
+        base = a100(tmp_path / "base.csv", "k,1410,1,300")
+        also = "--also", a100(tmp_path / "also.csv", "k,1005,1.2,100")
+        asked = "--minimize", "energy", "--max-slowdown", 20.000001
+        document = json.loads(succeed(capsys, "advise", base, *also, *asked, "--format", "json")[0])
+        best = document["whole_run"]["best"]
+        assert (best["engine_mhz"], best["energy_mj"]) == (1005, pytest.approx(120))
+        assert "20 % slower, 60 % less energy" in document["verdict"]
+
+    def test_may_be_of_some_kernels_and_of_time_alone(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """The run is then no measured one."""
+        base = a100(tmp_path / "base.csv", "a,1410,1,300", "b,1410,1,300")
+        also = "--also", a100(tmp_path / "also.csv", "a,1000,1.2,")
+        rows = json.loads(succeed(capsys, "predict", base, *also, "--format", "json")[0])
+        a, b = (row for row in rows["predictions"] if row["engine_mhz"] == 1000)
+        assert a["time_ms"] == a["time_ms_high"] == 1.2
+        assert a["power_w"] < a["power_w_high"]
+        assert [row["flags"][0] for row in (a, b)] == ["time measured", "interpolated"]
+        assert b["time_ms"] < b["time_ms_high"]
+        document = json.loads(succeed(capsys, "advise", base, *also, "--format", "json")[0])
+        assert document["whole_run"]["measured"] == []
+
+
 class TestAlso:
     def test_conditions_time_and_power(self, capsys: Capture, folder: Path) -> None:
         plain = predictions(capsys, folder)

@@ -109,7 +109,15 @@ class TestPowerCaps:
         assert high["saving_low_percent"] is None
         assert low.keys() == high.keys()
         assert document["best_power_cap"] == high
+        assert document["power_caps_save"] == "energy"
+        at_base = document["whole_run"]["at_base"]
+        saved = 100 * (1 - high["energy_mj"] / at_base["energy_mj"])
+        assert high["saving_percent"] == pytest.approx(saved, rel=1e-9)
         assert "commands" not in document
+        for objective, saved in (("clock", "energy"), ("time", "energy"), ("edp", "edp")):
+            asked = ["--minimize", objective, *given]
+            document = json.loads(succeed(capsys, "advise", *files, *asked)[0])
+            assert document["power_caps_save"] == saved
         document = json.loads(
             succeed(capsys, "advise", *files, "--lever", "cap", *given, "--commands")[0]
         )

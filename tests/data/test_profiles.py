@@ -268,7 +268,8 @@ class TestLaunches:
     def test_follow_from_the_total_time(self, tmp_path: Path) -> None:
         profiles = self.profiles(tmp_path, total_time_ms=(10.0, 6.0))
         assert profiles.weights.tolist() == [5.0, 0.5]
-        both = self.profiles(tmp_path, launches=(3, ""), total_time_ms=(10.0, 6.0))
+        with pytest.warns(DataWarning, match="10 ms, not 3 x 2 ms; launches and time_ms are used"):
+            both = self.profiles(tmp_path, launches=(3, ""), total_time_ms=(10.0, 6.0))
         assert both.weights.tolist() == [3.0, 0.5]
 
     @pytest.mark.parametrize("value", [0, -1, "inf"])

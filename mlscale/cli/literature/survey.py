@@ -13,6 +13,7 @@ from mlscale.data.device_table import load_device
 from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
 from mlscale.papers.volkov import GTX_980, ComputeUnit
+from mlscale.papers.volkov_simulation import GRID_INTENSITIES, GRID_WARPS
 from mlscale.studies.volkov import (
     error_rows,
     measured_errors,
@@ -99,6 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
             "device": DEVICE,
             "throughput": throughput_rows(intensities, warps),
             "errors": error_rows(),
+            "errors_over": {"alpha": GRID_INTENSITIES, "warps": GRID_WARPS},
             "warps_needed": warps_needed_rows(intensities, most),
         }
     _draw(document, intensities, arguments, name, cu)

@@ -38,6 +38,9 @@ def test_one_json_document_and_the_figures(tmp_path: Path, capsys: Capture) -> N
     assert by_warps[16]["hong_kim_case"] == 1
     assert document["warps_needed"][0]["models"]["Chen & Aamodt 1"] is None
     assert {row["model"] for row in document["errors"]} == set(MODELS)
+    # docs/equations.md, 2.4: the errors are over 9 alpha x 14 occupancies, whatever is asked for.
+    assert [len(values) for values in document["errors_over"].values()] == [9, 14]
+    assert (document["errors_over"]["alpha"][0], document["errors_over"]["warps"][-1]) == (1, 64)
     names = ["survey-figure-1.png", "survey-figure-1.svg"]
     names += ["survey-figure-2.png", "survey-figure-2.svg"]
     assert [Path(path).name for path in document["figures"]] == names
