@@ -16,9 +16,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 # A loaded machine is no fault of what is tested. Examples are the same in every run, but for those
 # of 'make fuzz'.
-usual = settings.get_profile("default")
-settings.register_profile("fuzz", usual, deadline=None, print_blob=True)
-settings.register_profile("tests", usual, deadline=None, derandomize=True)
+default = settings.get_profile("default")
+settings.register_profile("fuzz", default, deadline=None, print_blob=True)
+settings.register_profile("tests", default, deadline=None, derandomize=True)
 settings.load_profile("tests")
 
 
