@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # The processes of the tests read one another's bytecode, whatever the shell says.
-test test-slow: export PYTHONDONTWRITEBYTECODE =
+test test-slow test-newest fuzz: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow coverage lint docs bench notebooks shipped shipped-simulated clean
+.PHONY: demo test test-slow test-newest fuzz coverage lint docs bench notebooks shipped shipped-simulated clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -19,6 +19,24 @@ test: $(READY)
 # Whole studies on real measurements, notebooks, killed processes.
 test-slow: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal -m slow
+
+# Of every library the newest version that pyproject.toml allows; but of torch the pinned one, as the
+# newest may be a build for CUDA of some gigabytes.
+test-newest:
+	$(PYTHON) -m venv --clear $(VENV)-newest
+	grep '^torch=' constraints.txt > $(VENV)-newest/torch.txt
+	$(VENV)-newest/bin/pip install --quiet --disable-pip-version-check -c $(VENV)-newest/torch.txt \
+	  -e '.[dev]'
+	$(VENV)-newest/bin/pytest -n 2 --dist worksteal
+
+# Random examples, ten times as many as the tests have; SEED=… repeats a run.
+SEED ?= $(shell date +%s)
+fuzz: $(READY)
+	for seed in $$(seq $(SEED) $$(($(SEED) + 9))); do \
+	  echo "make fuzz SEED=$$seed"; \
+	  $(BIN)/pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile=fuzz \
+	    --hypothesis-seed=$$seed || exit 1; \
+	done
 
 coverage: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
@@ -53,7 +71,7 @@ shipped-simulated: $(READY)
 	  -o docs/sample-report.html
 
 clean:
-	rm -rf $(VENV) out build dist
+	rm -rf $(VENV) $(VENV)-newest out build dist
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mlscale needs Python 3.11 or newer")'

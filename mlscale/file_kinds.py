@@ -1,9 +1,9 @@
 """What kind of file a reader was given in place of its own, and which command reads that kind."""
 
-import json
 from pathlib import Path
 
 from mlscale.errors import InputError
+from mlscale.files import parse_json
 
 MODEL, POWER_MODEL, GPU = "mlscale model", "nagasaka power model", "gpu.json"
 _OWN = {
@@ -28,12 +28,12 @@ def require_kind(content: bytes, path: Path, own: str) -> None:
 
     own: the kind wanted, MODEL, POWER_MODEL or GPU. What is of no kind that is known passes.
     """
-    kind = _kind(content)
+    kind = _kind(content, path)
     if kind not in (None, own):
         raise InputError(f"{path}: is not {_OWN[own]}: it is {_READERS[kind]}")
 
 
-def _kind(content: bytes) -> str | None:
+def _kind(content: bytes, path: Path) -> str | None:
     """Return the key of _READERS that a file's content has; None where it is not known."""
     for start, kind in _STARTS.items():
         if content.startswith(start):
@@ -42,8 +42,8 @@ def _kind(content: bytes) -> str | None:
         text = content.decode()
         if not text.lstrip("\ufeff \n\r\t").startswith(("{", "[")):
             return None if "\0" in text else "text"
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text, str(path))
+    except ValueError:
         return None
     if not isinstance(document, dict):
         return None

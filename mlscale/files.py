@@ -7,6 +7,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,24 @@ def read_bytes(path: Path) -> bytes:
 
 def shipped_json(module: str, name: str) -> Any:
     """Return what the JSON file of that name beside a module holds. module: its __file__."""
-    return json.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+    path = Path(module).with_name(name)
+    return parse_json(path.read_bytes(), str(path))
+
+
+def parse_json(content: Any, source: str, parse: Callable[[Any], Any] = json.loads) -> Any:
+    """What JSON says. Raises InputError, naming the source, where it is none or nested too deeply.
+
+    All JSON that is read comes by here. parse: a parser with settings of its own.
+    """
+    try:
+        return parse(content)
+    except RecursionError:
+        raise InputError(
+            f"{source}: is no JSON that a tool writes: its brackets are nested too deeply; make "
+            "the file anew"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"{source}: is not valid JSON: {error}") from None
 
 
 def parse_json_object(
@@ -166,10 +184,8 @@ def parse_json_object(
     only_finite: also on NaN, infinity, and numbers too large for a float.
     """
     number = _finite if only_finite else float
-    try:
-        parsed = json.loads(content, parse_float=number, parse_constant=number)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{source}: is not valid JSON: {error}") from None
+    parse = partial(json.loads, parse_float=number, parse_constant=number)
+    parsed = parse_json(content, source, parse)
     if not isinstance(parsed, dict):
         raise InputError(f"{source}: must hold a JSON object, not {type(parsed).__name__}")
     return parsed

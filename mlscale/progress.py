@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from mlscale.errors import InputError
-from mlscale.files import read_bytes, write_text
+from mlscale.files import parse_json, read_bytes, write_text
 
 PROGRESS = "progress.jsonl"
 
@@ -57,9 +57,9 @@ class Progress:
             )
         for line in units:
             try:
-                unit = json.loads(line)
+                unit = parse_json(line, str(self._path))
                 number, result = unit["unit"], unit["result"]
-            except (ValueError, KeyError, TypeError):
+            except (InputError, KeyError, TypeError):
                 return
             if line != _line(number, result).rstrip():
                 return

@@ -8,18 +8,28 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 # The tests' processes share the processor already; before NumPy and torch are imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A loaded machine is no fault of what is tested.
-settings.register_profile("tests", parent=settings.default, deadline=None)
+# A loaded machine is no fault of what is tested. Examples are the same in every run, but for those
+# of 'make fuzz'.
+default = settings.get_profile("default")
+settings.register_profile("fuzz", default, deadline=None, print_blob=True)
+settings.register_profile("tests", default, deadline=None, derandomize=True)
 settings.load_profile("tests")
 
 
-def pytest_configure() -> None:
-    """Let signals interrupt, whoever started the tests: background jobs and nohup ignore some."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Make runs alike: in their examples, and in what interrupts them.
+
+    Hypothesis takes values from the modules that are there, which other tests decide. Background
+    jobs and nohup ignore signals.
+    """
+    if config.getoption("--hypothesis-profile") != "fuzz":
+        providers._get_local_constants = lambda: providers._local_constants  # which are none yet
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL

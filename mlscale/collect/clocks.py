@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlscale.collect.device import DeviceInfo, nvml_board
 from mlscale.errors import InputError, warn
-from mlscale.files import only_writer, write_text
+from mlscale.files import only_writer, parse_json_object, read_bytes, write_text
 
 _RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks; nvidia-smi -pl WATTS"
 # Not from a manual: how long a board may take to run at a clock that was just set.
@@ -86,7 +86,8 @@ def _reset(device: DeviceInfo, marker: Path) -> None:
     """The driver's clocks, and the power limit of before. Raises InputError."""
     import pynvml
 
-    board, before = nvml_board(device.uuid), json.loads(marker.read_bytes())["power_limit_mw"]
+    before = parse_json_object(read_bytes(marker), str(marker))["power_limit_mw"]
+    board = nvml_board(device.uuid)
     try:
         with suppress(pynvml.NVMLError_NotSupported):
             pynvml.nvmlDeviceResetGpuLockedClocks(board)

@@ -6,7 +6,6 @@ closed), and the T4 results file of the autotuning community.
 """
 
 import gzip
-import json
 import math
 import statistics
 import zlib
@@ -23,7 +22,7 @@ from mlscale.data.device_table import facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.files import parse_json_object, read_bytes
+from mlscale.files import parse_json, parse_json_object, read_bytes
 from mlscale.profilers.configuration import run_configuration
 
 # Tuned parameters that are settings of the GPU, by the axis that they set.
@@ -125,8 +124,8 @@ def read_document(path: Path) -> dict[str, Any]:
             raise InputError(f"{path}: is damaged: {error}") from None
     text = content.decode("utf-8", "replace").strip()
     try:
-        json.loads(text)
-    except ValueError:  # a cache of a tuning that was stopped is not closed
+        parse_json(text, str(path))
+    except InputError:  # a cache of a tuning that was stopped is not closed
         text = text.rstrip(",") + "}}"
     return parse_json_object(text, str(path))
 

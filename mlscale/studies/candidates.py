@@ -215,7 +215,8 @@ def own_failures(
         place = ""
         for frame, line in walk_tb(error.__traceback__):
             if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
-                place = f" ({Path(frame.f_code.co_filename).name}, line {line})"
+                file = frame.f_globals.get("__file__", frame.f_code.co_filename)  # in workers too
+                place = f" ({Path(file).name}, line {line})"
         where = f" on {device}" if device else ""
         raise InputError(
             f"predictor '{predictor.name}' failed in {step}{where}: "

@@ -18,6 +18,7 @@ from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.parquet import parquet_file, write_tables
 from mlscale.errors import InputError
+from mlscale.files import parse_json_object
 from mlscale.model import Model
 from mlscale.model_warnings import feature_warnings
 from mlscale.prediction_table import PART, arrow_table, as_arrow
@@ -161,4 +162,4 @@ def whole_document(
 def _sums(path: Path) -> Sums:
     """The sums of a part, as its file says them. Raises InputError."""
     with parquet_file(path) as file:
-        return Sums.restored(json.loads(file.metadata.metadata[SUMS.encode()]))
+        return Sums.restored(parse_json_object(file.metadata.metadata[SUMS.encode()], str(path)))

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from command import COMMANDS, Capture, in_format_of, refuse
+from model_files import members_of, zipped
+from readers import Reader, readers
 from synthetic import tidy
 
 Attempt = Callable[[Path], str]
@@ -94,6 +97,58 @@ class TestInput:
             assert attempt(file) == f"{file}: cannot be read: Permission denied"
         finally:
             closed.chmod(0o700)
+
+
+DEEP = b"[" * 100_000  # CPython parses 1,000 at most (sys.getrecursionlimit)
+JSON_FILES = (
+    "torch trace", "device file", "rocm_json", "kernel tuner", "GPU file",
+    "model nearest, made right", "power model", "metadata", "Parquet's metadata",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def json_readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
+    """What reads each kind of JSON, by its name; `{}` of metadata is the table beside them."""
+    folder = tmp_path_factory.mktemp("json")
+    estimate = ("literature", "nagasaka-estimate", "{}", "-")
+    train = ("train", "{}", "--base", "mid", "-o", "{out}")
+    return {reader.name: reader for reader in readers(folder, ("nearest",))} | {
+        "power model": Reader("", ".json", b'{"format": "nagasaka power model"}', estimate),
+        "metadata": Reader("", ".meta.json", b'{"origin": ""}', train),
+        "Parquet's metadata": Reader("", ".parquet", b'{"origin": ""}', train),
+    }
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["alone", "as last value"])
+@pytest.mark.parametrize("kind", JSON_FILES)
+def test_brackets_nested_too_deeply(
+    capsys: Capture, tmp_path: Path, json_readers: dict[str, Reader], kind: str, is_whole: bool
+) -> None:
+    reader = json_readers[kind]
+    file = given = tmp_path / f"deep{reader.suffix}"
+
+    def deep(content: bytes) -> bytes:
+        return DEEP if is_whole else content[: content.rindex(b":") + 1] + DEEP
+
+    if reader.is_made_right:
+        members = members_of(reader.content)
+        file.write_bytes(zipped(members | {"model.json": deep(members["model.json"])}))
+    elif kind == "Parquet's metadata":
+        table = pq.read_table(tidy.write_parquet(file, tidy.rows()))
+        pq.write_table(table.replace_schema_metadata({"mlscale": deep(reader.content)}), file)
+    else:
+        file.write_bytes(deep(reader.content))
+    if kind == "metadata":
+        given = tidy.write_csv(tmp_path / "deep.csv", tidy.rows())
+    words = {"{}": given, "{out}": tmp_path / "out.csv"}
+    message = refuse(capsys, tmp_path, *(words.get(word, word) for word in reader.command))
+    assert str(file) in message
+    if kind == "torch trace":
+        assert ("no table that mlscale knows" if is_whole else "is the file cut off?") in message
+    elif kind == "rocm_json" and is_whole:
+        assert "is no monitor's log that mlscale knows" in message
+    else:
+        assert "nested too deeply; make the file anew" in message
 
 
 @pytest.mark.parametrize("command", [["train", "--base", "mid"], ["study", "errors"]])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mlscale.errors import InputError
-from mlscale.files import ByteProgress
+from mlscale.files import ByteProgress, parse_json
 
 MOST_CHARACTERS = 8 << 30  # unpacked; a compressed file may promise any number
 LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the events
@@ -139,10 +139,8 @@ class JsonValues:
         self._look()
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
-            except RecursionError:
-                raise self._damage() from None
-            except ValueError:
+                value, end = parse_json(self._text, self._source, self._decode_here)
+            except InputError:
                 if not self._more():
                     raise self._damage() from None
                 continue
@@ -150,6 +148,9 @@ class JsonValues:
                 continue
             self._at = end
             return value
+
+    def _decode_here(self, text: str) -> tuple[Any, int]:
+        return self._decoder.raw_decode(text, self._at)
 
     def _damage(self) -> InputError:
         text = self._text[self._at : self._at + 40].replace("\n", " ").strip()

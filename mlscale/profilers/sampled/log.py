@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from mlscale.arrays import Floats
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import MOST
 from mlscale.errors import InputError, warn
+from mlscale.files import parse_json
 from mlscale.profilers.exports.values import parse_number
 
 LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
@@ -158,10 +160,7 @@ def json_documents(path: Path, lines: Lines) -> Iterator[tuple[str, Any]]:
     decoder, at = json.JSONDecoder(), 0
     while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr]
         where = f"{path}: row {text.count(chr(10), 0, at) + lines[0][0]}"
-        try:
-            document, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: is not valid JSON: {error}") from None
+        document, at = parse_json(text, where, partial(decoder.raw_decode, idx=at))
         yield where, document
 
 

@@ -7,7 +7,6 @@ and of 3.0.3 at ba070c3, the changes of all versions at 2bb64a5).
 As in the view counters_collection, a counter of a dispatch is the sum over its instances.
 """
 
-import json
 import math
 import re
 import sqlite3
@@ -18,6 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mlscale.errors import InputError, warn
+from mlscale.files import parse_json
 from mlscale.profilers.exports.reader import Export
 from mlscale.profilers.exports.sqlite import columns, opened, tables
 from mlscale.profilers.exports.values import parse_counter
@@ -247,8 +247,8 @@ def _note_gpus(processes: Sequence[_Process], content: FileContent) -> list[dict
 def _document(extdata: object) -> dict[str, Any]:
     """What is said of an agent, as JSON; nothing where it is none."""
     try:
-        document = json.loads(extdata) if isinstance(extdata, str) else None
-    except (ValueError, RecursionError):
+        document = parse_json(extdata, "extdata") if isinstance(extdata, str) else None
+    except InputError:
         return {}
     return document if isinstance(document, dict) else {}
 
