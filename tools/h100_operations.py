@@ -13,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def main(model_file: str) -> None:
                 kind = "matrix products" if name.startswith(MATRIX) else "others"
                 errors[kind].append(abs(error))
                 print(f"{name:<22} {n:>3}  {ratio:>10.3f}  {predicted:>11.3f}  {error:>+7.1f}")
-    for kind, of_kind in [*errors.items(), ("all", sum(errors.values(), []))]:
+    for kind, of_kind in [*errors.items(), ("all", [*chain(*errors.values())])]:
         print(f"mean error of {kind}: {np.mean(of_kind):.1f} % (median {np.median(of_kind):.1f})")
 
 
