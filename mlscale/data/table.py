@@ -215,6 +215,7 @@ def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
             case "median":
                 return np.asarray(np.nanmedian(samples, axis=0))
             case "mean":
-                return np.asarray(np.nanmean(samples, axis=0))
+                # Sorted, as a sum's last digits depend on the order of what is added.
+                return np.asarray(np.nanmean(np.sort(samples, axis=0), axis=0))
             case "min":
                 return np.asarray(np.nanmin(samples, axis=0))
