@@ -84,7 +84,7 @@ class Study(ABC):
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the tables `in_order`. Raise InputError on one in which there is nothing to predict."""
+        """Take the tables `in_order`. Raise InputError where there is nothing to predict."""
         in_order = {table: data.in_order for table, data in self.tables.items()}
         object.__setattr__(self, "tables", in_order)
         for table, data in self.tables.items():
