@@ -288,7 +288,7 @@ class TestShippedModel:
         assert len(errors) == 11
         for of_table in errors.values():  # [%], of eleven tables of ten GPUs
             assert 0 < of_table["time"]["mean_error_percent"] < 4
-            assert 0 < of_table["power"]["mean_error_percent"] < 8
+            assert 0 < of_table["power"]["mean_error_percent"] < 8.5
         means = {
             (quantity, figure): np.mean(
                 [of_table[quantity][figure] for of_table in errors.values()]

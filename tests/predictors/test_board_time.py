@@ -91,8 +91,8 @@ class TestKnownTruth:
         assert width[1] < width[0]
 
     def test_intervals_hold_what_they_promise(self) -> None:
-        # 600 values that GPUs not learnt from leave: 30 % narrower holds 75 %, twice as wide all but
-        # 0.1 % of a Gaussian's. Noise of 1 %, as the bounds of `reach` have it: 2 % in a ratio.
+        # 600 values that GPUs not learnt from leave: 30 % narrower holds 75 %, twice as wide all
+        # but 0.1 % of a Gaussian's. Noise of 1 %, as the bounds of `reach` have it.
         predictor = fitted(noise=0.01, count=4)
         held = []
         for seed in (11, 12):
