@@ -157,13 +157,17 @@ def test_random_pairs(model: Model) -> None:
 def test_readings_that_contradict_each_other_by_their_noise(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    """1 % less power at the higher clock, which no GPU draws: power is flat between, and rises."""
+    """1 % less power at the higher clock, which no GPU draws: power is flat between, and rises.
+
+    But for the rows of the readings, which say what was measured.
+    """
     files = [
         table(tmp_path / f"{n}.csv", "h100-sxm5", reading)
         for n, reading in enumerate(((1755, 50000, 495), (1500, 52000, 500)))
     ]
     for base, also in (files, files[::-1]):
         rows, _ = answers(capsys, base, also, "predict")
+        predicted = [row for row in rows if row["engine_mhz"] not in (1500, 1755)]
         for column in COLUMNS[:3]:
-            values = np.array([row[column] for row in rows])
+            values = np.array([row[column] for row in predicted])
             assert (np.diff(values) >= -1e-9 * values[1:]).all(), column
