@@ -20,9 +20,9 @@ from mlscale.collect.device import DeviceInfo, device_at_hand, nvml_board
 from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
 
-# kernel_tuner would import both for arguments of their types, which takes seconds; here are none.
+# kernel_tuner would import torch and CuPy for arguments of their types, which takes seconds; here
+# are none.
 _modules: dict[str, Any] = sys.modules
-_modules["cupy"] = None
 _modules.setdefault("torch", None)
 try:
     from kernel_tuner import core, run_kernel, tune_kernel
@@ -145,6 +145,7 @@ class _SecondLaunchCounted(_Device):
 
 
 sequential.DeviceInterface = _Device
+core._get_cupy = lambda: None  # noqa: SLF001
 
 
 def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:

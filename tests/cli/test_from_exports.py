@@ -72,7 +72,7 @@ def test_a_model_that_is_none_names_those_that_ship(
     """The names are those of the files in models/."""
     message = refuse(capsys, tmp_path, "predict", *words)
     assert (
-        "there is no such model file; those that ship are a100, a100-nvidia-smi, nvidia-s"
+        "there is no such model file; those that ship are a100, a100-nvidia-smi, h100-sms, nvidia-s"
         in message
     )
 

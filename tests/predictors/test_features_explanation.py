@@ -60,7 +60,7 @@ class TestNeighbours:
 class TestPredictors:
     @pytest.mark.parametrize("name", ["wu", "nearest"])
     def test_a_training_kernel_is_its_own_nearest(self, name: str) -> None:
-        measurements = made.measurements()
+        measurements = made.measurements().in_order
         profiles = measurements.profiles(MID)
         model = train(measurements, MID, name, **own(name, clusters=4))
         for predictor in model.predictors.values():
@@ -95,7 +95,7 @@ class TestPredictors:
             assert choice.training.tolist() == known.tolist()
 
     def test_a_missing_feature_stays_missing(self) -> None:
-        measurements = made.measurements()
+        measurements = made.measurements().in_order
         counters = measurements.counter_samples.copy()
         counters[:, 2, ..., 1] = np.nan
         lacking = replace(measurements, counter_samples=counters)

@@ -22,7 +22,7 @@ from mlscale.studies.candidates import Candidate
 from mlscale.studies.goal import LaunchMix, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
-DATA = frugal.measurements(per_group=10)  # so that every training has both kinds
+DATA = frugal.measurements(per_group=10).in_order  # so that every training has both kinds
 RUNS = 60
 POWER_W = {400: 34.48, 600: 45.12, 800: 65.84, 1000: 100.0}  # of tests/synthetic/frugal.py
 

@@ -59,10 +59,12 @@ def test_intervals_hold_what_the_trees_predict(trained: Bottleneck) -> None:
     assert 0.75 < np.delete(inside.reshape(12, -1), new.grid.size // 2, axis=1).mean() <= 1
 
 
-def test_where_trees_are_noise_the_curve_stands() -> None:
-    """Kernels of the curve itself, which trees on 24 kernels know worse."""
-    table = made.with_cu_axis(24)
-    assert Bottleneck(intervals=False).fit(table, table.grid.mid).time_.trees == (None,)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_where_trees_are_noise_the_curve_stands(seed: int) -> None:
+    """Kernels of the curve itself, which trees on 24 kernels know worse: a twentieth at most."""
+    table = made.with_cu_axis(24, seed)
+    [trees] = Bottleneck(intervals=False).fit(table, table.grid.mid).time_.trees
+    assert trees is None or trees.weight <= 0.05
 
 
 def test_without_a_cu_axis_there_are_none() -> None:

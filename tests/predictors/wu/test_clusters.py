@@ -118,7 +118,7 @@ def test_a_model_without_its_training_kernels_names_none(model: Wu) -> None:
 
 
 def test_outputs_speak_for_the_chosen_cluster(model: Wu) -> None:
-    profiles = made.measurements(power=False).profiles(MID)
+    profiles = made.measurements(power=False).in_order.profiles(MID)
     for choice in model.explain(profiles).choices:
         assert choice.outputs.shape == (len(profiles.kernels), choice.count)
         assert choice.outputs.sum(axis=1) == pytest.approx(1)

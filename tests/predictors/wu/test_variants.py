@@ -122,7 +122,7 @@ def test_of_logarithms_a_centroid_is_the_geometric_mean() -> None:
 def test_some_counters_alone(tmp_path: object) -> None:
     """Known truth: two counters tell two laws, and not the other two from each other."""
     data = made.measurements()
-    some = ("busy_compute", "busy_bandwidth")
+    some = ("busy_bandwidth", "busy_compute")
     predictor = Wu(clusters=4, counters=some).fit(data, MID)
     assert predictor.feature_names() == some
     assert predictor.needs() == some
@@ -142,7 +142,7 @@ def test_what_is_refused() -> None:
         Wu(loss="hinge").fit(data, MID)
     with refused("clusters is a whole number or 'auto', not 'many'"):
         Wu(clusters="many").fit(data, MID)
-    with refused("there is no 'raw' feature 'busy_idle'; there are busy_compute"):
+    with refused("there is no 'raw' feature 'busy_idle'; there are busy_bandwidth"):
         Wu(features="raw", counters=["busy_idle"]).fit(data, MID)
 
 
