@@ -102,7 +102,7 @@ def fig2(report: Report) -> None:
                     for by in ("kernel", "application")
                 ]
                 which = "all" if all_kernels else "as in the paper"
-                cells = [f"{number:.3g}" for pair in both for number in pair]
+                cells = [f"{number:.1f}" for pair in both for number in pair]
                 lines.append([f"{which}, {len(kernels.kernels)}", counters, *cells])
                 if not all_kernels:
                     percent.setdefault(name, {})[counters] = both[1][0]
@@ -229,7 +229,7 @@ def penalty(report: Report) -> None:
         [
             ["chosen" if one is None else f"{one:g}"]
             + [
-                f"{v:.3g}"
+                f"{v:.1f}"
                 for s in ("Mem/Inst", FULL)
                 for v in scores(held_out("gtx980-low", s, "application", penalty=one), watts)
             ]

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser(
         "show",
         help="show what a data set holds",
-        description="Show what a data set holds, its licence, checksum, known faults and citation.",
+        description="Show what a data set holds, its licence, checksum, and known faults.",
     )
     show.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
     outputs.add_json(show)
@@ -103,8 +103,6 @@ def _list(datasets: Sequence[Dataset]) -> str:
 
 
 def _text(dataset: Dataset) -> str:
-    from mlscale.papers.citations import references_of
-
     lines = [
         ("holds", dataset.holds),
         ("GPU", dataset.device),
@@ -128,7 +126,6 @@ def _text(dataset: Dataset) -> str:
         lines += [("", f"{name}  {sha256}") for name, sha256 in dataset.parts.items()]
     lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
-    lines += [("cite", ref.as_text()) for ref, _ in references_of([dataset.name])]
     return "\n".join([dataset.name, *(f"  {name:<14}{text}" for name, text in lines)])
 
 

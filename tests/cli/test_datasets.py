@@ -65,7 +65,6 @@ class TestShow:
             assert text in shown
         assert "engine [MHz]  1600, 1700, 1800, 1900, 2000\n" in shown
         assert "licence       none stated by its authors" in shown
-        assert 'cite          blackjack2015. "NV-DVFS-Benchmark"' in shown
         assert "here          no\n" in shown
         assert "file          mlscale datasets make hd7970 -o TABLE" in made
         assert "URL" not in made
