@@ -14,7 +14,6 @@ from mlscale.cli.main import COMMANDS, parser_of
 WITHOUT_JSON = {
     "demo": "runs other commands, and shows them",
     "datasets fetch": "writes files",
-    "datasets make": "writes a table",
     "devices new": "writes a device file, which is JSON",
     "import": "writes a table",
     "collect": "writes a table and collect.json",
@@ -54,7 +53,7 @@ def test_a_folder_is_an_option_wherever_figures_are_drawn(command: str) -> None:
     "words",
     [
         ("datasets", "list"),
-        ("datasets", "show", "hd7970"),
+        ("datasets", "show", "p100"),
         ("devices", "list"),
         ("devices", "show", "p100"),
     ],
