@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from common import COLOURS, MEASURED, Report, base_of, panels, run, table
+from common import COLOURS, MARKERS, MEASURED, Report, base_of, panels, run, table
 
 from mlscale import Measurements
 from mlscale.arrays import Floats
@@ -144,13 +144,23 @@ def fig13(report: Report) -> None:
     figure, axes = panels("Wang and Chu Fig. 13: error of the predicted time", 2, 2, sharey=True)
     for n, end in enumerate((0, -1)):
         for axis, clocks, values, what in (
-            (axes[n], memories, errors[:, end, :], f"memory; engine {engines[end]:g} MHz"),
-            (axes[2 + n], engines, errors[:, :, end], f"engine; memory {memories[end]:g} MHz"),
+            (
+                axes[n],
+                memories,
+                errors[:, end, :],
+                f"memory clock [MHz], engine at {engines[end]:g} MHz",
+            ),
+            (
+                axes[2 + n],
+                engines,
+                errors[:, :, end],
+                f"engine clock [MHz], memory at {memories[end]:g} MHz",
+            ),
         ):
             axis.axhspan(-10, 10, color="#EEEEEE")
-            for kernel, of in zip(TABLE_VI, values, strict=True):
-                axis.plot(clocks, of, marker=".", label=kernel)
-            axis.set_xlabel(f"{what} [MHz]", fontsize=8)
+            for n_kernel, (kernel, of) in enumerate(zip(TABLE_VI, values, strict=True)):
+                axis.plot(clocks, of, marker=MARKERS[n_kernel % 8], ms=4, label=kernel)
+            axis.set_xlabel(what, fontsize=8)
             axis.set_ylabel("error [%]")
     axes[0].legend(fontsize=6)
     report.save(figure, "fig13")

@@ -190,7 +190,9 @@ def fig10(report: Report) -> None:
             axis.set_xticks(range(GRID.shape[2]), [f"{m:g}" for m in GRID.memory_mhz], fontsize=6)
             axis.set_yticks(range(GRID.shape[0]), GRID.cu_count, fontsize=6)
             axis.set_title(f"engine {GRID.engine_mhz[e]:g} MHz, mean {cube[:, e].mean():.1f} %")
-        figure.colorbar(image, ax=axes)
+        figure.colorbar(image, ax=axes, label="error [%]")
+        figure.supxlabel("memory clock of the base [MHz]")
+        figure.supylabel("CUs of the base")
         report.save(figure, f"fig10-{quantity}")
         figure, (axis,) = panels(f"Wu Fig. 12: error of {quantity} over the bases", 1, 1)
         boxes = [
