@@ -1,7 +1,7 @@
 """The scripts of reproduction/: each runs, draws its figures, and gives the verdicts that it gave.
 
-Verdicts are regression only, but where docs/reproduction.md says why; wu2015.py runs with two
-splits of the paper's kind instead of twelve, and without the claim that two cannot decide.
+Verdicts are regression only, but where docs/reproduction.md says why; the made set is split twice
+instead of twelve times, and the claim that two splits cannot decide is left out.
 """
 
 import os
@@ -109,7 +109,7 @@ def test_wu_on_the_made_set(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("data_folder")
 def test_wu_on_measured_tables(tmp_path: Path) -> None:
-    assert verdicts("wu2015", tmp_path, "fig1", "measured", "--seeds", "2") == WU_MEASURED
+    assert verdicts("wu2015", tmp_path, "fig1", "measured") == WU_MEASURED
 
 
 def test_what_lacks_its_data_is_left_out(tmp_path: Path) -> None:
