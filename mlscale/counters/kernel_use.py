@@ -68,6 +68,9 @@ class KernelUse:
         lane_efficiency: active lanes per vector instruction, as a share of all.
         workgroups: of one launch.
         waves_per_workgroup: waves of one workgroup.
+        resident_waves: that a CU holds at once: Table II's occupancy, else what the CU can hold.
+        unit: use of the CU's busiest unit, as a share of its peak: its pipes', by a profiler that
+            knows them (tensor cores too), or its L1's.
     """
 
     memory: Floats
@@ -84,6 +87,8 @@ class KernelUse:
     lane_efficiency: Floats
     workgroups: Floats
     waves_per_workgroup: Floats
+    resident_waves: Floats
+    unit: Floats
 
 
 def kernel_use(profiles: Profiles, trained: UseSources | None = None) -> KernelUse:
@@ -151,7 +156,9 @@ def use_and_sources(
             numbers[number] = filled
     waiting = _log_waiting(numbers["occupancy"], numbers["issue"], device)
     numbers["stall"] = _either(numbers["stall"], waiting)
-    return KernelUse(**numbers, **_launch(profiles, device)), sources
+    of = profiles.optional_counter
+    unit = np.fmax(of("core_utilisation"), of("texture_utilisation"))
+    return KernelUse(**numbers, **_launch(profiles, device), unit=unit), sources
 
 
 def _check_memory(profiles: Profiles, memory: Floats) -> None:
@@ -342,7 +349,7 @@ _SOURCES: dict[str, tuple[_Source, ...]] = {
 
 
 def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:
-    """Workgroups of one launch, and the waves of each.
+    """Workgroups of one launch, the waves of each, and how many waves a CU holds.
 
     Table II has workgroups only, of all launches: a workgroup then counts as one wave.
     """
@@ -355,6 +362,7 @@ def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:
         return {
             "workgroups": np.maximum(workgroups / np.maximum(launches, 1), 1),
             "waves_per_workgroup": np.maximum(waves, 1),
+            "resident_waves": np.fmin(of("Occupancy") * 0.01, 1) * device.max_waves_per_cu,
         }
 
 

@@ -173,6 +173,23 @@ class Measurements:
             applications=tuple(self.applications[k] for k in positions),
         )
 
+    @cached_property
+    def in_order(self) -> "Measurements":
+        """The same, kernels by application and name and counters by name: not as a file has them.
+
+        What is learnt from measurements in this order depends on no other.
+        """
+        names = list(zip(self.applications, self.kernels, strict=True))
+        kernels = sorted(range(len(names)), key=names.__getitem__)
+        counters = sorted(range(len(self.counter_names)), key=self.counter_names.__getitem__)
+        if kernels == sorted(kernels) and counters == sorted(counters):
+            return self
+        return replace(
+            self.select(kernels),
+            counter_names=tuple(self.counter_names[f] for f in counters),
+            counter_samples=self.counter_samples[:, kernels][..., counters],
+        )
+
     def at_steps(self, axis: str, kept: slice) -> "Measurements":
         """Return the measurements at some steps of an axis, `engine_mhz` for example.
 

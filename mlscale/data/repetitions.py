@@ -104,8 +104,10 @@ def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
         return np.asarray(samples[0])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
-        one = np.nanmean if how == "mean" else np.nanmedian
-        return np.asarray(one(samples, axis=0))
+        if how != "mean":
+            return np.asarray(np.nanmedian(samples, axis=0))
+        # Sorted, as a sum's last digits depend on the order of what is added.
+        return np.asarray(np.nanmean(np.sort(samples, axis=0), axis=0))
 
 
 def _only(samples: Floats, part: Mask) -> Floats:

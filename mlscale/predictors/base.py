@@ -321,7 +321,7 @@ def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
 
 
 def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
-    """Pair each GPU's measurements with its base as a configuration of their grid.
+    """Pair each GPU's measurements, `in_order`, with its base as a configuration of their grid.
 
     Raises InputError when the predictor does not know its quantity, the numbers of tables and
     bases differ, or a base is not on its grid.
@@ -335,7 +335,9 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     bases = _as_list(base)
     if len(tables) != len(bases):
         raise InputError(f"{len(tables)} tables need as many bases, not {len(bases)}")
-    return [(table, table.grid.config(one)) for table, one in zip(tables, bases, strict=True)]
+    return [
+        (table.in_order, table.grid.config(one)) for table, one in zip(tables, bases, strict=True)
+    ]
 
 
 def _as_list(base: Bases) -> list[Base]:

@@ -19,7 +19,15 @@ from mlscale.data.sampled import clocks_not_reached, require_engine_sweep
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_grid, training_sets
-from mlscale.predictors.board import LEAST_CLOCKS, BoardPredictor
+from mlscale.predictors.board import (
+    LEAST_CLOCKS,
+    RISES,
+    BoardPredictor,
+    from_highest_reading,
+    from_nearest,
+    through_readings,
+    within_readings,
+)
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     ConditionedSurfaces,
@@ -173,17 +181,26 @@ class BoardTime(BoardPredictor):
         The mean over the clocks of half the interval of the log time; without calibrated intervals
         in standard deviations. Raises InputError.
         """
-        own = self._conditioned(profiles, grid or training_grid(self.trained_, profiles))
+        grid = grid or training_grid(self.trained_, profiles)
+        own, _ = self._conditioned(from_highest_reading(profiles, "time", grid), grid)
         return own.widths_ahead(score_at(self.scores_, coverage) * np.sqrt(own.posterior.before))
 
     def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
-        own = self._conditioned(profiles, grid)
+        own, measured = self._conditioned(profiles, grid)
+        logs = _through(own.posterior, measured)
         if coverage is None or not self.scores_.size:
-            return own.surfaces()
-        return own.surfaces(score_at(self.scores_, coverage) * _scale(own.posterior))
+            return Surfaces.of_logs(grid, own.base, logs, own.flags)
+        log_clock = np.log(np.array(grid.engine_mhz) / own.base.engine_mhz)
+        distance = from_nearest("time", measured, {"engine_mhz": log_clock})
+        width = score_at(self.scores_, coverage) * _scale(own.posterior)
+        ends = [logs, logs - width, logs + width]
+        logs, *ends = within_readings("time", profiles, grid, distance, ends)
+        return Surfaces.of_logs(grid, own.base, logs, own.flags, ends)
 
-    def _conditioned(self, profiles: Profiles, grid: ConfigGrid) -> ConditionedSurfaces:
-        """Surfaces given the points; a flag says where there are none. Raises InputError."""
+    def _conditioned(
+        self, profiles: Profiles, grid: ConfigGrid
+    ) -> tuple[ConditionedSurfaces, MeasuredRatios]:
+        """Surfaces given the points, and these; a flag says where there are none. InputError."""
         base = profiles.base
         if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
             raise InputError(
@@ -192,9 +209,10 @@ class BoardTime(BoardPredictor):
             )
         log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
         prior = self.population_.prior(log_clock, len(profiles.kernels))
-        posterior = condition(prior, measured_ratios(profiles, grid, "time"))
+        measured = measured_ratios(profiles, grid, "time")
+        posterior = condition(prior, measured)
         flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
-        return ConditionedSurfaces(grid, base, posterior, flags)
+        return ConditionedSurfaces(grid, base, posterior, flags), measured
 
     def state(self) -> State:
         """What was learnt, and from which GPUs."""
@@ -210,6 +228,11 @@ class BoardTime(BoardPredictor):
         self.scores_ = restored_scores(state["scores"])
         self._restore_trained(state["trained"])
         return self
+
+
+def _through(posterior: SurfacePosterior, measured: MeasuredRatios) -> Floats:
+    """Log time ratios (K, M): the likeliest curve, stretched to go through the readings."""
+    return through_readings(posterior.prior.log_ratios(posterior.latents), measured, RISES["time"])
 
 
 def _scale(posterior: SurfacePosterior) -> Floats:
@@ -232,9 +255,10 @@ def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
         for gpu in (gpu for gpu in gpus if gpu.device == device):
             second = np.arange(len(gpu.log_clock)) == np.abs(gpu.log_clock).argmax()
             prior = population.prior(gpu.log_clock, len(gpu.logs))
-            posterior = condition(prior, gpu.points(second))
+            measured = gpu.points(second)
+            posterior = condition(prior, measured)
             new = gpu.away & ~second
-            error = np.abs(posterior.logs - gpu.logs)[:, new]
+            error = np.abs(_through(posterior, measured) - gpu.logs)[:, new]
             scores += list(error / _scale(posterior)[:, new])
             devices += [gpu.device] * len(error)
     return calibrated_scores(scores, devices, alike=True)

@@ -84,7 +84,9 @@ class Study(ABC):
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError on a table in which there is nothing to predict."""
+        """Take the tables `in_order`. Raise InputError where there is nothing to predict."""
+        in_order = {table: data.in_order for table, data in self.tables.items()}
+        object.__setattr__(self, "tables", in_order)
         for table, data in self.tables.items():
             if data.grid.size < 2:
                 raise InputError(f"'{table}' has one configuration; a study needs two at least")

@@ -40,7 +40,7 @@ def test_every_feature_of_table_ii_and_every_input_has_words() -> None:
 def test_inputs_are_shown_without_their_logarithms_and_roots() -> None:
     """A kernel that uses 25 % of everything, with 4 waves ready: that is what a reader sees."""
     quarter = np.array([0.25])
-    use = KernelUse(*[quarter] * 7, np.log([4.1]), np.log([0.25]), *[quarter] * 5)
+    use = KernelUse(*[quarter] * 7, np.log([4.1]), np.log([0.25]), *[quarter] * 7)
     shown = {name: readable(name, values[0]) for name, values in inputs(use, quarter).items()}
     assert shown.pop("eligible waves") == "4"
     assert shown.pop("stall") == "0.25"

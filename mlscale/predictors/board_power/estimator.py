@@ -1,7 +1,7 @@
 """`board-power`: power of any GPU of the device table from its power at one base."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -16,7 +16,16 @@ from mlscale.data.sampled import require_engine_sweep, without_power_faults
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_sets
-from mlscale.predictors.board import LEAST_CLOCKS, BoardPredictor
+from mlscale.predictors.board import (
+    CLOSE,
+    LEAST_CLOCKS,
+    RISES,
+    BoardPredictor,
+    from_nearest,
+    relative_to,
+    through_readings,
+    within_readings,
+)
 from mlscale.predictors.board_power.curve import BoardCurve, known_floor
 from mlscale.predictors.board_power.memory_clock import on_grid
 from mlscale.predictors.board_power.population import (
@@ -43,7 +52,6 @@ from mlscale.predictors.intervals import (
     restored_scores,
     score_at,
 )
-from mlscale.predictors.reach import largest_change
 from mlscale.text import listed
 
 # Standard deviation of the log power that intervals have at least, from the base alone and with a
@@ -168,19 +176,22 @@ class BoardPower(BoardPredictor):
             engine = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
             own = np.exp(self.time_population_.prior(engine, 1).predicted())[:, None, :, None]
             factors = np.broadcast_to(own, (len(profiles.kernels), *grid.shape))
-        elif times.grid != grid or times.base != base:
+        elif times.grid != grid or times.base not in (base, *(p.config for p in profiles.points)):
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
         else:
+            times = relative_to(times, base)
             factors = times.values
         measured = measured_ratios(profiles, grid, "power")
         prior = self._prior(profiles, grid, factors)
         posterior = condition(prior, measured)
         flags = self._flags(profiles, is_memory_swept=bool(logs["memory_mhz"].any()))
+        own = _through_readings(posterior, measured, profiles, grid)
+        distance = from_nearest("power", measured, logs)
         if coverage is None or not self.scores_.size:
-            return Surfaces.of_logs(grid, base, posterior.logs, flags)
-        distance = _from_nearest(measured, logs)
+            own, *_ = within_readings("power", profiles, grid, distance, [own] * 3)
+            return Surfaces.of_logs(grid, base, own, flags)
         width = self._half_width(posterior, measured, logs, distance, coverage)
-        low, high = posterior.logs - width, posterior.logs + width
+        low, high = own - width, own + width
         if times is not None and times.low is not None and times.high is not None:
             without = prior.predicted()
             slow, fast = (
@@ -189,7 +200,8 @@ class BoardPower(BoardPredictor):
             )
             low = low + np.clip(slow, -distance, distance)
             high = high + np.clip(fast, -distance, distance)
-        return Surfaces.of_logs(grid, base, posterior.logs, flags, (low, high))
+        own, *ends = within_readings("power", profiles, grid, distance, [own, low, high])
+        return Surfaces.of_logs(grid, base, own, flags, ends)
 
     def _half_width(
         self,
@@ -199,7 +211,7 @@ class BoardPower(BoardPredictor):
         distance: Floats,
         coverage: float,
     ) -> Floats:
-        """Of the intervals of log power, (K, N); logs and distance: see `_from_nearest`."""
+        """Of the intervals of log power, (K, N); logs and distance: see `from_nearest`."""
         is_elsewhere = np.abs(measured.at @ logs["engine_mhz"]) > 1e-9
         has_further = (~np.isnan(measured.logs) & is_elsewhere).any(axis=1, keepdims=True)
         further, alone = score_at(self.further_scores_, coverage), score_at(self.scores_, coverage)
@@ -294,24 +306,34 @@ def _from_one_clock(profiles: Profiles) -> list[str]:
     return [name for name, lacks in zip(profiles.kernels, lack, strict=True) if lacks]
 
 
-def _from_nearest(measured: MeasuredRatios, log_clocks: Mapping[str, Floats]) -> Floats:
-    """How far log power can be from its nearest reading, the base's or a measured one, (K, N).
+def _through_readings(
+    posterior: SurfacePosterior, measured: MeasuredRatios, profiles: Profiles, grid: ConfigGrid
+) -> Floats:
+    """Log power ratios (K, N), through the readings at the base's memory clock.
 
-    log_clocks: by axis the logs (N,) of the clocks over the base's. By the law of `reach`.
+    At other memory clocks they are shifted as there.
     """
-    of_base = largest_change("power", log_clocks)
-    nearest = np.broadcast_to(of_base, (len(measured.logs), len(of_base)))
-    for at, logs in zip(measured.at, measured.logs.T, strict=True):
-        off = {axis: own - at @ own for axis, own in log_clocks.items()}
-        own = np.where(np.isnan(logs)[:, None], np.inf, largest_change("power", off))
-        nearest = np.minimum(nearest, own)
-    return nearest
+    memory = np.array(grid.memory_mhz)
+    at_base = int(np.abs(np.log(memory / profiles.base.memory_mhz)).argmin())
+    alike = [
+        p
+        for p, weights in enumerate(measured.at.reshape(-1, *grid.shape))
+        if weights[..., at_base].sum() > 1 - CLOSE
+    ]
+    by_clock = MeasuredRatios(
+        measured.at.reshape(-1, *grid.shape)[alike, 0, :, at_base], measured.logs[:, alike]
+    )
+    curve = posterior.prior.log_ratios(posterior.latents).reshape(-1, *grid.shape)
+    logs = posterior.logs.reshape(curve.shape)
+    own = through_readings(curve[:, 0, :, at_base], by_clock, RISES["power"])
+    shift = own - logs[:, 0, :, at_base]
+    return (logs + shift[:, None, :, None]).reshape(posterior.logs.shape)
 
 
 def _scale(posterior: SurfacePosterior, distance: Floats, least: Floats | float) -> Floats:
     """What the intervals' half-widths are proportional to, (K, N).
 
-    distance: see `_from_nearest`; at a reading itself its noise alone is left of the least spread.
+    distance: see `from_nearest`; at a reading itself its noise alone is left of the least spread.
     """
     return np.asarray(np.sqrt(posterior.after + np.clip(distance, RATIO_NOISE, least) ** 2))
 
@@ -357,6 +379,8 @@ def _scores(population: PowerPopulation, gpu: GpuSweep, steps: list[int], at: Ma
     prior = population.prior(columns, gpu.curve.log_ratios, gpu.log_clock, gpu.floor)
     measured = MeasuredRatios(np.eye(at.size)[steps], gpu.log_power[:, steps])
     posterior = condition(prior, measured)
-    distance = _from_nearest(measured, {"engine_mhz": gpu.log_clock})
+    distance = from_nearest("power", measured, {"engine_mhz": gpu.log_clock})
     scale = _scale(posterior, distance, LEAST_SPREAD_FURTHER if steps else LEAST_SPREAD)
-    return np.asarray((np.abs(gpu.log_power - posterior.logs) / scale)[:, at])
+    curve = prior.log_ratios(posterior.latents)
+    own = through_readings(curve, measured, RISES["power"])
+    return np.asarray((np.abs(gpu.log_power - own) / scale)[:, at])

@@ -1,7 +1,9 @@
 """The bottleneck curve: time as a p-norm of what three parts of the GPU would take.
 
 A kernel's time is (rest^p + memory^p + core^p)^(1/p), relative to the base:
-- rest: latency and all else that scales with the engine clock alone, rest = 1 / engine;
+- rest: latency and all else that scales with the engine clock, rest = turns^x / engine, where
+  turns is how often a CU's waves have to take turns. x is 1 for what is inside the CUs, and less
+  where the CUs wait for one another (L2, atomics). Only with more than one CU count; else 0;
 - memory: DRAM, 1 / memory clock;
 - core: the CUs' throughput, load / engine, where load is the work of the fullest CU. Only with
   more than one CU count; else it is part of the rest.
@@ -26,7 +28,7 @@ from mlscale.predictors.bottleneck.kernels import TYPICAL_SOFTNESS, Array, Kerne
 
 LEAST_USE = 1e-3  # a use below is not told from none
 LEAST_SHARE = 1e-9
-SLOWING_SCALE = 0.05  # of the kernel's own exponent in CU count, per unit of its latent
+TURNS_SCALE = 0.3  # of the kernel's own exponent of the turns, per unit of its latent
 CLOCK_TABLES = ("cu", "engine", "memory")
 # Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
 SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(TYPICAL_SOFTNESS))
@@ -36,12 +38,11 @@ SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(T
 class GridRatios:
     """The configurations of a grid relative to a base: logs of the ratios.
 
-    cu (C,): of the CU counts, which are cu_count (C,); engine, memory (F,): of the clocks of each
-    pair of clocks. tables: for each axis the weights of a trained table's S steps, (S, C), (S, F)
+    engine, memory (F,): of the clocks of each pair of clocks; cu_count (C,): the CU counts
+    themselves. tables: for each axis the weights of a trained table's S steps, (S, C), (S, F)
     and (S, F); a step at the base has none, and between steps the logarithm is interpolated.
     """
 
-    cu: Array
     engine: Array
     memory: Array
     cu_count: Array
@@ -56,7 +57,6 @@ class GridRatios:
         cu_count, engine, memory = steps
         pairs = np.indices(grid.shape[1:]).reshape(2, -1)
         return cls(
-            cu=np.log(cu_count / base.cu_count),
             engine=np.log(engine / base.engine_mhz)[pairs[0]],
             memory=np.log(memory / base.memory_mhz)[pairs[1]],
             cu_count=cu_count,
@@ -89,17 +89,19 @@ def physics_logit(xp: Any, log_use: Array, sharpness: Array) -> Array:
     return xp.log(power + 0.001) - xp.log(1 - power + 0.02)
 
 
-def p_norm(xp: Any, logits: list[Array], slowdowns: list[Array], sharpness: Array) -> Array:
-    """Return log time (K, C, F) relative to the rest's: log sum share x slowdown^p over parts, / p.
+def p_norm(
+    xp: Any, logits: list[Array], slowdowns: list[Array], sharpness: Array, rest: Array = 0.0
+) -> Array:
+    """Return log time in engine cycles (K, C, F): log sum share x slowdown^p over parts, / p.
 
-    logits: the log odds of each share (K,) against the rest's 0. slowdowns: for each share the log
-    time of its part relative to the rest's, an array that broadcasts to (K, C, F).
-    sharpness: p, (1,).
+    logits: the log odds of each share (K,) against the rest's 0. slowdowns of these parts, and
+    that of the rest: log time in engine cycles, arrays that broadcast to (K, C, F). sharpness: p,
+    (1,).
     """
     p = sharpness[..., None, None]
     odds = [xp.exp(logit) for logit in logits]
     rest_share = 1 / (1 + sum(odds))
-    parts = rest_share[..., None, None]
+    parts = rest_share[..., None, None] * xp.exp(p * rest)
     for one, slowdown in zip(odds, slowdowns, strict=True):
         parts = parts + (one * rest_share)[..., None, None] * xp.exp(p * slowdown)
     return xp.log(parts) * (1 / p)  # whose gradient takes half the passes of a quotient's
@@ -114,10 +116,10 @@ def blended(log_time: Array, other: Array, weight: Array) -> Array:
 class BottleneckCurve:
     """The curve of K kernels on one GPU, all but their latents.
 
-    sharpness (1,); logits: of each share (K,); rest (F,): log time of the rest relative to the
-    base; slowdowns: see `p_norm`. slowing (1,): the exponent of the CU count that all kernels have;
-    cu (C,): log ratio of the CU count; cu_table (C,): what is added to the log time. rule: log time
-    ratios (K, N) and weights (K, 1) of max-overlap, which stands beside; None without.
+    sharpness (1,); logits: of each share (K,); rest (F,): log time of what scales with the engine
+    clock alone, relative to the base; slowdowns: see `p_norm`. turning (1,): the exponent of the
+    turns (K, C) that all kernels have; cu_table (C,): what is added to the log time. rule: log
+    time ratios (K, N) and weights (K, 1) of max-overlap, which stands beside; None without.
     """
 
     xp: Any
@@ -125,8 +127,8 @@ class BottleneckCurve:
     logits: list[Array]
     rest: Array
     slowdowns: list[Array]
-    slowing: Array
-    cu: Array
+    turning: Array
+    turns: Array
     cu_table: Array
     rule: tuple[Array, Array] | None
 
@@ -146,7 +148,7 @@ class BottleneckCurve:
         clocks are taken to be what they are called.
         """
         log_sharpness, offset = values["sharpness"], 0 * values["gain"]
-        cu_table, engine, memory = 0 * ratios.cu, 0 * ratios.engine, 0 * ratios.memory
+        cu_table, engine, memory = 0 * ratios.cu_count, 0 * ratios.engine, 0 * ratios.memory
         if number is not None:
             log_sharpness = log_sharpness + values["gpu_sharpness"][..., number : number + 1]
             offset = values["offset"][..., number, :]
@@ -163,7 +165,8 @@ class BottleneckCurve:
             at_base, waves = load.waves_at_base, load.waves
             capacity = log_capacity(xp, at_base, softness)
             issue = xp.log(xp.clip(load.issue, LEAST_SHARE, None))
-            log_uses.append(issue - values["capacity"] - capacity)
+            unit = xp.log(xp.clip(load.unit, LEAST_SHARE, None))
+            log_uses.append(xp.maximum(issue - values["capacity"] - capacity, unit))
             more_waves = xp.log(waves / at_base[..., None])
             more_capacity = log_capacity(xp, waves, softness[..., None]) - capacity[..., None]
             slowdowns.append((more_waves - more_capacity)[..., None])
@@ -171,29 +174,29 @@ class BottleneckCurve:
             gain[..., j : j + 1] * physics_logit(xp, log_use, sharpness) + offset[..., j : j + 1]
             for j, log_use in enumerate(log_uses)
         ]
-        slowing = values["slowing"]
-        return cls(xp, sharpness, logits, rest, slowdowns, slowing, ratios.cu, cu_table, rule)
+        turning = values["turning"]
+        return cls(xp, sharpness, logits, rest, slowdowns, turning, load.turns, cu_table, rule)
 
     def log_time(self, latents: Array) -> Array:
         """Return log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
 
-        The last of them then is the kernel's own share in the exponent of the CU count.
+        The last of them then is the kernel's own share in the exponent of the turns.
         """
         shares = len(self.logits)
         logits = [logit + latents[..., j, :] for j, logit in enumerate(self.logits)]
-        surfaces = p_norm(self.xp, logits, self.slowdowns, self.sharpness)
-        surfaces = surfaces + self.rest[..., None, None, :]
+        rest = 0 * self.turns[..., None]
         if shares > 1:
-            slowing = self.slowing + SLOWING_SCALE * latents[..., shares, :]
-            by_cu = slowing[..., None] * self.cu + self.cu_table[..., None, :]
-            surfaces = surfaces + by_cu[..., None]
+            exponent = self.turning + TURNS_SCALE * latents[..., shares, :]
+            rest = (exponent[..., None] * self.turns)[..., None]
+        surfaces = p_norm(self.xp, logits, self.slowdowns, self.sharpness, rest)
+        surfaces = surfaces + self.rest[..., None, None, :] + self.cu_table[..., None, :, None]
         *outer, cus, clocks = surfaces.shape
         log_time = surfaces.reshape(*outer, cus * clocks)
         return log_time if self.rule is None else blended(log_time, *self.rule)
 
 
 def latent_count(shares: int) -> int:
-    """Return a kernel's number of latents: one of each share, with a CU axis one of slowing."""
+    """Return a kernel's number of latents: one of each share, with a CU axis one of turns."""
     return shares + (shares > 1)
 
 
@@ -218,7 +221,7 @@ def curve_priors(grids: Sequence[ConfigGrid], shares: int) -> dict[str, Prior]:
         "offset": Prior((len(grids), shares), 0.0, 1.0),  # what each GPU adds to them
         "capacity": Prior((1,), 0.0, 0.2),  # log of what very many waves can issue
         "softness": Prior((1,), SOFTNESS, 0.5),  # log of the waves that can issue twice that
-        "slowing": Prior((1,), 0.0, 0.1),  # exponent of the CU count
+        "turning": Prior((1,), 1.0, 0.3),  # exponent of the turns
     }
     for g, grid in enumerate(grids):  # what a step of the grid is in truth, as a log ratio
         for name, length, sd in zip(CLOCK_TABLES, grid.shape, (0.05, 0.03, 0.03), strict=True):

@@ -62,23 +62,32 @@ class KernelLoad:
 
     memory, issue (K,): use of the DRAM bandwidth, and of the issue of the CUs that have work, as
     a share of what the GPU reaches. waves_at_base (K,) and waves (K, C): waves per SIMD of the
-    fullest CU, at C CU counts.
+    fullest CU, at C CU counts. unit (K,): use of the busiest unit of the CUs that have work, as a
+    share of its peak. turns (K, C): log of how often the fullest CU is filled with waves, relative
+    to the base; less than once counts as once.
     """
 
     memory: Array
     issue: Array
     waves_at_base: Array
     waves: Array
+    unit: Array
+    turns: Array
 
     @classmethod
     def of(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
         """Take what kernels use. A launch that is not known fills every CU alike."""
         base = gpu.base.cu_count
+        at_base, waves = (waves_per_simd(use, of) for of in (np.array([float(base)]), cu_count))
+        held = np.fmax(use.resident_waves, use.waves_per_workgroup)[:, None] / SCHEDULERS
+        turns, turns_at_base = (np.log(np.fmax(own / held, 1)) for own in (waves, at_base))
         return cls(
             memory=use.memory / gpu.memory_peak,
             issue=active_issue(use, base) / gpu.issue_peak,
-            waves_at_base=waves_per_simd(use, np.array([float(base)]))[:, 0],
-            waves=waves_per_simd(use, cu_count),
+            waves_at_base=at_base[:, 0],
+            waves=waves,
+            unit=np.nan_to_num(use.unit) / active_share(use, base),
+            turns=turns - turns_at_base,
         )
 
 
@@ -94,8 +103,12 @@ def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
 
 def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
     """Return the issue rate of the CUs that have work, (K,); 0 where it is not known."""
-    workgroups = np.where(np.isnan(use.workgroups), np.inf, use.workgroups)
-    return np.nan_to_num(use.issue) / np.minimum(1, workgroups / base_cu_count)
+    return np.nan_to_num(use.issue) / active_share(use, base_cu_count)
+
+
+def active_share(use: KernelUse, base_cu_count: int) -> Floats:
+    """Return the share of the CUs that have work, (K,); 1 where the launch is not known."""
+    return np.asarray(np.fmin(1, use.workgroups / base_cu_count))
 
 
 @dataclass(frozen=True, eq=False)

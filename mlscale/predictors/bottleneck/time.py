@@ -172,7 +172,9 @@ class TimeModel:
         shares = int(state["shares"])
         if shares not in (1, 2):
             raise ValueError(f"a model has 1 or 2 shares, not {shares}")
-        priors = curve_priors([gpu.grid for gpu in gpus], shares)
+        priors, saved_values = curve_priors([gpu.grid for gpu in gpus], shares), state["values"]
+        if shares == 1:  # where it has no effect; older files lack it
+            saved_values = {"turning": np.ones(1), **saved_values}
         parts = tuple(cls.restore(part) for part in state.get("parts", ()))
         places = [(gpu.device, gpu.grid, gpu.base) for gpu in gpus]
         if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in parts):
@@ -180,7 +182,7 @@ class TimeModel:
         trees = state.get("trees", [None] * len(gpus))  # older files lack them
         return cls(
             gpus=tuple(gpus),
-            values={n: shaped(state["values"][n], *prior.shape) for n, prior in priors.items()},
+            values={n: shaped(saved_values[n], *prior.shape) for n, prior in priors.items()},
             process=Process.restore(state["process"], latent_count(shares)),
             shares=shares,
             uses_rule=bool(state["uses_other"]),

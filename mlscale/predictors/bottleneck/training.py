@@ -146,7 +146,7 @@ def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
 
     A group is left out where no kernel of a table, or one of all, would be left without it.
     """
-    applications = list(dict.fromkeys(name for own in tables for name in own.applications))
+    applications = sorted({name for own in tables for name in own.applications})
     number = {name: i % count for i, name in enumerate(applications)}
     of_kernels = [np.array([number[name] for name in own.applications]) for own in tables]
     groups = []

@@ -107,6 +107,13 @@ class TestCurve:
         surface = p_norm(np, [np.zeros(1), np.zeros(1)], [memory, core], np.ones(1))
         assert np.exp(surface)[0] == pytest.approx(np.array([[1, 2], [3, 4]]))
 
+    def test_the_rest_has_a_slowdown_too(self) -> None:
+        # By hand: p = 1, shares 1/2 each; memory x 4 at the second clock, the rest x 3 at the
+        # second CU count: (1 + 1) / 2, (1 + 4) / 2, (3 + 1) / 2, (3 + 4) / 2.
+        memory, rest = np.log([[[1.0, 4.0]]]), np.log([[[1.0], [3.0]]])
+        surface = p_norm(np, [np.zeros(1)], [memory], np.ones(1), rest)
+        assert np.exp(surface)[0] == pytest.approx(np.array([[1, 2.5], [2, 3.5]]))
+
     def test_more_use_is_a_larger_share(self) -> None:
         odds = physics_logit(np, np.log(np.linspace(0.05, 0.99, 20)), np.array([5.0]))
         assert (np.diff(odds) > 0).all()
@@ -121,7 +128,8 @@ class TestCurve:
         waves, 4 / (5 / 4) = 3.2, 2 / (3 / 2) = 4 / 3.
         """
         kernels = np.ones(1)
-        load = KernelLoad(kernels, 0.5 * kernels, 4 * kernels, np.array([[4.0, 2.0]]))
+        waves, no_turns = np.array([[4.0, 2.0]]), np.zeros((1, 2))
+        load = KernelLoad(kernels, 0.5 * kernels, waves[:, 0], waves, 0 * kernels, no_turns)
         grid = ConfigGrid((8, 16), (700.0,), (700.0,))
         ratios = GridRatios.of(grid, grid.config((0, 0, 0)))
         priors = curve_priors([grid], shares=2)

@@ -64,6 +64,39 @@ def test_the_load_is_relative_to_the_peaks() -> None:
     assert (load.waves_at_base.tolist(), load.waves.tolist()) == ([2], [[2, 2]])
 
 
+def test_waves_that_a_cu_cannot_hold_take_turns() -> None:
+    """A CU holds 64 waves, of 8 in a workgroup: 8 workgroups.
+
+    1600 on 16 CUs fill each 12.5 times, on 8 CUs 25 times; 128 once and twice; 96 fill 16 CUs for
+    three quarters, 8 CUs 1.5 times; 64 fill 8 CUs once, and 4 leave most of them idle.
+    """
+    gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
+    of_five = use(
+        workgroups=[1600.0, 128.0, 96.0, 64.0, 4.0],
+        waves_per_workgroup=[8.0] * 5,
+        resident_waves=[64.0] * 5,
+    )
+    turns = KernelLoad.of(of_five, gpu, np.array([8.0, 16.0])).turns
+    assert np.exp(turns[:, 0]) == pytest.approx([2, 2, 1.5, 1, 1])
+    assert (turns[:, 1] == 0).all()
+
+
+def test_a_cu_holds_one_workgroup_at_least() -> None:
+    """32 workgroups of 8 waves, of which a CU is said to hold 4: two turns each, or four."""
+    gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
+    one = use(workgroups=[32.0], waves_per_workgroup=[8.0], resident_waves=[4.0])
+    turns = KernelLoad.of(one, gpu, np.array([4.0, 8.0, 32.0])).turns
+    assert np.exp(turns) == pytest.approx(np.array([[4, 2, 0.5]]))
+
+
+def test_the_unit_is_that_of_the_cus_that_have_work() -> None:
+    """4 workgroups on 16 CUs: a fifth of all tensor cores is four fifths of those of 4 CUs."""
+    gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
+    of_three = use(unit=[0.2, 0.2, NAN], workgroups=[4.0, 160.0, 160.0])
+    load = KernelLoad.of(of_three, gpu, np.array([8.0, 16.0]))
+    assert load.unit == pytest.approx([0.8, 0.2, 0])
+
+
 def test_a_kernel_that_the_rule_does_not_take_is_the_curves_alone() -> None:
     rule = np.array([[0.3, 0.0], [NAN, NAN]])
     traits = KernelTraits(use(memory=[0.1, 0.1]), rule, {})

@@ -179,7 +179,7 @@ class TestAboveTheBound:
         model = trained(table, intervals=False)
         training = model.explain(table.profiles(table.grid.mid)).training
         assert training is not None
-        names = [table.kernels[row] for row in model.time_.process.rows]
+        names = [table.in_order.kernels[row] for row in model.time_.process.rows]
         assert list(training.kernels) == names
         assert len(names) == len(training.points) <= FEW
 
