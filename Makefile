@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # The processes of the tests read one another's bytecode, whatever the shell says.
 test test-slow test-newest fuzz: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow test-newest fuzz coverage lint docs bench notebooks shipped shipped-simulated clean
+.PHONY: demo test test-slow test-newest fuzz coverage lint docs bench notebooks reproduction shipped shipped-simulated clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -52,6 +52,12 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks
+
+# The claims and figures of the four papers, into out/reproduction; MLSCALE_DATA: a folder with the files.
+reproduction: $(READY)
+	for paper in wu2015 wang_chu2018 volkov2018 nagasaka2010; do \
+	  $(BIN)/python reproduction/$$paper.py || exit 1; \
+	done
 
 # Runs the notebooks anew, in place.
 notebooks: $(READY)

@@ -10,8 +10,11 @@ import os
 import platform
 import sys
 from importlib import import_module
+from pathlib import Path
 
 from table import heading, line
+
+sys.path.append(str(Path(__file__).parents[1] / "reproduction"))  # for make_hd7970
 
 BENCHMARKS = (
     *("train_speed", "predict_speed", "command_speed", "scaling", "fit_speed", "training_growth"),

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from make_hd7970 import make_hd7970
 from table import Row
 from timing import seconds
 
 from mlscale.data.measurements import Measurements
-from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, fit_curves
 

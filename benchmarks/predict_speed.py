@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from make_hd7970 import make_hd7970
 from numpy.typing import NDArray
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import MinMaxScaler
@@ -17,7 +18,6 @@ from table import Row
 from timing import runs
 
 from mlscale.data.measurements import Measurements
-from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors.wu.clusters import Network, scaling_from_regions
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.predictors.wu.scaling import walk

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import peer
+from make_hd7970 import make_hd7970
 from numpy.typing import NDArray
 from sklearn.preprocessing import MinMaxScaler
 from table import Row
@@ -18,7 +19,6 @@ from timing import in_own_process, peak_mib, timed
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import interpolate
-from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors.wu.clusters import region_values
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.predictors.wu.scaling import scaling_values

@@ -16,7 +16,7 @@ RUNS = 5
 T = TypeVar("T")
 IN_OWN_PROCESS = """
 import json, sys
-sys.path.insert(0, {folder!r})
+sys.path[:0] = [{folder!r}, {folder!r} + "/../reproduction"]
 from {module} import {name} as work
 print(json.dumps(work(*json.loads(sys.argv[1]))))
 """

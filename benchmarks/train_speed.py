@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import peer
+from make_hd7970 import make_hd7970
 from sklearn.preprocessing import MinMaxScaler
 from table import Row
 from timing import peak_mib, timed
@@ -20,7 +21,6 @@ from mlscale.counters.features import compute_features
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error, without_base
-from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors.wu.clusters import CU_AXIS, region_values, scaling_from_regions
 from mlscale.predictors.wu.scaling import scaling_values, walk
 from mlscale.studies import wu2015

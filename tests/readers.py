@@ -172,7 +172,7 @@ def _gpu_file(folder: Path) -> Reader:
     table = folder / "of-warps.csv"
     warps.measurements().write(table)
     content = Path(warps.gpu_file(folder)).read_bytes()
-    read = ("literature", "wang-chu", str(table), "--gpu", "{}", "--json")
+    read = ("study", "errors", str(table), "--predictor", "wang-chu", "--gpu", "{}", "--json")
     return Reader("GPU file", ".json", content, read)
 
 

@@ -19,14 +19,16 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("[dm]*s/README.md")])
 SOURCES = sorted(
     path
-    for folder in ("mlscale", "tests", "tools", "benchmarks", "notebooks")
+    for folder in ("mlscale", "tests", "tools", "benchmarks", "notebooks", "reproduction")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".json", ".ipynb", ".cu", ".txt"}
 )
-FOLDERS = "docs|mlscale|tests|tools|benchmarks|notebooks|datasets|models"
+FOLDERS = "docs|mlscale|tests|tools|benchmarks|notebooks|reproduction|datasets|models"
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[\w./-]*\w")
 DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")
-SOURCE = re.compile(r"(?<![\w/.-])(?:mlscale|tests|tools|benchmarks)/[\w/-]+\.(?:py|json|cu)\b")
+SOURCE = re.compile(
+    r"(?<![\w/.-])(?:mlscale|tests|tools|benchmarks|reproduction)/[\w/-]+\.(?:py|json|cu)\b"
+)
 DECISION = re.compile(r"\bdecisions? (\d{4})\b")
 DOTTED = re.compile(r"(?<![\w/.-])mlscale(?:\.\w+)+(?!\.?[\w/-])")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

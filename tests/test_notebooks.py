@@ -10,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-OF_PUBLIC_DATA = {"5-figures-of-the-papers"}
 
 
 def shown(notebook: Path) -> list[tuple[str, Any]]:
@@ -25,17 +24,13 @@ def shown(notebook: Path) -> list[tuple[str, Any]]:
     return found
 
 
-def test_there_are_five() -> None:
-    assert len(NOTEBOOKS) == 5
+def test_there_are_three() -> None:
+    assert len(NOTEBOOKS) == 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_shows_what_is_committed(
-    notebook: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if notebook.stem in OF_PUBLIC_DATA:
-        request.getfixturevalue("data_folder")
+def test_shows_what_is_committed(notebook: Path, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, ROOT / "tools" / "run_notebooks.py", tmp_path, notebook],
         capture_output=True,

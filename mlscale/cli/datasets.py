@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from mlscale.cli import outputs, values
+from mlscale.cli import outputs
 from mlscale.cli.text import columns, or_dash
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.registry import Dataset
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser(
         "show",
         help="show what a data set holds",
-        description="Show what a data set holds, its licence, checksum, known faults and citation.",
+        description="Show what a data set holds, its licence, checksum, and known faults.",
     )
     show.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
     outputs.add_json(show)
@@ -45,18 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder, or file, http or https URL, to take the files from; it has them by name or "
         "by their path in the repository (default: where their authors published them)",
     )
-    make = actions.add_parser(
-        "make",
-        help="make a data set",
-        description="Make 108 kernels of 49 applications on the 8 x 8 x 7 grid of Wu et al., HPCA "
-        "2015: time, dynamic power and the 22 counters of Table II. Made by a mechanistic model of "
-        "the HD 7970, not measured.",
-    )
-    make.add_argument("dataset", choices=("hd7970",), metavar="DATASET", help="hd7970")
-    make.add_argument(
-        "--seed", type=values.seed, default=0, help="seed of the data (default: %(default)s)"
-    )
-    outputs.add_output_table(make)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -70,8 +58,6 @@ def run(arguments: argparse.Namespace) -> None:
             print(_as_json(datasets) if arguments.json else "\n\n".join(map(_text, datasets)))
         case "fetch":
             _fetch(arguments.dataset, arguments.mirror)
-        case "make":
-            _make(arguments.seed, arguments.output)
 
 
 def _as_json(datasets: Sequence[Dataset]) -> str:
@@ -94,7 +80,7 @@ def _list(datasets: Sequence[Dataset]) -> str:
             or_dash(dataset.counters, "d"),
             "yes" if dataset.power else "no",
             dataset.licence or "none stated",
-            (fetching.find(dataset) or (None, "-"))[1] if dataset.file else "by 'make'",
+            (fetching.find(dataset) or (None, "-"))[1],
         ]
         for dataset in datasets
     ]
@@ -103,8 +89,6 @@ def _list(datasets: Sequence[Dataset]) -> str:
 
 
 def _text(dataset: Dataset) -> str:
-    from mlscale.papers.citations import references_of
-
     lines = [
         ("holds", dataset.holds),
         ("GPU", dataset.device),
@@ -118,7 +102,7 @@ def _text(dataset: Dataset) -> str:
         ("counters", or_dash(dataset.counters, "d")),
         ("power", "yes" if dataset.power else "no"),
         ("licence", dataset.licence or "none stated by its authors; mlscale does not pass it on"),
-        ("file", dataset.file or f"mlscale datasets make {dataset.name} -o TABLE"),
+        ("file", dataset.file),
     ]
     if dataset.url:
         lines += [("URL", dataset.url), ("SHA-256", dataset.sha256 or UNVERIFIED)]
@@ -128,7 +112,6 @@ def _text(dataset: Dataset) -> str:
         lines += [("", f"{name}  {sha256}") for name, sha256 in dataset.parts.items()]
     lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
-    lines += [("cite", ref.as_text()) for ref, _ in references_of([dataset.name])]
     return "\n".join([dataset.name, *(f"  {name:<14}{text}" for name, text in lines)])
 
 
@@ -142,16 +125,3 @@ def _fetch(names: list[str], mirror: str | None) -> None:
         ) as bar:
             file = fetching.fetch(name, mirror, bar.update)
         print(f"{name}: {file}")
-
-
-def _make(seed: int, output: str) -> None:
-    from mlscale.data.synthetic.hd7970 import make_hd7970
-
-    table = outputs.output_file(output)
-    measurements = make_hd7970(seed)
-    measurements.write(table)
-    print(
-        f"{table}: made, not measured: {len(measurements.kernels)} kernels of "
-        f"{len(set(measurements.applications))} applications at {measurements.grid.size} "
-        "configurations"
-    )

@@ -26,14 +26,12 @@ COMMANDS = {
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "name the clocks to set for profiled kernels, for least energy or another objective",
     "report": "write one HTML page on what a model predicts",
-    "literature": "run the models of the papers",
     "study": "measure errors by cross-validation",
-    "cite": "print the references of the models and data sets in use",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 FOR_FILES = {"mlscale": "advise", "mlscale import": "auto", "mlscale study": "errors"}
-MODULES = {"import": "import_", "literature": "literature.command", "study": "study.command"}
+MODULES = {"import": "import_", "study": "study.command"}
 
 
 class Parser(argparse.ArgumentParser):

@@ -266,11 +266,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_base(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the configuration of a table that a model of the literature is asked at."""
-    parser.add_argument("--base", type=values.configuration, default="mid", help=what)
-
-
 def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":
     """Read tables as the options of `add_reading` say. Raises InputError, on two of one name too.
 

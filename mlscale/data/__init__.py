@@ -11,5 +11,5 @@
 - What is checked: `completeness` (every configuration measured), `plausibility` (nothing of
   another unit or run), `sampled` (profiles of monitors), `same_work` and `further_kernels` (further
   runs).
-- Sets of others and made ones: folders `public` and `synthetic`.
+- Sets of others: folder `public`.
 """

@@ -3,11 +3,11 @@
 - `wang_chu`, `wang_chu_gpus`, `wang_chu_inputs`, `wang_chu_readings`, `wang_chu_tiles`: time under
   core and memory clocks (Wang and Chu, 2018), and `max_overlap`, this project's rule of its parts;
 - `volkov`, `volkov_simulation`: throughput of a CU (Volkov's survey, 2018);
-- `nagasaka`, `nagasaka_inputs`, `nagasaka_model`: power from counters per second (Nagasaka et
-  al., 2010).
+- `nagasaka`, `nagasaka_inputs`: power from counters per second (Nagasaka et al., 2010).
 
-Beside them stand the parameters of one's own GPU (`gpu_file`, from `micro_benchmarks`), what reads
-and checks inputs (`nvprof_run`, `arguments`), and the references (`citations`).
+Beside them stand the parameters of one's own GPU (`gpu_file`, from `micro_benchmarks`), and what
+reads and checks inputs (`nvprof_run`, `arguments`). The scripts of `reproduction/` compute and draw
+the papers' figures by them.
 
 The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
 they are first used. Functions take numbers or arrays, numbers give numbers, and what cannot be is
@@ -21,7 +21,6 @@ __all__ = (
     "max_overlap",
     "nagasaka",
     "nagasaka_inputs",
-    "nagasaka_model",
     "volkov",
     "volkov_simulation",
     "wang_chu",

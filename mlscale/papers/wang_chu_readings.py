@@ -1,7 +1,6 @@
 """Readings of Wang and Chu's print where it contradicts itself or the measurements.
 
-docs/equations.md, section 1.3, has the places and the reasons; `mlscale literature wang-chu TABLE
---readings` prints what each reading errs on a table.
+docs/equations.md, section 1.3, has the places and the reasons.
 """
 
 from collections.abc import Mapping

@@ -17,7 +17,6 @@ from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model
-from mlscale.papers.citations import Reference, citable_names, references_of
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
 from mlscale.report.kernel_report import KernelReport, kernel_reports
@@ -256,7 +255,7 @@ def _kernel_head(report: KernelReport) -> Markup:
 
 
 def _how_made(model: Model, command: str) -> Markup:
-    """The section with commands, versions, the model's card, and references.
+    """The section with commands, versions and the model's card.
 
     command: what made the report.
     """
@@ -288,7 +287,6 @@ def _how_made(model: Model, command: str) -> Markup:
         terms(pairs),
         element("pre", f"{training_command} -o MODEL" if training_command else not_kept),
         element("pre", command),
-        *_references(model),
         class_="end",
         id="made",
     )
@@ -304,28 +302,3 @@ def _versions(versions: Any) -> str:
     if not isinstance(versions, Mapping) or not versions:
         return "not kept in the model file"
     return ", ".join(f"{package} {version}" for package, version in versions.items())
-
-
-def _references(model: Model) -> list[Markup]:
-    """What to cite for the model's predictors and the data of its device."""
-    sources = dict.fromkeys([p.name for p in model.predictors.values()] + [model.device])
-    references = references_of([source for source in sources if source in citable_names()])
-    if not references:
-        return []
-    items = [
-        joined(*_reference(reference), f" (for {', '.join(subjects)})")
-        for reference, subjects in references
-    ]
-    return [element("h3", "References"), bullets(items)]
-
-
-def _reference(reference: Reference) -> list[Child]:
-    """A reference as text, its DOI or address as a link."""
-    text = reference.as_text()
-    for kind, prefix in (("doi", "https://doi.org/"), ("url", "")):
-        address = prefix + reference.fields.get(kind, "")
-        if kind in reference.fields and address.startswith("https://"):
-            shown = f"doi:{reference.fields[kind]}" if kind == "doi" else address
-            before, _, after = text.rpartition(shown)
-            return [before, element("a", shown, href=address, rel="noreferrer"), after]
-    return [text]

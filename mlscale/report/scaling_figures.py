@@ -14,7 +14,6 @@ from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
-from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
 from mlscale.predictions import Predictions
@@ -27,48 +26,12 @@ from mlscale.report.style import (
     panels_in_rows,
     save_figure,
     shades,
-    with_origin,
 )
-from mlscale.studies.scaling import speed_ups
-from mlscale.text import counted, shortened
+from mlscale.text import counted
 
 _COLUMNS = 4
 
 Steps = tuple[str, Sequence[float]]  # an axis and its steps
-
-
-def draw_scaling(
-    folder: Path, table: str, data: Measurements, kernels: Sequence[int]
-) -> list[Path]:
-    """Draw the speed-up of these kernels, by position, a panel each; the files. InputError.
-
-    CU count across where it varies, else the engine clock; a line for each memory clock, else for
-    each engine clock. A third axis stays at its highest step.
-    """
-    long = [axis for axis in AXES if len(getattr(data.grid, axis)) > 1] or ["engine_mhz"]
-    across = long[0]
-    lines = long[-1] if len(long) > 1 else next(axis for axis in AXES if axis != across)
-    shown = {across, lines}
-    part = tuple(slice(None) if axis in shown else slice(-1, None) for axis in AXES)
-    order = [AXES.index(across), AXES.index(lines)]
-    rates = speed_ups(data)
-    surfaces = {
-        f"({chr(ord('a') + n)}) {shortened(data.kernels[k], 28)}": np.moveaxis(
-            rates[k][part], order, (0, 1)
-        )[:, :, 0]
-        for n, k in enumerate(kernels)
-    }
-    fixed = [_with_unit(axis, getattr(data.grid, axis)[-1]) for axis in AXES if axis not in shown]
-    heading = f"{with_origin(table, data.metadata.get('origin'))} on {data.device}"
-    title = f"{heading}\nspeed-up over the lowest configuration, {', '.join(fixed)}"
-    figure = _panels(
-        title,
-        "speed-up",
-        surfaces,
-        (across, getattr(data.grid, across)),
-        (lines, getattr(data.grid, lines)),
-    )
-    return save_figure(figure, folder / f"fig1-scaling-{table}")
 
 
 def draw_centroids(

@@ -6,7 +6,7 @@
   `oracle` beside them, or trained on other tables (`train_on`); `statistics` sums errors up.
 - Of any predictor: `errors`, `regret` (of advice, towards a `goal`), `next_point`,
   `extrapolation`.
-- Of the papers: `wu2015` and `wu2015_summary`, `scaling`, and of `wu` alone (`of_wu`) `classifier`
-  and `importance`; `wang_chu`, `volkov`, `nagasaka`.
+- Of Wu et al.: `wu2015` and `wu2015_summary`, and of `wu` alone (`of_wu`) `classifier` and
+  `importance`.
 - `fleet` is no study, but spread and resumed as they are.
 """

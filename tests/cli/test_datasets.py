@@ -35,7 +35,6 @@ class TestList:
         assert lines["rtx2070s"].split()[3:5] == ["-", "-"]
         assert lines["titanx"].endswith(" -")
         assert lines["simulated-gcn3"].split()[-2:] == ["MIT", "shipped"]
-        assert lines["hd7970"].endswith("by 'make'")
         assert err == ""
 
     @pytest.mark.parametrize("action", [["list"], ["show", "gtx1080ti"]])
@@ -58,17 +57,15 @@ class TestList:
 
 class TestShow:
     def test_says_all_that_is_known(self, capsys: Capture) -> None:
-        out, _ = succeed(capsys, "datasets", "show", "gtx1080ti", "hd7970")
-        shown, made = out.split("\n\n")
+        out, _ = succeed(capsys, "datasets", "show", "gtx1080ti", "simulated-gcn3")
+        shown, simulated = out.split("\n\n")
         entry = public_datasets()["gtx1080ti"]
         for text in (entry.url, entry.sha256, entry.holds, *entry.faults.values()):
             assert text in shown
         assert "engine [MHz]  1600, 1700, 1800, 1900, 2000\n" in shown
         assert "licence       none stated by its authors" in shown
-        assert 'cite          blackjack2015. "NV-DVFS-Benchmark"' in shown
         assert "here          no\n" in shown
-        assert "file          mlscale datasets make hd7970 -o TABLE" in made
-        assert "URL" not in made
+        assert "URL" not in simulated
 
     def test_of_unknown_checksum(self, capsys: Capture) -> None:
         out, _ = succeed(capsys, "datasets", "show", "rtx8000-real-sampled")
@@ -107,11 +104,6 @@ class TestFetch:
             "; refused, nothing was replaced"
         )
         assert not (tmp_path / "cache" / P100).exists()
-
-    def test_made_ones_are_made(self, capsys: Capture, tmp_path: Path) -> None:
-        assert refuse(capsys, tmp_path, "datasets", "fetch", "hd7970") == (
-            "'hd7970' is made, not fetched: mlscale datasets make hd7970 -o TABLE"
-        )
 
 
 class TestImport:

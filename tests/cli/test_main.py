@@ -103,10 +103,9 @@ def test_an_option_where_a_command_belongs(
         (["predict"], "mlscale predict"),
         (["import", "--fast"], "mlscale import"),
         (["import", "ncu", "f", "--incomplete", "drop", "-o", "t"], "mlscale import ncu"),
-        (["datasets", "make", "--seed", "3"], "mlscale datasets make"),
+        (["datasets", "fetch", "--seed", "3"], "mlscale datasets fetch"),
         (["datasets", "list", "all"], "mlscale datasets list"),
         (["study", "errors", "t.csv", "--fast"], "mlscale study errors"),
-        (["literature", "survey", "--fast"], "mlscale literature survey"),
     ],
 )
 def test_bad_usage_points_at_the_help_of_the_command_that_was_asked_for(

@@ -76,10 +76,3 @@ class TestCommands:
         assert message == (
             f"--predictor: of no effect as {model} is of 'nearest'; see 'mlscale {command} --help'"
         )
-
-
-def test_cite_names_the_class_and_imports_nothing(capsys: Capture, model: Path) -> None:
-    out, _ = succeed(capsys, "cite", model)
-    assert out == "nothing to cite for mine:Mine\n"
-    assert "mine" not in sys.modules
-    assert not Path("imported.txt").exists()

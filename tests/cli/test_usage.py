@@ -67,14 +67,13 @@ REFUSED = {
     "import ncu t.csv -o x.csv --base cu=0": (
         "argument --base: '0' in 'cu=0' must be positive and finite"
     ),
-    "literature survey --warps 65": "--warps 65: a CU of gtx980 holds at most 64 warps",
 }
 
 
 def help_of(command: str) -> str:
     """The command without its operands, as its help is asked for."""
     words = command.split()
-    several = words[0] in ("study", "import", "literature")
+    several = words[0] in ("study", "import")
     return " ".join(["mlscale", *words[: 1 + several], "--help"])
 
 

@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         ("1.2", ["papers.wang_chu", "papers.wang_chu_tiles"]),
         ("2.2", ["papers.volkov"]),
-        ("3.1", ["papers.nagasaka", "studies.nagasaka"]),
+        ("3.1", ["papers.nagasaka", "data.surfaces"]),
     ],
 )
 def test_functions_of_the_equations(heading: str, modules: list[str]) -> None:

@@ -1,30 +1,19 @@
-"""Nagasaka's model on public measurements, against docs/equations.md, section 3.4."""
+"""Nagasaka's model on public measurements, against docs/equations.md, section 3.4.
 
-import functools
-import warnings
-from dataclasses import replace
+By the functions of reproduction/nagasaka2010.py, which chooses lambda and holds out as the paper.
+"""
+
 from pathlib import Path
 
 import numpy as np
-import public_tables
 import pytest
+from nagasaka2010 import SHUFFLES, chosen_penalty, groups, held_out, inputs, scores
 from public_tables import FILES, measured
 
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.surfaces import absolute_percentage_error
-from mlscale.errors import DataWarning
-from mlscale.papers.nagasaka import estimate_power_w
+from mlscale.papers.nagasaka import LinearPowerModel, estimate_power_w, fit_power_model
 from mlscale.papers.nagasaka_inputs import SETS, PowerInputs, derive_inputs
-from mlscale.studies.nagasaka import (
-    SHUFFLES,
-    PowerCase,
-    SetErrors,
-    fit_to_all_kernels,
-    set_errors,
-    unseen_rows,
-)
-
-BASES = public_tables.BASES | {"p100": HardwareConfig(56, 1328, 715)}
 
 # An independent implementation (docs/equations.md, 3.4): error ratio [%] and mean squared error
 # [W^2] of the sets in the order of SETS, 30 kernels, ten folds by kernel, nested lambda, mean of 5
@@ -46,82 +35,80 @@ EXPECTED = {
 }
 
 
-@functools.cache
-def inputs(folder: Path, name: str) -> PowerInputs:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return derive_inputs(measured(folder, name).profiles(BASES[name]))
+def by_kernel(name: str, counters: str) -> tuple[float, float]:
+    """Error [%] and squared error [W^2] of all kernels, folds by kernel."""
+    return scores(held_out(name, counters, "kernel", False), inputs(name, False).power_w)
 
 
-@functools.cache
-def by_kernel(folder: Path, name: str) -> dict[str, SetErrors]:
-    results = set_errors(inputs(folder, name), ["kernel"], SHUFFLES)
-    return {result.name: result for result in results}
+def fit(kernels: PowerInputs) -> LinearPowerModel:
+    """The model of all kernels, by Mem/Inst."""
+    rates, of = kernels.matrix("Mem/Inst"), groups(kernels, "application")
+    penalty = chosen_penalty(rates, kernels.power_w, of, range(SHUFFLES))
+    return fit_power_model(rates, kernels.power_w, penalty)
 
 
+@pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize("name", FILES)
-def test_errors_of_the_sets(data_folder: Path, name: str) -> None:
+def test_errors_of_the_sets(name: str) -> None:
     """Within what shuffles differ by: Full, which overfits, more than the others."""
-    results = by_kernel(data_folder, name)
-    assert list(results) == list(SETS)
-    for (counters, result), error, squared in zip(results.items(), *EXPECTED[name], strict=True):
-        ratio = result.errors_percent.mean()
+    assert list(inputs(name, False).sets) == list(SETS)
+    for counters, error, squared in zip(SETS, *EXPECTED[name], strict=True):
+        ratio, mse = by_kernel(name, counters)
         assert ratio == pytest.approx(error, abs=0.75 if counters == "Full" else 0.55), counters
-        mse = result.mean_squared_error_w2
         assert mse == pytest.approx(squared, rel=0.11), counters
 
 
+@pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize("name", FILES)
-def test_few_counters_beat_full_and_none(data_folder: Path, name: str) -> None:
+def test_few_counters_beat_full_and_none(name: str) -> None:
     """Data: 'Full is best' is not reproduced, 'memory and instructions are essential' is."""
-    errors = {n: r.errors_percent.mean() for n, r in by_kernel(data_folder, name).items()}
+    errors = {counters: by_kernel(name, counters)[0] for counters in SETS}
     assert errors["Mem/Inst"] < errors["Full"]
     assert errors["Mem/Inst"] < 0.9 * errors["intercept only"]
     assert errors["Mem/Inst"] < errors["Mem"]
 
 
-def test_the_papers_figure_is_reached_on_one_table_only(data_folder: Path) -> None:
+@pytest.mark.usefixtures("data_folder")
+def test_the_papers_figure_is_reached_on_one_table_only() -> None:
     """His 4.7 %, with the kernels he would keep; 4.4 % by docs/equations.md, 3.4."""
-    errors = {}
-    for name in FILES:
-        kept = inputs(data_folder, name).as_in_paper()
-        kept = replace(kept, sets={"Mem/Inst": kept.sets["Mem/Inst"]})
-        (result,) = set_errors(kept, ["application"], SHUFFLES)
-        errors[name] = result.errors_percent.mean()
+    errors = {
+        name: scores(held_out(name, "Mem/Inst", "application"), inputs(name).power_w)[0]
+        for name in FILES
+    }
     assert errors["gtx980-low"] == pytest.approx(4.4, abs=0.2)
     assert min(error for name, error in errors.items() if name != "gtx980-low") > 9
 
 
+@pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize("name", FILES)
-def test_kernels_that_it_cannot_see_are_named(data_folder: Path, name: str) -> None:
+def test_kernels_that_it_cannot_see_are_named(name: str) -> None:
     """Data: two kernels read textures; on the P100 two others spill into the same cache."""
-    found = inputs(data_folder, name)
-    case = PowerCase(
-        name, "", BASES[name], "all", found, tuple(by_kernel(data_folder, name).values())
-    )
-    texture = {row["kernel"] for row in unseen_rows(case)}
+    kernels = inputs(name, False)
+    texture = {kernels.kernels[k] for k in np.flatnonzero(kernels.texture == 1)}
     spilling = {"cfd", "dxtc"} if name == "p100" else set()
     assert texture == {"convolutionTexture", "stereoDisparity"} | spilling
 
 
-def test_texture_kernels_are_underestimated(data_folder: Path) -> None:
+@pytest.mark.usefixtures("data_folder")
+def test_texture_kernels_are_underestimated() -> None:
     """Paper, Fig. 5: for want of a counter their estimated power is lower than the actual."""
     for name in FILES:
-        result = by_kernel(data_folder, name)["Full"]
-        k = inputs(data_folder, name).kernels.index("convolutionTexture")
-        assert result.estimated_w[:, k].mean() < 0.95 * result.actual_w[k], name
+        kernels = inputs(name, False)
+        k = kernels.kernels.index("convolutionTexture")
+        assert held_out(name, "Full", "kernel", False)[:, k].mean() < 0.95 * kernels.power_w[k]
 
 
+@pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize(
     ("name", "percent"),
     # docs/equations.md, 3.4: the intercept of least squares in percent of the mean power; the
     # paper has about 70.
     [("gtx980-low", 86), ("gtx980-high", 84), ("gtx1080ti", 70), ("p100", 36)],
 )
-def test_intercept_and_energies(data_folder: Path, name: str, percent: float) -> None:
+def test_intercept_and_energies(name: str, percent: float) -> None:
     """The penalty that is chosen moves little of the power into the intercept."""
-    found = inputs(data_folder, name)
-    model, _ = fit_to_all_kernels(found, "Mem/Inst")
+    found = inputs(name, False)
+    model = fit(found)
     assert 100 * model.intercept_w / found.power_w.mean() == pytest.approx(percent, abs=2.5)
     # docs/equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
     assert (model.energy_j > np.array([0.55e-9, 0.2e-9])).all()
@@ -148,7 +135,7 @@ def test_the_model_of_one_clock_is_wrong_at_others(
     """The intercept holds the clocks and the voltage, even for the kernels it was trained with."""
     data = measured(data_folder, name)
     base = HardwareConfig(data.grid.cu_count[0], engine, memory)
-    model, _ = fit_to_all_kernels(derive_inputs(data.profiles(base)), "Mem/Inst")
+    model = fit(derive_inputs(data.profiles(base)))
     others = [derive_inputs(data.profiles(config)) for config in data.grid if config != base]
     errors = [
         absolute_percentage_error(estimate_power_w(model, o.matrix("Mem/Inst")), o.power_w).mean()

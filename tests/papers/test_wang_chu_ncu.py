@@ -8,9 +8,12 @@ import pytest
 from synthetic import exports
 from synthetic.warps import GTX_980, KERNEL, derive
 
+from mlscale import read_profiles
 from mlscale.cli.main import main
 from mlscale.collect.counters import metrics
 from mlscale.errors import InputError
+from mlscale.papers.wang_chu import predict_time_ms
+from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs
 from mlscale.profilers import import_profile
 from mlscale.profilers.mapping import lacking_for_nvprof
@@ -69,17 +72,17 @@ def test_ncu_and_nvprof_give_the_same_inputs(tmp_path: Path) -> None:
 
 
 def test_the_export_itself_is_predicted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of `mlscale literature`, with and without the import in between: the same."""
+    """With and without the import to a table in between: the same."""
     path, table = export(tmp_path), tmp_path / "table.csv"
-    base = ["--base", "engine=1500,memory=3201"]
-    assert main(["literature", "wang-chu", str(path), "--absolute", *base]) == 0
-    direct = capsys.readouterr().out
-    assert "1 kernel on h200, base cu=132,engine=1500,memory=3201" in direct
-    assert "specification only" in direct
-    assert main(["import", "ncu", str(path), *base, "-o", str(table)]) == 0
+    at = ["--base", "engine=1500,memory=3201"]
+    assert main(["import", "ncu", str(path), *at, "-o", str(table)]) == 0
     capsys.readouterr()
-    assert main(["literature", "wang-chu", str(table), "--device", "h200", "--absolute"]) == 0
-    assert capsys.readouterr().out.partition(":")[2] == direct.partition(":")[2]
+    direct = import_profile(path, base=CLOCKS)
+    again = read_profiles(table, direct.base, "h200")
+    gpu = load_gpu("h200")
+    assert gpu.source.startswith("specification only")
+    times = [predict_time_ms(derive_inputs(of, gpu), gpu, 1500, 3201) for of in (direct, again)]
+    assert times[0] == pytest.approx(times[1], rel=1e-9)
 
 
 def test_what_ncu_was_not_asked_for_is_named(tmp_path: Path) -> None:

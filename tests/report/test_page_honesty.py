@@ -163,7 +163,6 @@ class TestHonesty:
         assert "of a kind not said, taken for board power" in made_by.text
         assert "None" not in made_by.text
         assert "12 kernels of 12 applications" in made_by.text
-        assert "GPGPU Performance and Power Estimation Using Machine Learning" in made_by.text
         assert report().texts("pre") == ["not kept in the model file", SOURCE.command]
 
 

@@ -69,11 +69,7 @@ def named_file(text: str) -> Path:
     if os.path.exists(text) or known is None:  # noqa: PTH110  Path("") is "."
         return Path(text)
     if not known.url:
-        table = (
-            registry.path(known.file)
-            if known.file
-            else f"make it with 'mlscale datasets make {text}'"
-        )
+        table = registry.path(known.file)
         raise InputError(f"'{text}' is a table already, which needs no import: {table}")
     if location := find(registry.dataset(text)):
         return location[0]
@@ -91,8 +87,6 @@ def fetch(name: str, mirror: str | None = None, progress: ByteProgress = no_prog
     of a file that cannot be checked, with the checksum that it has.
     """
     dataset = registry.dataset(name)
-    if not dataset.file:
-        raise InputError(f"'{name}' is made, not fetched: mlscale datasets make {name} -o TABLE")
     if location := find(dataset):
         return location[0]
     cache = cache_folder()

@@ -15,11 +15,11 @@ _PACKAGE = Path(__file__).parents[2]
 class Dataset:
     """A set of measurements, and where it comes from.
 
-    origin: 'measured', 'simulated' or 'made'. kernels, axes, counters, size_bytes: None where
+    origin: 'measured' or 'simulated'. kernels, axes, counters, size_bytes: None where
     nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
     authors state none. faults: what is known to be wrong, by kernel or column. url and sha256 are
     of a public file, sha256 empty where nobody here has had the file; without a url the file is
-    shipped; without a file the set is made by a command. parts: the SHA-256 of each public file
+    shipped. parts: the SHA-256 of each public file
     that a shipped table was made of, by name below url_of_parts.
     """
 

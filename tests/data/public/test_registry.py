@@ -19,7 +19,6 @@ from mlscale.data.public.registry import (
     identify,
     public_datasets,
 )
-from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.data.table_files import read_table
 
 SHIPPED = (
@@ -120,11 +119,6 @@ class TestOwnSets:
     def test_simulated(self) -> None:
         entry = all_datasets()["simulated-gcn3"]
         assert_holds(entry, read(path(entry.file)))
-
-    def test_made(self) -> None:
-        entry = all_datasets()["hd7970"]
-        assert (entry.origin, entry.file) == ("made", "")
-        assert_holds(entry, make_hd7970(0))
 
     @pytest.mark.parametrize("name", [n for n, entry in all_datasets().items() if entry.parts])
     def test_made_of_public_files(self, name: str) -> None:

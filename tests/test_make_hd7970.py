@@ -4,10 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-
-from mlscale.counters.features import TABLE_2
-from mlscale.data.measurements import Measurements
-from mlscale.data.synthetic.hd7970 import (
+from make_hd7970 import (
     GRID,
     TIME_NOISE,
     SyntheticKernels,
@@ -15,6 +12,9 @@ from mlscale.data.synthetic.hd7970 import (
     occupancy,
     run_kernels,
 )
+
+from mlscale.counters.features import TABLE_2
+from mlscale.data.measurements import Measurements
 
 LOW, HIGH = (0, 0, 0), (7, 7, 6)
 

@@ -1,0 +1,248 @@
+"""Nagasaka et al., "Statistical power modeling of GPU kernels using performance counters" (2010).
+
+    python reproduction/nagasaka2010.py [fig2 fig3 fig4 fig5 penalty] [--counters SET]
+
+The paper's GTX 285 and its kernels are not public; here are the 30 kernels of four public tables,
+with the nearest counters of nvprof. Ten folds, lambda chosen anew inside each by a cross-validation
+of its training kernels alone, as in section IV; means over five shuffles of the folds.
+"""
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from common import COLOURS, MEASURED, Report, base_of, panels, run, table
+
+from mlscale import HardwareConfig
+from mlscale.arrays import Floats, Indices
+from mlscale.papers.nagasaka import (
+    contribution_ratios,
+    estimate_power_w,
+    fit_power_model,
+    fit_ridge,
+)
+from mlscale.papers.nagasaka_inputs import BASELINE, FULL, PowerInputs, derive_inputs
+from mlscale.studies.splits import grouped_folds
+
+FOLDS, SHUFFLES = 10, 5
+PENALTIES = (0.0, *np.logspace(-2, 4, 25))  # from none to nothing but the intercept
+OUTER, INNER = 20_100_815, 70_000_000  # keep the folds of evaluation and choice apart
+
+
+def base(name: str) -> HardwareConfig:
+    """Return where a table's power is estimated: the P100 at its highest clock."""
+    return HardwareConfig(56, 1328, 715) if name == "p100" else base_of(name)
+
+
+@cache
+def inputs(name: str, as_in_paper: bool = True) -> PowerInputs:
+    """Return the kernels of a table; as in the paper without textures and tiny grids."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = derive_inputs(table(name).profiles(base(name)))
+    return found.as_in_paper() if as_in_paper else found
+
+
+def groups(kernels: PowerInputs, by: str) -> Indices:
+    """Return a number for each kernel, the same for those that are held out together."""
+    names = kernels.kernels if by == "kernel" else kernels.applications
+    return np.unique(np.array(names), return_inverse=True)[1]
+
+
+def chosen_penalty(rates: Floats, watts: Floats, of: Indices, seeds: Sequence[int]) -> float:
+    """Return the lambda of least squared error in a cross-validation of these kernels alone."""
+    if not rates.shape[1]:
+        return 0.0
+    squared = np.zeros(len(PENALTIES))
+    for seed in seeds:
+        for train, test in grouped_folds(of, min(FOLDS, len(set(of.tolist()))), INNER + seed):
+            alpha, beta = fit_ridge(rates[train], watts[train], PENALTIES)
+            squared += ((rates[test] @ alpha.T + beta - watts[test, None]) ** 2).sum(axis=0)
+    return float(PENALTIES[int(squared.argmin())])
+
+
+@cache
+def held_out(
+    name: str, counters: str, by: str, as_in_paper: bool = True, penalty: float | None = None
+) -> Floats:
+    """Return each kernel's watts by models that were trained without it, (shuffles, kernels)."""
+    kernels = inputs(name, as_in_paper)
+    rates, watts, of = kernels.matrix(counters), kernels.power_w, groups(kernels, by)
+    estimated = np.empty((SHUFFLES, len(watts)))
+    for seed in range(SHUFFLES):
+        for train, test in grouped_folds(of, FOLDS, OUTER + seed):
+            strength = penalty
+            if strength is None:
+                strength = chosen_penalty(rates[train], watts[train], of[train], [seed])
+            model = fit_power_model(rates[train], watts[train], strength)
+            estimated[seed, test] = estimate_power_w(model, rates[test])
+    return estimated
+
+
+def scores(estimated: Floats, watts: Floats) -> tuple[float, float]:
+    """Return the mean absolute error [%] and the mean squared error [W^2]."""
+    off = estimated - watts
+    return float(100 * np.abs(off / watts).mean()), float((off**2).mean())
+
+
+def fig2(report: Report) -> None:
+    """The seven sets of counters, folds by kernel and by application."""
+    figure, axes = panels("Nagasaka Fig. 2: error by counters, folds by application", 1, 4)
+    percent: dict[str, dict[str, float]] = {}
+    squared: dict[str, dict[str, float]] = {}
+    for axis, name in zip(axes, MEASURED, strict=True):
+        lines = []
+        for all_kernels in (False, True):
+            kernels = inputs(name, not all_kernels)
+            for counters in kernels.sets:
+                both = [
+                    scores(held_out(name, counters, by, not all_kernels), kernels.power_w)
+                    for by in ("kernel", "application")
+                ]
+                which = "all" if all_kernels else "as in the paper"
+                cells = [f"{number:.1f}" for pair in both for number in pair]
+                lines.append([f"{which}, {len(kernels.kernels)}", counters, *cells])
+                if not all_kernels:
+                    percent.setdefault(name, {})[counters] = both[1][0]
+                    squared.setdefault(name, {})[counters] = both[1][1]
+        header = ["kernels", "counters", "by kernel %", "MSE W²", "by application %", "MSE W²"]
+        report.rows(f"{name}, base {base(name)}", header, lines)
+        axis.barh(list(percent[name]), list(percent[name].values()), color=COLOURS[0])
+        axis.set_title(name)
+        axis.set_xlabel("error [%]")
+    report.save(figure, "fig2")
+    best = {name: min(of, key=lambda s, of=of: of[s]) for name, of in squared.items()}
+    full = ", ".join(f"{of[FULL]:.1f}" for of in percent.values())
+    report.claim(
+        "Fig. 2",
+        "Full is the best set, with 4.7 %",
+        f"Full errs by {full} %; best are {', '.join(best.values())}",
+        all(one == FULL for one in best.values()),
+    )
+    simple = {name: min(v for s, v in of.items() if s not in (FULL, BASELINE))
+              for name, of in percent.items()}  # fmt: skip
+    report.claim(
+        "IV-B, simpler sets",
+        "simpler sets are comparable",
+        f"the best of them errs by {', '.join(f'{v:.1f}' for v in simple.values())} %",
+        all(simple[name] <= of[FULL] + 1 for name, of in percent.items()),
+    )
+    for counters, what in (("Inst", "instruction counts"), ("Mem", "memory accesses")):
+        gains = [of[BASELINE] - of[counters] for of in squared.values()]
+        report.claim(
+            f"IV-B, {what}",
+            f"{what} are essential",
+            f"alone better than no counters on {sum(g > 0 for g in gains)} of {len(gains)} tables",
+            all(g > 0 for g in gains),
+        )
+
+
+def draw_watts(report: Report, name: str, as_in_paper: bool) -> dict[str, list[float]]:
+    """Draw estimated beside measured watts of four tables; the signed errors [%] of each."""
+    counters = report.options.counters
+    figure, axes = panels(f"Nagasaka {name}: measured and estimated power, {counters}", 1, 4)
+    signed = {}
+    for axis, of in zip(axes, MEASURED, strict=True):
+        kernels = inputs(of, as_in_paper)
+        mean_w = held_out(of, counters, "application", as_in_paper).mean(axis=0)
+        order, rows = np.argsort(kernels.power_w), np.arange(len(mean_w))
+        axis.barh(rows + 0.2, kernels.power_w[order], 0.4, color="black", label="measured")
+        axis.barh(rows - 0.2, mean_w[order], 0.4, color="grey", label="estimated, held out")
+        axis.set_yticks(rows, np.array(kernels.kernels)[order], fontsize=6)
+        axis.set_title(of)
+        axis.set_xlabel("power [W]")
+        signed[of] = (100 * (mean_w / kernels.power_w - 1)).tolist()
+    axes[0].legend(fontsize=7)
+    report.save(figure, name)
+    return signed
+
+
+def fig3(report: Report) -> None:
+    """Estimated beside measured power of each kernel."""
+    signed = draw_watts(report, "fig3", as_in_paper=True)
+    means = {name: float(np.abs(errors).mean()) for name, errors in signed.items()}
+    report.claim(
+        "Fig. 3",
+        "the estimates follow the measured power (4.7 %)",
+        ", ".join(f"{name} {mean:.1f} %" for name, mean in means.items()),
+        max(means.values()) < 10,
+    )
+    report.claim("Fig. 1, Tables I and II", "a GTX 285 and its kernels", "other GPUs here", None)
+
+
+def fig4(report: Report) -> None:
+    """What the estimated power is made of, on the paper's selection of kernels."""
+    figure, axes = panels("Nagasaka Fig. 4: mean contribution to the estimated power", 1, 4)
+    for counters in dict.fromkeys((FULL, "Mem/Inst", report.options.counters)):
+        constant = {}
+        for axis, name in zip(axes, MEASURED, strict=True):
+            kernels = inputs(name)
+            rates, of = kernels.matrix(counters), groups(kernels, "application")
+            penalty = chosen_penalty(rates, kernels.power_w, of, range(SHUFFLES))
+            model = fit_power_model(rates, kernels.power_w, penalty)
+            ratios = 100 * contribution_ratios(model, rates)
+            constant[name] = float(ratios[-1])
+            names = (*kernels.sets[counters], "constant")
+            energies = [f"{1e9 * e:+.3g}" for e in model.energy_j]
+            report.rows(
+                f"{name}, {counters}: lambda {penalty:.3g}, constant {model.intercept_w:.1f} W",
+                ["variable", "nJ/event", "share of the power [%]"],
+                zip(names, [*energies, ""], [f"{r:+z.1f}" for r in ratios], strict=True),
+            )
+            if counters == report.options.counters:
+                axis.barh(names, ratios, color=COLOURS[0])
+                axis.set_title(f"{name}, {counters}")
+                axis.set_xlabel("share [%]")
+        report.claim(
+            f"Fig. 4, {counters}",
+            "the constant is about 70 % of the power",
+            ", ".join(f"{name} {share:.0f} %" for name, share in constant.items()),
+            all(60 <= share <= 80 for share in constant.values()),
+        )
+    report.save(figure, "fig4")
+
+
+def fig5(report: Report) -> None:
+    """All kernels, with those that read textures."""
+    signed = draw_watts(report, "fig5", as_in_paper=False)
+    under = {
+        name: [e < 0 for e, is_texture in
+               zip(errors, inputs(name, as_in_paper=False).texture == 1, strict=True) if is_texture]
+        for name, errors in signed.items()
+    }  # fmt: skip
+    report.claim(
+        "Fig. 5",
+        "texture kernels are underestimated",
+        ", ".join(f"{name} {sum(of)} of {len(of)}" for name, of in under.items()),
+        all(all(of) for of in under.values()),
+    )
+
+
+def penalty(report: Report) -> None:
+    """Not in the paper: what the choice of lambda costs, on the GTX 980's low clocks."""
+    watts = inputs("gtx980-low").power_w
+    report.rows(
+        "gtx980-low, as in the paper, folds by application: error [%] and MSE [W²]",
+        ["lambda", "Mem/Inst", "", FULL, ""],
+        [
+            ["chosen" if one is None else f"{one:g}"]
+            + [
+                f"{v:.1f}"
+                for s in ("Mem/Inst", FULL)
+                for v in scores(held_out("gtx980-low", s, "application", penalty=one), watts)
+            ]
+            for one in (None, 0.0, 0.1, 1.0, 10.0, 100.0)
+        ],
+    )
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the set of counters of Fig. 3 to 5."""
+    parser.add_argument("--counters", default=FULL, help=f"set of Fig. 3 to 5 (default: {FULL})")
+
+
+if __name__ == "__main__":
+    parts = (fig2, fig3, fig4, fig5, penalty)
+    run("Nagasaka et al. 2010", {part.__name__: part for part in parts}, options)

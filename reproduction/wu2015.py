@@ -1,0 +1,490 @@
+"""Wu et al., "GPGPU performance and power estimation using machine learning" (HPCA 2015).
+
+    python reproduction/wu2015.py [fig1 fig10 fig13 fig14 fig15 measured split] [--seeds N]
+
+The paper's measurements of an HD 7970 are not public: section V is repeated on a made one of the
+same size (make_hd7970.py), which shows that the method is built as described and how it behaves,
+and on measured tables. Its protocol: 20 % of the applications held out at random, here twelve
+times; errors over the held-out kernels and all configurations but the base; 12 clusters.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from common import COLOURS, MARKERS, MEASURED, Report, panels, run, table
+from make_hd7970 import GRID, make_hd7970
+
+from mlscale import ConfigGrid, HardwareConfig, Measurements
+from mlscale.arrays import Floats
+from mlscale.studies.candidates import BASELINES, Candidate
+from mlscale.studies.crossval import cross_validate
+from mlscale.studies.splits import folds
+
+CLUSTERS, COUNTS = 12, tuple(range(2, 21, 2))  # section V; Fig. 13, 15, 16
+BINS = np.arange(0, 101, 10)  # Fig. 14, 17; the last bin is open
+BASES_AT_ONCE = 32
+MADE = "hd7970"
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Errors [%] by split and base, (S, B), and how many fall in each bin, (S, B, 11)."""
+
+    mape: Floats
+    counts: Floats
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over splits and bases."""
+        return float(self.mape.mean())
+
+    @property
+    def sem(self) -> float:
+        """Return the standard error of that mean, over the splits."""
+        of_split = self.mape.mean(axis=1)
+        return float(of_split.std(ddof=1) / np.sqrt(len(of_split))) if len(of_split) > 1 else 0.0
+
+    @property
+    def shares(self) -> Floats:
+        """Return the mean share of the errors in each bin [%]."""
+        of_split = self.counts.sum(axis=1)
+        return np.asarray((100 * of_split / of_split.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+@cache
+def data_of(name: str) -> Measurements:
+    """Return the made set or a table."""
+    return make_hd7970() if name == MADE else table(name)
+
+
+@cache
+def scores(  # noqa: PLR0913, PLR0917 - what section V varies
+    name: str,
+    bases: tuple[HardwareConfig, ...],
+    predictor: str,
+    clusters: int | None,
+    quantity: str,
+    seeds: int,
+    split: str = "holdout",
+    of_training: bool = False,
+    loss: str = "cross-entropy",
+) -> Scores:
+    """Score a predictor from each base, over the splits of so many seeds.
+
+    of_training: score the kernels trained on instead of those held out (Fig. 15). More clusters
+    than kernels to train on are as many.
+    """
+    data = data_of(name)
+    order = sorted(bases, key=lambda b: (b.engine_mhz, b.memory_mhz, b.cu_count))
+    mape, counts = np.empty((seeds, len(bases))), np.empty((seeds, len(bases), len(BINS)))
+    for seed in range(seeds):
+        ((train, test),) = folds(split, data.applications, seed)
+        fold = (train, train if of_training else test)
+
+        def make(seed: int = seed, most: int = len(train)) -> list[Any]:
+            at_most = None if clusters is None else min(clusters, most)
+            options = {"quantity": quantity, "clusters": at_most, "seed": seed, "loss": loss}
+            return [Candidate.of(predictor).create(**options)]
+
+        for start in range(0, len(order), BASES_AT_ONCE):  # bases that share clocks share clusters
+            part = order[start : start + BASES_AT_ONCE]
+            for found in cross_validate(data, part, [fold], make):
+                at = bases.index(found.surfaces.base)
+                errors = found.errors
+                mape[seed, at] = errors.mean()
+                bins = np.minimum(errors.ravel() // 10, len(BINS) - 1).astype(int)
+                counts[seed, at] = np.bincount(bins, minlength=len(BINS))
+    return Scores(mape, counts)
+
+
+def five_bases(grid: ConfigGrid) -> tuple[HardwareConfig, ...]:
+    """Return the bases of Fig. 13 to 17; the paper names the first alone.
+
+    Most CUs and engine clock with the slowest memory; mid-grid; everything highest; fewest CUs and
+    engine clock with the fastest memory; everything lowest.
+    """
+    c, e, m = (n - 1 for n in grid.shape)
+    indices = [(c, e, 0), grid.index(grid.mid), (c, e, m), (0, 0, m), (0, 0, 0)]
+    return tuple(grid.config(index) for index in dict.fromkeys(indices))
+
+
+def spread(of: Scores) -> str:
+    """Return mean and standard error, in words."""
+    return f"{of.mean:.2f} +- {of.sem:.2f} %"
+
+
+def fig1(report: Report) -> None:
+    """How kernels scale: measured, and simulated where no GPU gives the axis of CUs."""
+    gains = {}
+    for name in (*MEASURED, "simulated-gcn3"):
+        data = data_of(name)
+        rates = data.time_ms[:, :1, :1, :1] / data.time_ms
+        top = rates[:, -1, -1, -1]
+        low = {"cu": rates[:, 0, -1, -1], "engine": rates[:, -1, 0, -1]}
+        low["memory"] = rates[:, -1, -1, 0]
+        gain = {axis: top / of for axis, of in low.items()}
+        gains[name] = gain
+        behind = 100 * (rates.max(axis=(1, 2, 3)) / top - 1)
+        shown = [int(gain[a].argmax()) for a in ("engine", "memory")]
+        shown += [
+            int(np.abs(np.log(gain["engine"] / gain["memory"])).argmin()),
+            int(behind.argmax()),
+        ]
+        figure, axes = panels(f"Wu Fig. 1: speed-up over the lowest configuration, {name}", 1, 4)
+        for axis, k in zip(axes, shown, strict=True):
+            across = "cu_count" if len(data.grid.cu_count) > 1 else "engine_mhz"
+            for m, clock in enumerate(data.grid.memory_mhz):
+                line = rates[k, :, -1, m] if across == "cu_count" else rates[k, -1, :, m]
+                steps = getattr(data.grid, across)
+                axis.plot(steps, line, marker=".", label=f"memory {clock:g} MHz")
+            axis.set_title(data.kernels[k], fontsize=8)
+            axis.set_xlabel(across)
+        axes[0].legend(fontsize=6)
+        report.save(figure, f"fig1-{name}")
+        gain["behind"] = behind
+    measured = [gains[name] for name in MEASURED]
+    for kind, high, other in (("compute", "engine", "memory"), ("bandwidth", "memory", "engine")):
+        of = np.concatenate([g[high][g[other] < 1.05] for g in measured])
+        report.claim(
+            f"Fig. 1, {kind}-bound",
+            f"some kernels gain by the {high} clock alone",
+            f"{len(of)} kernels of four tables, up to {of.max(initial=0):.2f} times",
+            bool(of.max(initial=0) > 1.5),
+        )
+    both = sum(int(((g["engine"] > 1.15) & (g["memory"] > 1.15)).sum()) for g in measured)
+    report.claim("Fig. 1, balanced", "some gain by both", f"{both} kernels", both > 0)
+    most = max(float(g["behind"].max()) for g in measured)
+    report.claim(
+        "Fig. 1, peak, measured",
+        "some are slower at the highest clocks",
+        f"by {most:.1f} % at most; no measured table has an axis of CUs",
+        None,
+    )
+    behind = gains["simulated-gcn3"]["behind"]
+    report.claim(
+        "Fig. 1, peak, simulated",
+        "some are slower with more CUs",
+        f"{int((behind > 5).sum())} of {len(behind)} kernels are behind their best by more than "
+        f"5 % at the highest configuration, up to {behind.max():.1f} %",
+        bool(behind.max() > 5),
+    )
+    report.claim("Table I", "five products of one design", "the paper's motivation alone", None)
+
+
+def fig10(report: Report) -> None:
+    """Fig. 10, 11, 12: every configuration as the base, time and power."""
+    seeds = report.options.seeds
+    bases = tuple(GRID)
+    found = {q: scores(MADE, bases, "wu", CLUSTERS, q, seeds) for q in report.options.quantities}
+    for quantity, of in found.items():
+        at = of.mape.mean(axis=0)
+        by_base = dict(zip(bases, at, strict=True))
+        cube = np.array([by_base[base] for base in bases]).reshape(GRID.shape)
+        figure, axes = panels(f"Wu Fig. 10 and 11: error of {quantity} by base [%]", 2, 4)
+        for axis, e in zip(axes, range(GRID.shape[1]), strict=True):
+            image = axis.imshow(cube[:, e], origin="lower", vmin=cube.min(), vmax=cube.max())
+            axis.set_xticks(range(GRID.shape[2]), [f"{m:g}" for m in GRID.memory_mhz], fontsize=6)
+            axis.set_yticks(range(GRID.shape[0]), GRID.cu_count, fontsize=6)
+            axis.set_title(f"engine {GRID.engine_mhz[e]:g} MHz, mean {cube[:, e].mean():.1f} %")
+        figure.colorbar(image, ax=axes, label="error [%]")
+        figure.supxlabel("memory clock of the base [MHz]")
+        figure.supylabel("CUs of the base")
+        report.save(figure, f"fig10-{quantity}")
+        figure, (axis,) = panels(f"Wu Fig. 12: error of {quantity} over the bases", 1, 1)
+        boxes = [
+            {"med": v.mean(), "q1": v.mean() - v.std(), "q3": v.mean() + v.std(),
+             "whislo": v.min(), "whishi": v.max(), "label": f"{clock:g}"}
+            for clock, v in ((c, cube[:, e].ravel()) for e, c in enumerate(GRID.engine_mhz))
+        ]  # fmt: skip
+        axis.bxp(boxes, showfliers=False)
+        axis.set_xlabel("engine clock of the base [MHz]; box: mean +- std, whiskers: extremes")
+        axis.set_ylabel("error [%]")
+        report.save(figure, f"fig12-{quantity}")
+        report.rows(
+            f"error of {quantity} [%], {seeds} splits, 12 clusters: {spread(of)}, by base "
+            f"{at.min():.2f} to {at.max():.2f}",
+            ["base engine MHz", "mean", "std", "min", "max"],
+            [[f"{c:g}", *(f"{f(cube[:, e]):.2f}" for f in (np.mean, np.std, np.min, np.max))]
+             for e, c in enumerate(GRID.engine_mhz)],
+        )  # fmt: skip
+        by_cu = ", ".join(f"{n}: {v:.1f}" for n, v in zip(GRID.cu_count, cube.mean(axis=(1, 2)),
+                                                          strict=True))  # fmt: skip
+        print(f"by CUs of the base: {by_cu}")
+        if quantity == "time":
+            time_claims(report, of, cube)
+    if "power" in found:
+        at = found["power"].mape.mean(axis=0)
+        report.claim(
+            "V-C, below 10 %",
+            "power errs by less than 10 %",
+            f"made set: {spread(found['power'])}, {at.min():.2f} to {at.max():.2f} by base",
+            found["power"].mean < 10,
+        )
+    if len(found) == 2:
+        stds = {quantity: float(of.mape.mean(axis=0).std()) for quantity, of in found.items()}
+        report.claim(
+            "V-C, bases",
+            "power depends less on the base than time",
+            ", ".join(f"{quantity}: std {std:.2f}" for quantity, std in stds.items()),
+            stds["power"] < stds["time"],
+        )
+
+
+def time_claims(report: Report, of: Scores, cube: Floats) -> None:
+    """Print the claims of Fig. 10 to 12; cube: mean error by base, (C, E, M)."""
+    report.claim(
+        "V-A, Fig. 10 and 11",
+        "time errs by about 15 % on average",
+        f"{spread(of)} on the made set",
+        abs(of.mean - 15) < max(2.0, 2 * of.sem),
+    )
+    worst = np.unravel_index(int(cube[:, -1].argmax()), cube[:, -1].shape)
+    at_1000 = f"{GRID.cu_count[worst[0]]} CUs, {GRID.memory_mhz[worst[1]]:g} MHz"
+    report.claim(
+        "Fig. 10",
+        "at 1000 MHz the worst base is 32 CUs, 475 MHz (31.6 %)",
+        f"there {cube[-1, -1, 0]:.2f} %, worst {cube[:, -1].max():.2f} % at {at_1000}",
+        bool(cube[-1, -1, 0] > cube[:, -1].max() - of.sem),
+    )
+    middle = cube[tuple(np.array(GRID.index(GRID.mid)))]
+    report.claim(
+        "Fig. 11",
+        "at 300 MHz the opposite corner is bad (26.9 %)",
+        f"{cube[0, 0, -1]:.2f} % against {middle:.2f} % at mid-grid",
+        bool(cube[0, 0, -1] > 1.5 * middle),
+    )
+    by_cu, by_engine = cube.mean(axis=(1, 2)), cube.mean(axis=(0, 2))
+    report.claim(
+        "Fig. 12, middle",
+        "bases in the middle are best",
+        f"{GRID.cu_count[int(by_cu.argmin())]} CUs are best",
+        0 < int(by_cu.argmin()) < len(by_cu) - 1,
+    )
+    report.claim(
+        "Fig. 12, engine",
+        "the error depends little on the base's engine clock",
+        f"{by_engine.min():.2f} to {by_engine.max():.2f} % by engine, "
+        f"{by_cu.min():.2f} to {by_cu.max():.2f} by CUs",
+        bool(np.ptp(by_engine) < np.ptp(by_cu) / 2),
+    )
+
+
+def by_clusters(
+    report: Report, quantity: str, counts: Sequence[int] = COUNTS, split: str = "holdout"
+) -> dict[int, Scores]:
+    """Return the scores at the five bases by number of clusters."""
+    bases, seeds = five_bases(GRID), report.options.seeds
+    return {n: scores(MADE, bases, "wu", n, quantity, seeds, split) for n in counts}
+
+
+def baselines(report: Report, quantity: str, split: str = "holdout") -> dict[str, Scores]:
+    """Return those of what needs no clusters."""
+    bases, seeds = five_bases(GRID), report.options.seeds
+    return {name: scores(MADE, bases, name, None, quantity, seeds, split) for name in BASELINES}
+
+
+def fig13(report: Report) -> None:
+    """Fig. 13 (time) and 16 (power): the number of clusters, at five bases."""
+    for quantity in report.options.quantities:
+        number = 13 if quantity == "time" else 16
+        of, others = by_clusters(report, quantity), baselines(report, quantity)
+        bases = five_bases(GRID)
+        figure, (axis,) = panels(f"Wu Fig. {number}: error of {quantity} by clusters", 1, 1)
+        for b, base in enumerate(bases):
+            means = [of[n].mape[:, b].mean() for n in COUNTS]
+            axis.plot(COUNTS, means, marker=MARKERS[b], color=COLOURS[b], label=str(base))
+        axis.plot(COUNTS, [of[n].mean for n in COUNTS], color="black", lw=3, label="mean")
+        axis.axhline(others["nearest"].mean, color="grey", linestyle=":", label="nearest")
+        axis.legend(fontsize=6)
+        axis.set_xlabel("clusters")
+        axis.set_ylabel("error [%]")
+        report.save(figure, f"fig{number}")
+        lines = [(f"wu {n}", s) for n, s in of.items()] + list(others.items())
+        report.rows(
+            f"error of {quantity} [%] at {'; '.join(map(str, bases))}",
+            ["", *map(str, range(1, 6)), "mean", "std. error"],
+            [[name, *(f"{v:.2f}" for v in (*s.mape.mean(axis=0), s.mean, s.sem))]
+             for name, s in lines],
+        )  # fmt: skip
+        from_8 = [of[n].mean for n in COUNTS if n >= 8]
+        from_6 = [of[n].mean for n in COUNTS if n >= 6]
+        if quantity == "time":
+            report.claim(
+                "Fig. 13",
+                "the error falls up to about 12 clusters, then is flat",
+                f"{of[2].mean:.2f} % at 2, {of[8].mean:.2f} at 8, {spread(of[12])} at 12, "
+                f"{of[20].mean:.2f} at 20",
+                of[2].mean > of[8].mean + of[8].sem and np.ptp(from_8) < 2 * of[12].sem,
+            )
+            report.claim(
+                "not in the paper",
+                "a simpler baseline is clearly worse",
+                f"nearest {spread(others['nearest'])}, 12 clusters {spread(of[12])}",
+                others["nearest"].mean > of[12].mean + of[12].sem,
+            )
+        else:
+            report.claim(
+                "Fig. 16",
+                "power is flat beyond 2 to 6 clusters",
+                f"{of[2].mean:.2f} % at 2, {min(from_6):.2f} to {max(from_6):.2f} from 6 on, "
+                f"standard error {of[6].sem:.2f}",
+                np.ptp(from_6) < 2 * of[6].sem,
+            )
+
+
+def fig14(report: Report) -> None:
+    """Fig. 14 (time) and 17 (power): the distribution of the errors."""
+    shares: dict[str, dict[int, Floats]] = {}
+    for quantity in report.options.quantities:
+        number = 14 if quantity == "time" else 17
+        found = by_clusters(report, quantity, (2, 6, 12))
+        of = {n: one.shares for n, one in found.items()}
+        shares[quantity] = of
+        figure, (axis,) = panels(f"Wu Fig. {number}: errors of {quantity}, five bases", 1, 1)
+        for k, (n, share) in enumerate(of.items()):
+            axis.bar(BINS / 10 + 0.28 * k, share, 0.28, color=COLOURS[k], label=f"{n} clusters")
+        axis.legend()
+        axis.set_xlabel("error [10 %]; the last bin is open")
+        axis.set_ylabel("share of the predictions [%]")
+        report.save(figure, f"fig{number}")
+        report.rows(
+            f"share of the errors of {quantity} [%]",
+            ["error from", *(f"wu {n}" for n in of)],
+            [[low, *(f"{share[i]:.2f}" for share in of.values())] for i, low in enumerate(BINS)],
+        )
+    if "time" in shares:
+        of = shares["time"]
+        report.claim(
+            "Fig. 14",
+            "the bins decay exponentially, faster with more clusters",
+            f"the first holds {of[2][0]:.1f}, {of[6][0]:.1f} and {of[12][0]:.1f} %; each next is "
+            "smaller, but for the open one",
+            all((np.diff(share[:6]) < 0).all() for share in of.values()) and of[2][0] < of[12][0],
+        )
+    if "power" in shares:
+        of = shares["power"]
+        report.claim(
+            "Fig. 17, clusters",
+            "little change from 6 to 12 clusters",
+            f"{of[2][0]:.1f}, {of[6][0]:.1f} and {of[12][0]:.1f} % below 10 %",
+            abs(of[12][0] - of[6][0]) < abs(of[6][0] - of[2][0]) / 3,
+        )
+    if len(shares) == 2:
+        report.claim(
+            "Fig. 17",
+            "power's errors are smaller than time's",
+            f"below 10 % are {shares['power'][12][0]:.1f} % of power, {shares['time'][12][0]:.1f} "
+            "of time",
+            shares["power"][12][0] > shares["time"][12][0],
+        )
+
+
+def fig15(report: Report) -> None:
+    """Fig. 15: network and oracle on the kernels that they were trained on; two losses."""
+    counts = (*COUNTS, 29, 41, 59, 84)
+    found: dict[str, list[Scores]] = {}
+    seeds, bases = min(6, report.options.seeds), (GRID.mid,)
+    for name, predictor, loss in (
+        ("wu-oracle", "wu-oracle", "cross-entropy"),
+        ("wu, cross-entropy", "wu", "cross-entropy"),
+        ("wu, squared error", "wu", "squared"),
+    ):
+        found[name] = [
+            scores(MADE, bases, predictor, n, "time", seeds, of_training=True, loss=loss)
+            for n in counts
+        ]
+    figure, (axis,) = panels("Wu Fig. 15: error on the training set, from mid-grid", 1, 1)
+    for k, (name, of) in enumerate(found.items()):
+        axis.plot(counts, [s.mean for s in of], marker=MARKERS[k], color=COLOURS[k], label=name)
+    axis.legend()
+    axis.set_xscale("log")
+    axis.set_xlabel("clusters")
+    axis.set_ylabel("error of time [%]")
+    report.save(figure, "fig15")
+    report.rows(
+        f"error of time on the training set [%], from mid-grid, {seeds} splits",
+        ["clusters", *found],
+        [[n, *(f"{of[i].mean:.2f}" for of in found.values())] for i, n in enumerate(counts)],
+    )
+    oracle, entropy, squared = ([s.mean for s in of] for of in found.values())
+    report.claim(
+        "Fig. 15, oracle",
+        "the oracle falls to zero as clusters reach the kernels",
+        f"{oracle[0]:.2f} % at 2, {oracle[-1]:.2f} at 84",
+        oracle[-1] < 0.1,
+    )
+    at_8, at_41 = counts.index(8), counts.index(41)
+    for name, of in (("cross-entropy", entropy), ("squared error", squared)):
+        report.claim(
+            f"Fig. 15, network, {name}",
+            "the network stays flat from 8 clusters on",
+            f"{of[at_8]:.2f} % at 8, {of[counts.index(14)]:.2f} at 14, {of[at_41]:.2f} at 41; the "
+            f"oracle {oracle[at_41]:.2f}",
+            of[at_41] > 0.7 * of[counts.index(14)],
+        )
+
+
+def measured(report: Report) -> None:
+    """Section V on the measured tables, and the simulated one: every configuration as base."""
+    lines, power, steady = [], {}, 0
+    for name in (*MEASURED, "simulated-gcn3"):
+        data = data_of(name)
+        stds = {}
+        for quantity in report.options.quantities:
+            if quantity == "power" and data.power_samples is None:
+                continue
+            of, near = (
+                scores(name, tuple(data.grid), p, n, quantity, report.options.seeds)
+                for p, n in (("wu", CLUSTERS), ("nearest", None))
+            )
+            at = of.mape.mean(axis=0)
+            stds[quantity] = at.std()
+            if quantity == "power":
+                power[name] = float(at.max())
+            cells = [f"{v:.2f}" for v in (of.mean, of.sem, at.min(), at.max(), near.mean)]
+            lines.append([name, quantity, *cells])
+        steady += len(stds) == 2 and stds["power"] < stds["time"]
+    header = ["table", "quantity", "wu 12", "std. error", "best base", "worst base", "nearest"]
+    report.rows(f"error [%], {report.options.seeds} splits", header, lines)
+    if power:
+        report.claim(
+            "V-C, measured",
+            "power errs by less than 10 %",
+            f"on four measured tables at most {max(power.values()):.2f} % at any base",
+            max(power.values()) < 10,
+        )
+        report.claim(
+            "V-C, bases, measured",
+            "power depends less on the base than time",
+            f"on {steady} of {len(power)} tables",
+            steady == len(power),
+        )
+
+
+def split(report: Report) -> None:
+    """The paper's split, which may leave a kernel's relatives in training; at five bases."""
+    lines = []
+    for quantity in report.options.quantities:
+        for protocol in ("holdout", "random-kernels"):
+            by_count = by_clusters(report, quantity, (8, 12), protocol)
+            found = {f"wu {n}": of for n, of in by_count.items()}
+            found["nearest"] = baselines(report, quantity, protocol)["nearest"]
+            lines += [[quantity, protocol, name, spread(of)] for name, of in found.items()]
+    report.rows("held out: applications, or kernels", ["quantity", "split", "", "error"], lines)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the number of splits and the quantities."""
+    parser.add_argument("--seeds", type=int, default=12, help="random splits (default: 12)")
+    both = ["time", "power"]
+    parser.add_argument("--quantities", nargs="+", choices=both, default=both)
+
+
+PARTS: Sequence[Callable[[Report], None]] = (fig1, fig10, fig13, fig14, fig15, measured, split)
+
+if __name__ == "__main__":
+    run("Wu et al. 2015", {part.__name__: part for part in PARTS}, options)
