@@ -29,10 +29,6 @@ from mlscale.predictors.base import Savable
 
 AT = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
 A100 = ("--device", "a100-sxm4-40gb", "--base", "cu=108,engine=1410,memory=1215")
-TORCH_ROWS = (
-    ("aten::mm", "12.979us", "90.000us", 3), ("gemm_128x64", "0.000us", "0.060ms", 2),
-    ("void add<float>", "0.000us", "30.000us", 1), ("Memcpy HtoD", "0.000us", "10.000us", 4),
-)  # fmt: skip
 MODELS = tuple(name for name, kind in PREDICTORS.items() if issubclass(kind, Savable))
 DEVICE = {
     "key": "of-ones-own", "cu_count": 4, "lanes_per_cu": 128, "fp64_lanes_per_cu": 2,
@@ -103,7 +99,6 @@ def _exports(folder: Path) -> Iterator[Reader]:
     yield own("nvprof summary", exports.NVPROF_SUMMARY, at=p100)
     yield own("nsys trace", traces.gpu_trace(), at=A100)
     yield own("nsys summary", traces.SUM_CSV, at=A100)
-    yield own("torch averages", traces.averages(*TORCH_ROWS), at=A100, keeps="nobody")
     text = json.dumps(traces.chrome_trace(), indent=0)
     yield Reader("torch trace", ".json", text.encode(),
                  ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip

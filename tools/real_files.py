@@ -88,15 +88,6 @@ FILES = (
         "engine clock is not in the file; 1500 MHz is made up, to come this far.",
     ),
     RealFile(
-        "Nsight Compute, summary of each kernel",
-        "traces/ncu_summary_per_kernel/rtx40_heat3d.txt",
-        "ishana23g/heat_eq",
-        "blob/41140223031db6c48352f83daa69e4edb292eef0/optimized_3d/profiler/ncu_summary_3D.txt",
-        ("--device", "rtx4060ti-16gb"),
-        "A heat equation on an RTX 4060 Ti with 16 GB, which the user names: the driver calls the "
-        "board with 8 GB alike.",
-    ),
-    RealFile(
         "Nsight Systems",
         "traces/nsys_kern_sum_csv/rtx5090_dsocr_all.csv",
         LLM_PERF,

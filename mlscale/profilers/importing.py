@@ -53,7 +53,6 @@ _Reader = Callable[
 ]
 _READERS: dict[str, _Reader] = {
     "ncu-details": ncu.read_rows,
-    "ncu-summary": ncu.read_rows,
     "ncu-raw": ncu.read_raw,
     "ncu-text": ncu.read_text,
     "nvprof-metrics": nvprof.read_metrics,
@@ -63,24 +62,17 @@ _READERS: dict[str, _Reader] = {
     "rocprofv3-counters": rocprof.read_long,
     "rocprofv3-trace": rocprof.read_trace,
     "rocprofv3-sqlite": rocpd.read_database,
-    "rocprof-stats": rocprof.read_stats,
-    "rocprofv3-stats": rocprof.read_stats,
-    "rocprofv3-summary": rocprof.read_summary,
     "codexl": codexl.read_calls,
     "nsys-sum": nsys.read_sum,
     "nsys-trace": nsys.read_trace,
     "nsys-sqlite": nsys.read_sqlite,
     "torch-trace": pytorch.read_trace,
-    "torch-averages": pytorch.read_averages,
 }
 _MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
     "rocprof-machine": rocprof.read_machine,
     "rocprofv3-agents": rocprof.read_agents,
 }
-_SUMMED_BY_THE_TOOL = (
-    *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
-    *("rocprof-stats", "rocprofv3-stats", "rocprofv3-summary", "nsys-sum", "torch-averages"),
-)
+_SUMMED_BY_THE_TOOL = ("nvprof-metrics", "nvprof-summary", "nsys-sum")
 _OF_ROCM = {"rocprof", "rocprofv3"}
 _BESIDE_OF_ROCM = (
     "rocprofv3's …_agent_info.csv, or rocprof-compute's sysinfo.csv, given beside it says the GPU"

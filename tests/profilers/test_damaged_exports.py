@@ -71,7 +71,6 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "dots for thousands": (with_metric(TIME, "ns", "1.234"), "'1.234' is ambiguous"),
     "comma in a percentage": (
         with_metric("lts__t_sector_hit_rate.pct", "%", "12,345"), "'12,345' is ambiguous"),
-    "ambiguous comma of CodeXL": (codexl(";", ",", "2.500"), "'2,500' is ambiguous"),
     "negative counter": (with_metric("dram__bytes_read.sum", "byte", "-3"), "'-3' is negative"),
     "no time": (rocprof_v1({"SQ_WAVES": 4}), "says no time of 'f.int, int.'"),
     "rounded timestamps": (V1.replace(",0,1000,", ",8.1E+14,8.1E+14,"), "by a spreadsheet"),

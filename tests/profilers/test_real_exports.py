@@ -38,7 +38,7 @@ REFUSED = {
     "nvprof_metrics/p100_srad_v1_metrics.log": "says no time of 5 kernels, such as 'reduce",
     "nvprof_metrics/p100_myocyte_metrics.log": "says no time of 'solver_2",
     "codexl/openmm_issue2894_gcn_counters_NOT_CSV.md": "holds no table",
-    "codexl/codexl_issue49_header_line_semicolon.txt": "has a header but no kernel launch",
+    "codexl/codexl_issue49_header_line_semicolon.txt": "holds no table",
 }
 
 

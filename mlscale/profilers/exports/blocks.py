@@ -88,9 +88,7 @@ class Block:
 
     def numbers(self, column: int, parse: Callable[[str, str], float]) -> Floats:
         """A column's numbers; `parse` reads from text and place what is no plain number."""
-        is_comma_decimal = self.export.delimiter == ";"  # perhaps
-        values = np.full(len(self), np.nan) if is_comma_decimal else self.cells[column].numbers()
-        return self.filled(column, values, parse)
+        return self.filled(column, self.cells[column].numbers(), parse)
 
     def filled(self, column: int, values: Floats, parse: Callable[[str, str], float]) -> Floats:
         """The values, and where they are NaN what `parse` reads in the column."""
@@ -102,8 +100,7 @@ class Block:
 
     def counters(self, column: int) -> Floats:
         """A column of counters, NaN where one is missing."""
-        semicolons = self.export.delimiter == ";"
-        return self.numbers(column, lambda text, where: parse_counter(text, where, semicolons))
+        return self.numbers(column, parse_counter)
 
     def by_label(self, column: int, parse: Callable[[str, str], float]) -> Floats:
         """A column of few distinct texts as numbers."""
@@ -174,7 +171,7 @@ def blocks(
     Raises InputError as Export.rows does.
     """
     columns = [column for column in used if column is not None]
-    if not isinstance(export.lines, TextLines) or export.borders:
+    if not isinstance(export.lines, TextLines):
         rows = export.rows(shortest)
         while len(part := block_of(export, columns, islice(rows, _ROWS))):
             yield part

@@ -57,11 +57,6 @@ LAYOUTS = (
         every_row_quoted=True,
     ),
     ExportLayout(
-        "ncu-summary", "ncu", "Nsight Compute, summary of kernels",
-        ("Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"),
-        first="Process ID", every_row_quoted=True,
-    ),
-    ExportLayout(
         "ncu-raw", "ncu", "Nsight Compute, raw page",
         ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
     ),
@@ -88,10 +83,6 @@ LAYOUTS = (
         (_in_units("Start"), _in_units("Duration"), "GrdX", "BlkX", "Name"), ends_at_blank=True,
     ),
     ExportLayout(
-        "torch-averages", "torch", "PyTorch's profiler, table of key_averages()",
-        ("Self CPU", "# of Calls"), first="Name",
-    ),
-    ExportLayout(
         "rocprofv3-counters", "rocprofv3", "rocprofv3 counter collection",
         ("Kernel_Name", "Dispatch_Id|Dispatch_ID", "Counter_Name", "Counter_Value"),
     ),
@@ -103,18 +94,6 @@ LAYOUTS = (
         "rocprof", "rocprof", "rocprof v1 or v2",
         ("KernelName|Kernel_Name", "grd|Grid_Size", "wgr|Workgroup_Size"),
         lacks=("Counter_Name", "Kind"),
-    ),
-    ExportLayout(
-        "rocprofv3-stats", "rocprofv3", "rocprofv3 statistics of kernels",
-        ("Calls", "TotalDurationNs", "AverageNs", "MinNs"), first="Name",
-    ),
-    ExportLayout(
-        "rocprof-stats", "rocprof", "rocprof v1 statistics of kernels",
-        ("Calls", "TotalDurationNs", "AverageNs"), first="Name",
-    ),
-    ExportLayout(
-        "rocprofv3-summary", "rocprofv3", "rocprofv3 --summary",
-        ("NAME", "DOMAIN", "CALLS", "DURATION (nsec)"), ends_at_blank=True,
     ),
     ExportLayout(
         "rocprof-machine", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 
 from mlscale.errors import InputError
@@ -22,7 +22,6 @@ from mlscale.profilers.exports.layouts import (
     ExportLayout,
     layout_of,
 )
-from mlscale.profilers.exports.locales import has_decimal_commas
 from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
 from mlscale.profilers.exports.unread import ROCPROFV3_MEND, TITLE_LINES, mend_of, refusal_of
@@ -64,9 +63,8 @@ class Export:
 
     header: the names, stripped; command: the program that was profiled, where the file says;
     lines: with their numbers, or of JSON pieces of any length; complaint: the tool's own error line
-    above the table; borders: where the columns of a table in text stand; decimal_commas: whether
-    its numbers have them, and dots for thousands; skipped: how many lines inside the table were the
-    program's or the tool's own output; is_ended: whether a blank line has ended the table.
+    above the table; skipped: how many lines inside the table were the program's or the tool's own
+    output; is_ended: whether a blank line has ended the table.
     """
 
     path: Path
@@ -78,8 +76,6 @@ class Export:
     quoted: bool = False
     command: str | None = None
     complaint: str | None = None
-    borders: tuple[slice, ...] = ()
-    decimal_commas: bool = False
     skipped: int = field(default=0, init=False)
     is_ended: bool = field(default=False, init=False)
     _passed: int = field(default=0, init=False)  # up to this line skipped ones are counted
@@ -107,7 +103,7 @@ class Export:
 
     def counter(self, line: int, row: list[str], column: int) -> float:
         """A counter, NaN where it is missing. Raises InputError."""
-        return parse_counter(row[column], self.where(line, column), self.delimiter == ";")
+        return parse_counter(row[column], self.where(line, column))
 
     def whole(self, line: int, row: list[str], column: int, what: str, least: int = 0) -> int:
         """A whole number, `what` it is in the message otherwise. Raises InputError."""
@@ -121,9 +117,6 @@ class Export:
         lines: of the table, in place of all that follow. Raises InputError on a ragged row and on
         a field that does not end in its line.
         """
-        if self.borders:
-            yield from self._rows_of_text()
-            return
         numbers: list[int] = []
         reader = csv.reader(
             self._table(self.lines if lines is None else lines, numbers),
@@ -154,19 +147,6 @@ class Export:
                 fields += [""] * (width - len(fields))
             yield line, fields
 
-    def _rows_of_text(self) -> Iterator[tuple[int, list[str]]]:
-        """Rows of a table in text, up to a blank line, dashes, or a line without a last cell."""
-        for number, line in self.lines:
-            if not line[self.borders[-1]].strip() or borders_of(line):
-                return
-            gaps = [line[one.stop : next_.start] for one, next_ in pairwise(self.borders)]
-            if any(gap.strip() for gap in [line[: self.borders[0].start], *gaps]):
-                raise InputError(
-                    f"{self.where(number)}: does not stand in the columns of its header; use the "
-                    "file as the profiler wrote it, or export it as CSV"
-                )
-            yield number, [line[border].strip() for border in self.borders]
-
     def refuse_further_tables(self) -> None:
         """Raise InputError where tables of the same kind stand below what was read."""
         tables = [self, *iter(lambda: _next_table(self.path, self.lines), None)]
@@ -185,10 +165,8 @@ class Export:
                     self.is_ended = True
                     return
                 continue
-            if (
-                _TOOL_LINE.match(line)
-                or (self.quoted and self.layout.every_row_quoted and not line.startswith('"'))
-                or (self.delimiter == "|" and "|" not in line)
+            if _TOOL_LINE.match(line) or (
+                self.quoted and self.layout.every_row_quoted and not line.startswith('"')
             ):
                 self._aside += number > self._passed
                 self._passed = max(self._passed, number)
@@ -272,7 +250,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
     if above.other_report is not None:
         raise InputError(
             f"{path}: row {above.other_report}: this report of Nsight Systems is not one of "
-            "kernels; give nsys stats --report cuda_gpu_trace (docs/profiling.md)"
+            "kernels, or no CSV; give nsys stats --report cuda_gpu_trace --format csv"
         )
     mend = above.mend or (
         "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of monitors"
@@ -287,7 +265,7 @@ def _next_table(
 ) -> Export | None:
     """The next table that a reader knows; None without. What stands above it goes to `above`."""
     above = above or _Above()
-    separators, command, last = [",", ";", "|"], None, (0, "")
+    separators, command = [","], None
     program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
     launch: list[tuple[int, str]] = []
     for number, line in lines:
@@ -301,15 +279,7 @@ def _next_table(
             launch = [(number, line)]
         elif launch and NCU_SECTION.match(line):
             begin = [*sorted(program + launch), (number, line)]
-            return Export(
-                path,
-                NCU_TEXT,
-                chain(begin, lines),
-                complaint=above.complaint,
-                decimal_commas=_has_decimal_commas(lines),
-            )
-        if export := _text_table(path, *last, line, lines):
-            return export
+            return Export(path, NCU_TEXT, chain(begin, lines), complaint=above.complaint)
         for separator in separators:
             names = _fields(line, separator)
             layout = layout_of(names)
@@ -325,30 +295,10 @@ def _next_table(
                     quoted=line.startswith('"'),
                     command=command,
                     complaint=above.complaint,
-                    decimal_commas=layout.tool == "ncu" and _has_decimal_commas(lines),
                 )
             if refusal := refusal_of(names):
                 raise InputError(f"{path}: row {number}: {refusal}")
-        last = (number, line)
     return None
-
-
-def _has_decimal_commas(lines: Iterator[tuple[int, str]]) -> bool:
-    return isinstance(lines, TextLines) and has_decimal_commas(lines.ahead())
-
-
-def _text_table(
-    path: Path, number: int, header: str, dashes: str, lines: Iterator[tuple[int, str]]
-) -> Export | None:
-    """A table in text, whose columns are as wide as the dashes below its header."""
-    if not (borders := borders_of(dashes)):
-        return None
-    borders = (*borders[:-1], slice(borders[-1].start, None))
-    names = [header[border].strip() for border in borders]
-    layout = layout_of(names)
-    if layout is None:
-        return None
-    return Export(path, layout, lines, tuple(names), number, borders=borders)
 
 
 def borders_of(line: str) -> tuple[slice, ...]:

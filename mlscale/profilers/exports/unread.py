@@ -16,6 +16,8 @@ _OF_A_MOMENT = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia
 _CODECARBON = re.compile(r"timestamp,project_name,run_id,")
 _RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
 _ROCPD_SUMMARY = re.compile(r"\s*[A-Z_]+_SUMMARY:\s*$")
+_V3_SUMMARY = re.compile(r"\s*\|\s*NAME\s*\|\s*DOMAIN\s*\|\s*CALLS\s*\|")
+_KEY_AVERAGES = re.compile(r"\s+Name\s+Self CPU.*# of Calls\s*$")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
 _JSON = re.compile(r"\s*[{[]")
 _OWN_LOG = re.compile(
@@ -39,6 +41,10 @@ _MENDS = {
     "(docs/sampled-logs.md)",
     _ROCPD_SUMMARY: "that is what 'rocpd summary' prints; give the database that it is of "
     "(…_results.db)",
+    _V3_SUMMARY: "that is rocprofv3's summary; give …_kernel_trace.csv of rocprofv3 --kernel-trace "
+    "--output-format csv",
+    _KEY_AVERAGES: "that is what key_averages() prints; export the trace: "
+    'prof.export_chrome_trace("trace.json")',
     _EXPORTER: "of Prometheus' metrics those of dcgm-exporter are read; log the run with "
     "nvidia-smi or amd-smi (docs/sampled-logs.md)",
     _JSON: "of JSON, PyTorch's traces and monitors' logs are read, and by 'mlscale import "
@@ -47,6 +53,14 @@ _MENDS = {
     "(seconds, or a date and time), index, name, power.draw (W), clocks.current.sm, "
     "clocks.current.memory (MHz), utilization.gpu, utilization.memory (%); a row for each GPU",
 }
+NCU_SUMMARY = (
+    "Nsight Compute's summary of kernels is not read; export the launches: ncu --import REPORT "
+    "--page raw --csv > run.csv"
+)
+_STATS = (
+    "is rocprof's statistics, not a row for each launch; give …_kernel_trace.csv of rocprofv3 "
+    "--kernel-trace --output-format csv, or results.csv of rocprof --timestamp on"
+)
 _BY_LAUNCH = (
     "cannot read nvprof's metrics launch by launch (--print-gpu-trace with --metrics); run "
     "--metrics alone, and give --print-gpu-trace alone as a further file"
@@ -57,6 +71,8 @@ ROCPROFV3_MEND = (
 _V3_MEND = "not of kernels; give …_kernel_trace.csv, which --kernel-trace writes beside it"
 _REFUSED = (  # columns that only such a table has
     ({"Device", "Context", "Stream", "Kernel"}, _BY_LAUNCH),
+    ({"Kernel Name", "Invocations", "Metric Name", "Average"}, NCU_SUMMARY),
+    ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _STATS),
     (
         {"Domain", "Function", "Correlation_Id"},
         f"is rocprofv3's trace of the host's calls, {_V3_MEND}",

@@ -43,7 +43,7 @@ def read_calls(
         time_s = None
         if time is not None:
             where = export.where(line, time)
-            time_ms = parse_number(cells[time], where, export.delimiter == ";")
+            time_ms = parse_number(cells[time], where)
             time_s = float(np.nan_to_num(time_ms)) / 1e3
         items = parse_triple(cells[work], export.where(line, work))
         workgroup = parse_triple(cells[size], export.where(line, size))
