@@ -62,7 +62,7 @@ def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
     yield from _exports(folder)
     for name, log in _logs().items():
         read = ("import", "auto", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
-        own_times = name in ("query", "dcgm_sdk", "amd_metric", "amd_monitor")
+        own_times = name in ("query", "amd_metric", "amd_monitor_csv")
         yield Reader(
             name, ".csv", log.encode(), (*read[: -2 if own_times else None], "-o", "{out}")
         )
@@ -119,8 +119,8 @@ def _exports(folder: Path) -> Iterator[Reader]:
 
 def _logs() -> dict[str, str]:
     ticks = monitor_readings.block(3, 6, 2)
-    names = ("query", "smi_dmon", "dcgmi_dmon", "dcgm_exporter", "dcgm_sdk")
-    of_amd = ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
+    names = ("query", "smi_dmon", "dcgmi_dmon")
+    of_amd = ("rocm_csv", "amd_metric", "amd_monitor_csv")
     logs = {name: getattr(monitor_logs, name)(ticks) for name in names}
     return logs | {name: getattr(amd_logs, name)(ticks) for name in of_amd}
 

@@ -101,7 +101,7 @@ class TestInput:
 
 DEEP = b"[" * 100_000  # CPython parses 1,000 at most (sys.getrecursionlimit)
 JSON_FILES = (
-    "torch trace", "device file", "rocm_json", "kernel tuner", "GPU file",
+    "torch trace", "device file", "kernel tuner", "GPU file",
     "model nearest, made right", "power model", "metadata", "Parquet's metadata",
 )  # fmt: skip
 
@@ -145,8 +145,6 @@ def test_brackets_nested_too_deeply(
     assert str(file) in message
     if kind == "torch trace":
         assert ("no table that mlscale knows" if is_whole else "is the file cut off?") in message
-    elif kind == "rocm_json" and is_whole:
-        assert "is no monitor's log that mlscale knows" in message
     else:
         assert "nested too deeply; make the file anew" in message
 

@@ -18,6 +18,11 @@ _RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
 _ROCPD_SUMMARY = re.compile(r"\s*[A-Z_]+_SUMMARY:\s*$")
 _V3_SUMMARY = re.compile(r"\s*\|\s*NAME\s*\|\s*DOMAIN\s*\|\s*CALLS\s*\|")
 _KEY_AVERAGES = re.compile(r"\s+Name\s+Self CPU.*# of Calls\s*$")
+_AMD = re.compile(
+    r"=+ ROCm System Management|\s*GPU\[\d+\]|\s*GPU: \d+\s*$|\s*(TIMESTAMP +)?GPU +.*(POWER|GFX)|"
+    r'\s*\{?\s*"(card\d+|gpu_data)"'
+)
+_TEGRASTATS = re.compile(r".*\bRAM \d+/\d+MB\b")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
 _JSON = re.compile(r"\s*[{[]")
 _OWN_LOG = re.compile(
@@ -45,10 +50,13 @@ _MENDS = {
     "--output-format csv",
     _KEY_AVERAGES: "that is what key_averages() prints; export the trace: "
     'prof.export_chrome_trace("trace.json")',
-    _EXPORTER: "of Prometheus' metrics those of dcgm-exporter are read; log the run with "
-    "nvidia-smi or amd-smi (docs/sampled-logs.md)",
-    _JSON: "of JSON, PyTorch's traces and monitors' logs are read, and by 'mlscale import "
-    "kernel-tuner' caches of kernel_tuner and T4 files",
+    _AMD: "of rocm-smi and amd-smi the CSV is read: log the run with --csv",
+    _TEGRASTATS: "tegrastats is not read; give a CSV with nvidia-smi's names of columns "
+    "(docs/sampled-logs.md)",
+    _EXPORTER: "that is a scrape of an exporter; ask Prometheus for what it kept of dcgm-exporter, "
+    "as JSON (query_range), or log the run with nvidia-smi or amd-smi --csv (docs/sampled-logs.md)",
+    _JSON: "of JSON, PyTorch's traces and Prometheus' answers are read (of monitors the CSV), and "
+    "by 'mlscale import kernel-tuner' caches of kernel_tuner and T4 files",
     _OWN_LOG: "a log of your own is read once its columns have nvidia-smi's names: timestamp "
     "(seconds, or a date and time), index, name, power.draw (W), clocks.current.sm, "
     "clocks.current.memory (MHz), utilization.gpu, utilization.memory (%); a row for each GPU",
