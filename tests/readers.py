@@ -94,7 +94,6 @@ def _exports(folder: Path) -> Iterator[Reader]:
     yield own("nvprof", exports.NVPROF_METRICS, exports.NVPROF_TRACE, at=p100)
     yield own("rocprof", v1, at=amd)
     yield own("rocprofv3", v3, exports.V3_TRACE, at=amd)
-    yield own("codexl", exports.codexl(), at=("--base", "engine=925,memory=1375"))
     yield own("ncu text", exports.NCU_TEXT, keeps="nobody")
     yield own("nvprof summary", exports.NVPROF_SUMMARY, at=p100)
     yield own("nsys trace", traces.gpu_trace(), at=A100)

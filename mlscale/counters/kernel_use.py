@@ -31,7 +31,6 @@ _TRAFFIC_OF_A_TOOL = {
     "ncu": "--section SpeedOfLight, or, where it has no counters of DRAM (Jetson, GB10),",
     "nvprof": "metrics dram_read_transactions and dram_write_transactions, or",
     **dict.fromkeys(("rocprof", "rocprofv3"), "counters FETCH_SIZE and WRITE_SIZE, or"),
-    "codexl": "counters FetchSize and WriteSize, or",
 }
 _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "

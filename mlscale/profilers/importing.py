@@ -45,7 +45,7 @@ from mlscale.profilers.sampled import (
     log_format,
     logs_at_one_clock,
 )
-from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocpd, rocprof
+from mlscale.profilers.tools import ncu, nsys, nvprof, pytorch, rocpd, rocprof
 from mlscale.text import without_controls
 
 _Reader = Callable[
@@ -62,7 +62,6 @@ _READERS: dict[str, _Reader] = {
     "rocprofv3-counters": rocprof.read_long,
     "rocprofv3-trace": rocprof.read_trace,
     "rocprofv3-sqlite": rocpd.read_database,
-    "codexl": codexl.read_calls,
     "nsys-sum": nsys.read_sum,
     "nsys-trace": nsys.read_trace,
     "nsys-sqlite": nsys.read_sqlite,
@@ -79,7 +78,7 @@ _BESIDE_OF_ROCM = (
 )
 _VENDORS = {  # a tool of several makers' GPUs is not here
     **dict.fromkeys(("ncu", "nvprof", "nsys"), "NVIDIA"),
-    **dict.fromkeys((*_OF_ROCM, "codexl"), "AMD"),
+    **dict.fromkeys(_OF_ROCM, "AMD"),
 }
 
 

@@ -10,7 +10,6 @@ from command import Capture, refuse, succeed
 from synthetic.exports import (
     NVPROF_METRICS,
     NVPROF_TRACE,
-    codexl,
     long_page,
     long_rows,
     rocprof_v1,
@@ -48,7 +47,7 @@ def training_table(folder: Path) -> Path:
         "kernel": [f"k{k}" for k, _ in rows],
     }
     path = folder / "training.csv"
-    metadata = {"counter_tool": "codexl", "feature_status": dict.fromkeys(names, "exact")}
+    metadata = {"counter_tool": "rocprof", "feature_status": dict.fromkeys(names, "exact")}
     write_table(Table("made", text, numbers, metadata), path)
     return path
 
@@ -164,7 +163,7 @@ class TestImport:
 
     def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
         export = written(tmp_path, long_page(), "run.csv")
-        message = refuse(capsys, tmp_path, "import", "codexl", export, "-o", tmp_path / "t.csv")
+        message = refuse(capsys, tmp_path, "import", "rocprof", export, "-o", tmp_path / "t.csv")
         assert message == (
             f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
         )
@@ -231,23 +230,6 @@ class TestTrainAndPredict:
         flags = [line for line in out.splitlines() if line.startswith("flag: ")]
         assert any("busiest core unit 2 % below trained" in flag for flag in flags)
         assert not any("stall" in flag for flag in flags)  # with the other counter: above trained
-
-    def test_only_what_differs_from_the_training_is_told(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        export = written(tmp_path, codexl().replace("Tahiti1", "Madeup1"), "x.csv")
-        profile = tmp_path / "p.csv"
-        given = ["--device", "made-gpu", "--base", BASE, "-o", profile]
-        succeed(capsys, "import", "codexl", export, *given)
-        table, model = training_table(tmp_path), tmp_path / "m.mlscale"
-        read = read_table(table)
-        numbers = {n: v for n, v in read.numbers.items() if n != "MemUnitStalled"}
-        write_table(Table("made", read.text, numbers, read.metadata), table)
-        given = ["train", table, "--base", "mid", "--predictor", "nearest", "-o", model]
-        succeed(capsys, *given)
-        out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
-        nearest = "warning: not Table II's but codexl's nearest equivalent: V_IPC\n"
-        assert nearest in out  # by the clock given; the training table has it exact
 
     def test_other_kinds_of_features(self, capsys: Capture, tmp_path: Path) -> None:
         table = training_table(tmp_path)

@@ -13,7 +13,6 @@ from synthetic.exports import (
     NCU,
     NVPROF_METRICS,
     NVPROF_TRACE,
-    codexl,
     long_page,
     long_rows,
     quoted,
@@ -149,7 +148,7 @@ def outcome(path: Path, tool: str | None = None) -> object:
     return None
 
 
-MADE = (long_page(), wide_page(), NVPROF_TRACE, V1, V3, codexl(), codexl(";", ","))
+MADE = (long_page(), wide_page(), NVPROF_TRACE, V1, V3)
 
 
 def mutated(content: bytes, draw: Callable[[st.SearchStrategy[int]], int], junk: bytes) -> bytes:

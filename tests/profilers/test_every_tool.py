@@ -14,7 +14,6 @@ from synthetic.exports import (
     NVPROF_SUMMARY,
     NVPROF_TRACE,
     V3_TRACE,
-    codexl,
     long_page,
     long_rows,
     read,
@@ -40,11 +39,10 @@ RUNS: dict[str, tuple[tuple[str, ...], str, str, str]] = {
         (rocprof_v1(AMD, times=[(0, 1000)]),), "mi210", ",100,10,5,0,1000,", "ReadBandwidth"),
     "rocprofv3": (
         (rocprofv3(AMD), V3_TRACE), "mi210", '"FETCH_SIZE",10.000000,', "ReadBandwidth"),
-    "codexl": ((codexl(),), "hd7970", " 4.00, ", "ReadBandwidth"),
 }  # fmt: skip
 NUMBERS = {
     "ncu details": "20", "ncu raw": "20", "nvprof": "976.562500KB/s", "rocprof": "10",
-    "rocprofv3": "10.000000", "codexl": "4.00",
+    "rocprofv3": "10.000000",
 }  # fmt: skip
 
 
@@ -97,7 +95,6 @@ def test_a_wrong_counter_is_refused(tmp_path: Path, tool: str, cell: str) -> Non
     [
         ("ncu details", "Metric Value"), ("ncu raw", "gpu__time_duration.sum"),
         ("nvprof", "Avg"), ("rocprof", "SQ_WAVES"), ("rocprofv3", "Counter_Value"),
-        ("codexl", "VALUInsts"),
     ],
 )  # fmt: skip
 def test_a_doubled_column_is_refused(tmp_path: Path, tool: str, name: str) -> None:
@@ -157,7 +154,6 @@ TIMED = {
     "sm__maximum_warps_per_active_cycle_pct",
 }
 NCU_ZEROS = {name: value if name in TIMED else (value[0], "0") for name, value in NCU.items()}
-CODEXL_COUNTS = "60.00, 20.00, 10.00, 5.00, 5.00, 0.00, 4.00, 2.00, 50.00"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +164,6 @@ CODEXL_COUNTS = "60.00, 20.00, 10.00, 5.00, 5.00, 0.00, 4.00, 2.00, 50.00"
         ((re.sub(r"(of \w+\",0,0),.*", r"\1,0", NVPROF_METRICS), NVPROF_TRACE), "p100"),
         ((rocprof_v1(dict.fromkeys(AMD, 0), times=[(0, 1000)]),), "mi210"),
         ((rocprofv3(dict.fromkeys(AMD, 0)),), "mi210"),
-        ((codexl().replace(CODEXL_COUNTS, ", ".join(["0.00"] * 9)),), "hd7970"),
     ],
     ids=RUNS,
 )
@@ -196,9 +191,6 @@ def test_a_ragged_row_is_refused(tmp_path: Path, tool: str, fields: str) -> None
 @pytest.mark.parametrize(
     ("text", "device"),
     [
-        (codexl(time="0"), "hd7970"),
-        (codexl(time="-1"), "hd7970"),
-        (codexl(time="NA"), "hd7970"),
         (rocprofv3(AMD, 3000, 1000), "mi210"),
         (wide_page([{"gpu__time_duration.sum": "0"}]), "made-gpu"),
         (NVPROF_SUMMARY.replace("44.725", "0"), "made-gpu"),

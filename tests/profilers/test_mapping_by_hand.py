@@ -198,21 +198,6 @@ OF_ROCPROF = {
     },
 }  # fmt: skip
 
-CODEXL = {**PER_WAVE, **PERCENT, "CacheHit": 80, "L2CacheHit": 80, "KernelOccupancy": 75}
-OF_CODEXL = {
-    "quantities": {"total": [1000], "no_flat": [1]},
-    "features": {
-        "VALUInsts": [40], "SALUInsts": [10], "VFetchInsts": [25], "SFetchInsts": [5],
-        "VWriteInsts": [10], "LDSInsts": [10], "VALUUtilization": [75], "VALUBusy": [30],
-        "SALUBusy": [20], "CacheHit": [80, 80], "MemUnitBusy": [60], "MemUnitStalled": [5],
-        "WriteUnitStalled": [3], "LDSBankConflict": [12], "Occupancy": [75], "V_IPC": [0.04],
-        "MemTime": [0.256], "FetchPerLoadByte": [2.5e5 / 204.8e6],
-        "WritePerStoreByte": [1e5 / 51.2e6], "NumWorkGroups": [320], "ReadBandwidth": [204.8e9],
-        "WriteBandwidth": [51.2e9],
-    },
-    "shares": {"dram_utilisation": [0.256], "core_utilisation": [0.3]},
-}  # fmt: skip
-
 
 @pytest.mark.parametrize(
     ("tool", "counters", "expected"),
@@ -220,7 +205,6 @@ OF_CODEXL = {
         ("ncu", NCU, OF_NCU),
         ("nvprof", NVPROF, OF_NVPROF),
         ("rocprof", ROCPROF, OF_ROCPROF),
-        ("codexl", CODEXL, OF_CODEXL),
     ],
 )
 def test_every_formula(tool: str, counters: dict[str, float], expected: dict[str, Any]) -> None:

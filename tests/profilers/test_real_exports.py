@@ -31,14 +31,14 @@ READ = {
     "rocprofv3/sdkdocs_kernel_trace_truncated_names.csv": ("mi300x", None, 4, 4, 1, 0),
     "rocprofv3/sdkdocs_counter_collection.csv": ("mi300x", None, 4, 4, 1, 0),
     "rocprofv3_merged/mi300x_vcopy_rocpd_long_rows_filtered.csv": ("mi300x", None, 1, 3, 8, 1),
-    "codexl/ati_stream_profiler_2010_Session1.csv": ("hd5870", 20, 1, 10, 1, 0),
 }
 REFUSED = {
     "ncu_failed/no_csv_application_error.csv": "==ERROR== The application returned an error code",
     "nvprof_metrics/p100_srad_v1_metrics.log": "says no time of 5 kernels, such as 'reduce",
     "nvprof_metrics/p100_myocyte_metrics.log": "says no time of 'solver_2",
+    "codexl/ati_stream_profiler_2010_Session1.csv": "CodeXL's files are not read; AMD's rocprofv3",
     "codexl/openmm_issue2894_gcn_counters_NOT_CSV.md": "holds no table",
-    "codexl/codexl_issue49_header_line_semicolon.txt": "holds no table",
+    "codexl/codexl_issue49_header_line_semicolon.txt": "CodeXL's files are not read",
 }
 
 

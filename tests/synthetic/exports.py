@@ -201,30 +201,6 @@ V3_TRACE = (
 )
 
 
-def codexl(separator: str = ",", point: str = ".", time: str = "2.50000") -> str:
-    """An APP Profiler file: one copy, one kernel of 16 groups; per-wave counters."""
-    names = (
-        "Method", "ExecutionOrder", "ThreadID", "CallIndex", "GlobalWorkSize", "WorkGroupSize",
-        "Time", "LocalMemSize", "VGPRs", "SGPRs", "ScratchRegs", "KernelOccupancy", "Wavefronts",
-        "VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts",
-        "FetchSize", "WriteSize", "CacheHit (%)",
-    )  # fmt: skip
-    cells = (
-        "add__k1_Tahiti1", "2", "1", "5", "{   1024       1       1}", "{64 1 1}", time, "0",
-        "8", "16", "0", "100.00", "16.00", "60.00", "20.00", "10.00", "5.00", "5.00", "0.00",
-        "4.00", "2.00", "50.00",
-    )  # fmt: skip
-    copy = ["BufHostToDevice", "1", *[""] * (len(names) - 2)]
-    return (
-        f"# ProfileFileVersion=3.0\n# Application=/opt/vadd\n# ListSeparator={separator}\n"
-        + "\n".join(
-            f"{separator} ".join(row)
-            for row in (names, copy, [cell.replace(".", point) for cell in cells])
-        )
-        + "\n"
-    )
-
-
 def read(folder: Path, *texts: str | bytes, **options: Any) -> ImportedTable:
     """Import made files of one run."""
     paths = []

@@ -34,7 +34,7 @@ Timestamps = NDArray[Any]  # of int64, float64, or of fractions, integers and No
 _LARGEST_LAUNCH = 64 << 20  # bytes of the rows of one launch
 _ROWS = 10_000
 _AT_ONCE = 1 << 17  # bytes
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
+_QUOTE, _COMMA, _NEWLINE = ord('"'), ord(","), ord("\n")
 _ODD_BEGINS = b"\n \t="  # of a line: it may be blank, or the tool's own output
 
 
@@ -228,7 +228,7 @@ def _by_arrow(
     export: Export, columns: list[int], shortest: int | None, data: bytes, lines: Indices
 ) -> Block | None:
     """The block of those lines; None where it is small, or not plain."""
-    if len(data) < LEAST_FOR_ARROW or export.layout.braces or len(export.delimiter) != 1:
+    if len(data) < LEAST_FOR_ARROW:
         return None
     if not has_arrow() or not _is_plain(export, np.frombuffer(data, np.uint8)):
         return None
@@ -238,13 +238,13 @@ def _by_arrow(
 
     names = [str(column) for column in columns]
     try:
-        width = len(next(csv.reader([first], delimiter=export.delimiter)))
+        width = len(next(csv.reader([first])))
         if not (shortest or len(export.header)) <= width <= len(export.header):
             return None
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(column_names=list(map(str, range(width)))),
-            arrow_csv.ParseOptions(delimiter=export.delimiter),
+            arrow_csv.ParseOptions(),
             arrow_csv.ConvertOptions(
                 check_utf8=False,
                 column_types=dict.fromkeys(names, pa.string()),
@@ -279,7 +279,7 @@ def _is_plain(export: Export, view: NDArray[np.uint8]) -> bool:
             is_odd = np.logical_or.reduce([after == character for character in _ODD_BEGINS])
         if (is_newline[: len(after)] & is_odd).any():
             return False
-        is_border = (part == ord(export.delimiter)) | is_newline
+        is_border = (part == _COMMA) | is_newline
         for words, which in ((quotes, part == _QUOTE), (borders, is_border)):
             packed = np.packbits(which, bitorder="little")
             words.view(np.uint8)[at : at + len(packed)] = packed

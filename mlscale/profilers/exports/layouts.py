@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mlscale.profilers.exports.values import TIME_UNITS_NS
 
-COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
+COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3")
 TOOLS = (*COUNTING_TOOLS, "nsys", "torch")  # the last two give times alone
 
 
@@ -22,7 +22,6 @@ class ExportLayout:
         first: the name of the first column.
         ends_at_blank: a blank line ends the table.
         every_row_quoted: a line that does not begin with a quote is the program's own output.
-        braces: cells such as {64, 1, 1} have commas that part no fields.
     """
 
     key: str
@@ -33,7 +32,6 @@ class ExportLayout:
     first: str | None = None
     ends_at_blank: bool = False
     every_row_quoted: bool = False
-    braces: bool = False
 
     def fits(self, names: Sequence[str]) -> bool:
         """Whether a header is of this layout."""
@@ -102,10 +100,6 @@ LAYOUTS = (
     ExportLayout(
         "rocprofv3-agents", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
         ("Agent_Type", "Cu_Count", "Name", "Product_Name"),
-    ),
-    ExportLayout(
-        "codexl", "codexl", "CodeXL or APP Profiler",
-        ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
     ),
 )  # fmt: skip
 # These have no header.

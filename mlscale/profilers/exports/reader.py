@@ -28,7 +28,6 @@ from mlscale.profilers.exports.unread import ROCPROFV3_MEND, TITLE_LINES, mend_o
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
-_BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"[\s\"]*Time ?\(%\)\W+Total Time")  # of nsys
@@ -72,7 +71,6 @@ class Export:
     lines: Iterator[tuple[int, str]] = field(default_factory=lambda: iter(()))
     header: tuple[str, ...] = ()
     header_line: int = 0
-    delimiter: str = ""
     quoted: bool = False
     command: str | None = None
     complaint: str | None = None
@@ -120,7 +118,6 @@ class Export:
         numbers: list[int] = []
         reader = csv.reader(
             self._table(self.lines if lines is None else lines, numbers),
-            delimiter=self.delimiter,
             strict=True,
             skipinitialspace=True,
         )
@@ -173,11 +170,7 @@ class Export:
                 continue
             self.skipped, self._aside = self.skipped + self._aside, 0
             numbers.append(number)
-            yield _without_commas_in_braces(line) if self.layout.braces else line
-
-
-def _without_commas_in_braces(line: str) -> str:
-    return _BRACES.sub(lambda match: re.sub("[,;]", " ", match[0]), line)
+            yield line
 
 
 @contextmanager
@@ -265,13 +258,11 @@ def _next_table(
 ) -> Export | None:
     """The next table that a reader knows; None without. What stands above it goes to `above`."""
     above = above or _Above()
-    separators, command = [","], None
+    command = None
     program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
     launch: list[tuple[int, str]] = []
     for number, line in lines:
         above.note(number, line)
-        if line.startswith("# ListSeparator="):
-            separators = [line.partition("=")[2].strip()[:1] or ","]
         command = _command(line) or command
         if NCU_PROGRAM.match(line):
             program = [(number, line)]
@@ -280,24 +271,22 @@ def _next_table(
         elif launch and NCU_SECTION.match(line):
             begin = [*sorted(program + launch), (number, line)]
             return Export(path, NCU_TEXT, chain(begin, lines), complaint=above.complaint)
-        for separator in separators:
-            names = _fields(line, separator)
-            layout = layout_of(names)
-            if layout is not None:
-                _check_header(path, number, names)
-                return Export(
-                    path,
-                    layout,
-                    lines,
-                    tuple(names),
-                    number,
-                    delimiter=separator,
-                    quoted=line.startswith('"'),
-                    command=command,
-                    complaint=above.complaint,
-                )
-            if refusal := refusal_of(names):
-                raise InputError(f"{path}: row {number}: {refusal}")
+        names = _fields(line)
+        layout = layout_of(names)
+        if layout is not None:
+            _check_header(path, number, names)
+            return Export(
+                path,
+                layout,
+                lines,
+                tuple(names),
+                number,
+                quoted=line.startswith('"'),
+                command=command,
+                complaint=above.complaint,
+            )
+        if refusal := refusal_of(names):
+            raise InputError(f"{path}: row {number}: {refusal}")
     return None
 
 
@@ -313,11 +302,11 @@ def _complaint(line: str) -> str | None:
     return line.strip() if _TOOL_ERROR.search(line, 0, _TOOL_ERROR_IN) else None
 
 
-def _fields(line: str, separator: str) -> list[str]:
-    if separator not in line or len(line) > _LONGEST_HEADER:
+def _fields(line: str) -> list[str]:
+    if "," not in line or len(line) > _LONGEST_HEADER:
         return []
     try:
-        [names] = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+        [names] = csv.reader([line], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):
         return []
     return [name.strip() for name in names]
@@ -325,9 +314,7 @@ def _fields(line: str, separator: str) -> list[str]:
 
 def _command(line: str) -> str | None:
     """The profiled program's name, where a line above the table says it."""
-    if (match := re.match(r"^==\d+== NVPROF is profiling process \d+, command: (\S+)", line)) or (
-        match := re.match(r"^# Application=(.+)$", line)
-    ):
+    if match := re.match(r"^==\d+== NVPROF is profiling process \d+, command: (\S+)", line):
         return re.split(r"[/\\]", match[1].strip())[-1] or None
     return None
 

@@ -23,6 +23,7 @@ _AMD = re.compile(
     r'\s*\{?\s*"(card\d+|gpu_data)"'
 )
 _TEGRASTATS = re.compile(r".*\bRAM \d+/\d+MB\b")
+_CODEXL = re.compile(r"# ProfileFileVersion=|Method\s*[,;]\s*ExecutionOrder")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
 _JSON = re.compile(r"\s*[{[]")
 _OWN_LOG = re.compile(
@@ -53,6 +54,7 @@ _MENDS = {
     _AMD: "of rocm-smi and amd-smi the CSV is read: log the run with --csv",
     _TEGRASTATS: "tegrastats is not read; give a CSV with nvidia-smi's names of columns "
     "(docs/sampled-logs.md)",
+    _CODEXL: "CodeXL's files are not read; AMD's rocprofv3 (--output-format csv) and rocpd are",
     _EXPORTER: "that is a scrape of an exporter; ask Prometheus for what it kept of dcgm-exporter, "
     "as JSON (query_range), or log the run with nvidia-smi or amd-smi --csv (docs/sampled-logs.md)",
     _JSON: "of JSON, PyTorch's traces and Prometheus' answers are read (of monitors the CSV), and "

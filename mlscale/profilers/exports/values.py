@@ -108,8 +108,8 @@ def parse_timestamp(text: str, where: str) -> Fraction | None:
 
 
 def parse_triple(text: str, where: str) -> tuple[int, int, int]:
-    """Three sizes of '(98, 1, 1)' or '{1024 1 1}'; what is not given is 1. Raises InputError."""
-    match = re.fullmatch(r"\s*[({]\s*([0-9]{1,10}(?:[\s,;]+[0-9]{1,10}){0,2})\s*[)}]\s*", text)
+    """Three sizes of '(98, 1, 1)'; what is not given is 1. Raises InputError."""
+    match = re.fullmatch(r"\s*\(\s*([0-9]{1,10}(?:[\s,;]+[0-9]{1,10}){0,2})\s*\)\s*", text)
     if match is None:
         raise InputError(f"{where}: '{text[:40]}' is not a size such as (98, 1, 1)")
     sizes = [int(size) for size in re.split(r"[\s,;]+", match[1].strip())]
