@@ -97,16 +97,6 @@ FILES = (
         "Times of all kernels of a language model on an RTX 5090.",
     ),
     RealFile(
-        "nvprof, metrics",
-        "profiler-exports/nvprof_metrics/p100_srad_v1_metrics.log",
-        "shashikantilager/gpu-ddvfs",
-        "blob/78430c69c996fd40ca027f86164ca5b4185e888e/workload/benchmark_applications/"
-        "rodinia_3.1/cuda/srad/srad_v1/log121043",
-        ("--device", "p100", "--base", "engine=1328,memory=715"),
-        "160 metrics of five kernels on a Tesla P100, but nvprof gives times in another file, its "
-        "trace. The clocks are the highest of the data sheet.",
-    ),
-    RealFile(
         "rocprofv3",
         "profiler-exports/rocprofv3_merged/mi300x_vcopy_rocpd_long_rows_filtered.csv",
         "ROCm/rocm-systems",

@@ -1,4 +1,4 @@
-"""Readers of profilers' exports: ncu, nvprof, rocprof, rocprofv3; traces of nsys, PyTorch.
+"""Readers of profilers' exports: ncu, rocprof, rocprofv3; traces of nsys, PyTorch.
 
 `importing` is the way through: a file becomes a table (folder exports), a tool's reader makes
 launches of its rows (folder tools, launch_batch), which are summed while the file streams by

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic.exports import (
-    NVPROF_METRICS,
-    NVPROF_TRACE,
+    V3_TRACE,
     long_page,
     long_rows,
     rocprof_v1,
+    rocprofv3,
 )
+from synthetic.traces import SUM_CSV
 from text_files import written
 
 from mlscale.data.table import Table
@@ -106,26 +107,26 @@ class TestImport:
         )
 
     def test_several_files_of_one_run(self, capsys: Capture, tmp_path: Path) -> None:
-        files = [written(tmp_path, NVPROF_METRICS, "m.log"), written(tmp_path, NVPROF_TRACE, "t")]
-        given = ["--base", "engine=1000,memory=500", "-o", tmp_path / "t.parquet"]
-        out, _ = succeed(capsys, "import", "nvprof", *files, *given)
-        assert "1 kernel from 2 launches (means) on p100 at cu=56,engine=1000" in out
+        files = [written(tmp_path, rocprofv3(AMD), "m.csv"), written(tmp_path, V3_TRACE, "t")]
+        given = ["--device", "mi210", "--base", "engine=1700,memory=1600"]
+        given += ["-o", tmp_path / "t.parquet"]
+        out, _ = succeed(capsys, "import", "rocprofv3", *files, *given)
+        assert "1 kernel from 2 launches (means) on mi210 at cu=104,engine=1700" in out
 
     def test_the_share_that_counters_cover_comes_first(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        """100 us of the counted kernel, 300 us of another in the trace."""
-        last = NVPROF_TRACE.splitlines()[-1]
-        other = last.replace("3,60,", "4,300,").replace("k(int, float*)", "other()")
+        """6 us of the counted kernel, 18 us of another in the trace."""
+        other = '"KERNEL_DISPATCH","Agent 4",1,7,3,3,"other()",3,10000,28000,64,1,1,64,10,1\n'
         files = [
-            written(tmp_path, NVPROF_METRICS, "m.log"),
-            written(tmp_path, NVPROF_TRACE + other, "t"),
+            written(tmp_path, rocprofv3(AMD), "m.csv"),
+            written(tmp_path, V3_TRACE + other, "t"),
         ]
         table = tmp_path / "t.csv"
-        given = ["--base", "engine=1000,memory=500", "-o", table]
+        given = ["--device", "mi210", "--base", "engine=1700,memory=1600", "-o", table]
         out, err = succeed(capsys, "import", "auto", *files, *given)
         assert out.startswith(
-            f"{table}: counters cover 25.0 % of the 0.4000 ms of the run's kernels; 2 kernels "
+            f"{table}: counters cover 25.0 % of the 0.02400 ms of the run's kernels; 2 kernels "
         )
         assert "without counters: 1 kernel ('other()'), 75.0 % of the run's time" in err
 
@@ -169,7 +170,7 @@ class TestImport:
         )
 
     def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, NVPROF_METRICS, "m.log")
+        export = written(tmp_path, SUM_CSV, "sum.csv")
         given = ["import", "auto", export, "--each", "-o", tmp_path / "t.csv"]
         assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
 

@@ -72,7 +72,6 @@ def test_what_no_counter_of_a_tool_gives() -> None:
     lost = {tool: set(TABLE_2) - set(obtainable_features(tool)) for tool in TOOLS}
     stalls = {"MemUnitStalled", "WriteUnitStalled"}
     assert lost["ncu"] == {"SFetchInsts", *stalls}
-    assert lost["nvprof"] == {"SFetchInsts", "SALUInsts", "SALUBusy", *stalls}
     assert lost["nsys"] == lost["torch"] == set(TABLE_2) - {"NumWorkGroups"}  # traces do not count
     assert lost["rocprof"] == lost["rocprofv3"] == {"Occupancy"}  # not computed yet
 

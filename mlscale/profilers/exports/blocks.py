@@ -35,7 +35,7 @@ _LARGEST_LAUNCH = 64 << 20  # bytes of the rows of one launch
 _ROWS = 10_000
 _AT_ONCE = 1 << 17  # bytes
 _QUOTE, _COMMA, _NEWLINE = ord('"'), ord(","), ord("\n")
-_ODD_BEGINS = b"\n \t="  # of a line: it may be blank, or the tool's own output
+_ODD_BEGINS = b"\n \t"  # of a line: it may be blank
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mlscale.profilers.exports.values import TIME_UNITS_NS
 
-COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3")
+COUNTING_TOOLS = ("ncu", "rocprof", "rocprofv3")
 TOOLS = (*COUNTING_TOOLS, "nsys", "torch")  # the last two give times alone
 
 
@@ -57,19 +57,6 @@ LAYOUTS = (
     ExportLayout(
         "ncu-raw", "ncu", "Nsight Compute, raw page",
         ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
-    ),
-    ExportLayout(
-        "nvprof-metrics", "nvprof", "nvprof --metrics",
-        ("Device", "Kernel", "Invocations", "Metric Name", "Avg"), ends_at_blank=True,
-        every_row_quoted=True,
-    ),
-    ExportLayout(
-        "nvprof-trace", "nvprof", "nvprof --print-gpu-trace",
-        ("Start", "Duration", "Grid X", "Block X", "Name"), ends_at_blank=True,
-    ),
-    ExportLayout(
-        "nvprof-summary", "nvprof", "nvprof --print-gpu-summary",
-        ("Time(%)", "Time", "Calls", "Avg", "Name"), ends_at_blank=True,
     ),
     ExportLayout(
         "nsys-sum", "nsys", "Nsight Systems, cuda_gpu_kern_sum",

@@ -28,7 +28,6 @@ from mlscale.profilers.exports.unread import ROCPROFV3_MEND, TITLE_LINES, mend_o
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
-_TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"[\s\"]*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
@@ -43,7 +42,7 @@ _COMPRESSED = {  # by the bytes with which its files begin, what unpacks them
 }
 _TOOL_ERROR = re.compile(
     r"^SKIPPED: .* does not contain CUDA (kernel|trace) data|"
-    r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
+    r"==ERROR==|^Error: "
 )
 NCU_SECTION = re.compile(r" {4,}Section: \S")
 # Who pastes a text may lose the blanks before its first line, or gain some before each.
@@ -60,10 +59,9 @@ class NoTableError(InputError):
 class Export:
     """An open export whose table begins at the next line.
 
-    header: the names, stripped; command: the program that was profiled, where the file says;
-    lines: with their numbers, or of JSON pieces of any length; complaint: the tool's own error line
-    above the table; skipped: how many lines inside the table were the program's or the tool's own
-    output; is_ended: whether a blank line has ended the table.
+    header: the names, stripped; lines: with their numbers, or of JSON pieces of any length;
+    complaint: the tool's own error line above the table; skipped: how many lines inside the table
+    were the program's or the tool's own output; is_ended: whether a blank line has ended the table.
     """
 
     path: Path
@@ -72,7 +70,6 @@ class Export:
     header: tuple[str, ...] = ()
     header_line: int = 0
     quoted: bool = False
-    command: str | None = None
     complaint: str | None = None
     skipped: int = field(default=0, init=False)
     is_ended: bool = field(default=False, init=False)
@@ -162,9 +159,7 @@ class Export:
                     self.is_ended = True
                     return
                 continue
-            if _TOOL_LINE.match(line) or (
-                self.quoted and self.layout.every_row_quoted and not line.startswith('"')
-            ):
+            if self.quoted and self.layout.every_row_quoted and not line.startswith('"'):
                 self._aside += number > self._passed
                 self._passed = max(self._passed, number)
                 continue
@@ -258,12 +253,10 @@ def _next_table(
 ) -> Export | None:
     """The next table that a reader knows; None without. What stands above it goes to `above`."""
     above = above or _Above()
-    command = None
     program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
     launch: list[tuple[int, str]] = []
     for number, line in lines:
         above.note(number, line)
-        command = _command(line) or command
         if NCU_PROGRAM.match(line):
             program = [(number, line)]
         elif NCU_LAUNCH.match(line):
@@ -282,7 +275,6 @@ def _next_table(
                 tuple(names),
                 number,
                 quoted=line.startswith('"'),
-                command=command,
                 complaint=above.complaint,
             )
         if refusal := refusal_of(names):
@@ -310,13 +302,6 @@ def _fields(line: str) -> list[str]:
     except (csv.Error, ValueError):
         return []
     return [name.strip() for name in names]
-
-
-def _command(line: str) -> str | None:
-    """The profiled program's name, where a line above the table says it."""
-    if match := re.match(r"^==\d+== NVPROF is profiling process \d+, command: (\S+)", line):
-        return re.split(r"[/\\]", match[1].strip())[-1] or None
-    return None
 
 
 def _check_header(path: Path, number: int, names: list[str]) -> None:

@@ -23,6 +23,9 @@ _AMD = re.compile(
     r'\s*\{?\s*"(card\d+|gpu_data)"'
 )
 _TEGRASTATS = re.compile(r".*\bRAM \d+/\d+MB\b")
+_NVPROF = re.compile(
+    r"==\d+== (NVPROF|Profiling|Metric|Event)|\"(Type|Time\(%\)|Start|Device)\",\""
+)
 _CODEXL = re.compile(r"# ProfileFileVersion=|Method\s*[,;]\s*ExecutionOrder")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
 _JSON = re.compile(r"\s*[{[]")
@@ -54,6 +57,7 @@ _MENDS = {
     _AMD: "of rocm-smi and amd-smi the CSV is read: log the run with --csv",
     _TEGRASTATS: "tegrastats is not read; give a CSV with nvidia-smi's names of columns "
     "(docs/sampled-logs.md)",
+    _NVPROF: "nvprof's exports are not read; profile with ncu --csv, or give a tidy table",
     _CODEXL: "CodeXL's files are not read; AMD's rocprofv3 (--output-format csv) and rocpd are",
     _EXPORTER: "that is a scrape of an exporter; ask Prometheus for what it kept of dcgm-exporter, "
     "as JSON (query_range), or log the run with nvidia-smi or amd-smi --csv (docs/sampled-logs.md)",
@@ -71,16 +75,11 @@ _STATS = (
     "is rocprof's statistics, not a row for each launch; give …_kernel_trace.csv of rocprofv3 "
     "--kernel-trace --output-format csv, or results.csv of rocprof --timestamp on"
 )
-_BY_LAUNCH = (
-    "cannot read nvprof's metrics launch by launch (--print-gpu-trace with --metrics); run "
-    "--metrics alone, and give --print-gpu-trace alone as a further file"
-)
 ROCPROFV3_MEND = (
     "profile again with --output-format csv, or, from ROCm 7 on, with rocpd, which is a database"
 )
 _V3_MEND = "not of kernels; give …_kernel_trace.csv, which --kernel-trace writes beside it"
 _REFUSED = (  # columns that only such a table has
-    ({"Device", "Context", "Stream", "Kernel"}, _BY_LAUNCH),
     ({"Kernel Name", "Invocations", "Metric Name", "Average"}, NCU_SUMMARY),
     ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _STATS),
     (

@@ -17,8 +17,8 @@ from mlscale.profilers.exports.values import TIME_UNITS_NS, parse_product
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import is_cut_off, warn_of_cut_off
-from mlscale.profilers.tools.nvprof import launched, numbered_gpu
 
+_DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"([0-9]{1,30}|[0-9]{1,3}(,[0-9]{3}){1,9})(\.[0-9]{0,20})?")
 _EXACT_NS = 2.0**53  # below it a float holds every nanosecond
@@ -108,16 +108,25 @@ def read_trace(
     size = export.columns("BlkX", "BlkY", "BlkZ")
     device = export.find("Device")
     for block in blocks(export, [start[0], duration[0], name, *grid, *size, device]):
-        launches = launched(block, grid[0])
+        launches = block.where_label(grid[0], lambda text: bool(text.strip()))
         yield LaunchBatch(
             launches.lines,
             launches.labels(name),
             launches.sizes(*grid),
             launches.sizes(*size),
             _times_ns(launches, duration).astype(np.float64) / 1e9,
-            gpus=launches.renamed(device, lambda text: numbered_gpu(text, content)),
+            gpus=launches.renamed(device, lambda text: _gpu_number(text, content)),
             begin_ns=_times_ns(launches, start),
         )
+
+
+def _gpu_number(text: str, content: FileContent) -> str:
+    """The number of 'Tesla P100 (0)', whose name is put on the facts of that GPU; '' without."""
+    match = _DEVICE.fullmatch(text.strip())
+    name, number = (match["name"], match["number"]) if match else (text.strip(), "")
+    if name:
+        content.gpu_facts[number] = {"device_name": name}
+    return number
 
 
 def _times_ns(block: Block, column: tuple[int, int]) -> Timestamps:

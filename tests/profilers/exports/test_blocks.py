@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from synthetic.exports import (
     BASE,
     NCU,
-    NVPROF_TRACE,
     V3_TRACE,
     long_page,
     long_rows,
@@ -40,7 +39,6 @@ PAGES = {
     "rocprof": V1,
     "rocprofv3": rocprofv3({"SQ_WAVES": 10, "FETCH_SIZE": 5}),
     "rocprofv3 trace": V3_TRACE,
-    "nvprof trace": NVPROF_TRACE.replace("Tesla P100-PCIE-16GB", "Made GPU"),
 }  # fmt: skip
 
 
@@ -113,9 +111,7 @@ def test_an_error_in_a_late_block_names_its_row(
         imported(tmp_path / "run.csv", text[:at] + after + text[at + len(before) :])
 
 
-@pytest.mark.parametrize(
-    "odd", ["\n", "  \n", "==77== Warning\n", '"a ""quoted"" name"', ' "after a blank"']
-)
+@pytest.mark.parametrize("odd", ["\n", "  \n", '"a ""quoted"" name"', ' "after a blank"'])
 def test_what_is_not_plain_is_read_row_by_row(
     tmp_path: Path, odd: str, by_arrow: Callable[[int], list[bool]]
 ) -> None:
