@@ -207,10 +207,10 @@ def lack_of_peaks(key: str) -> str:
     return (
         f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
         "width, transfers per memory clock, lanes and schedulers per CU; give --device a name of "
-        "'mlscale devices list', or a device file of your own, which 'mlscale devices new' fills "
-        "from ncu's raw page, nvidia-smi -q -x or rocminfo (a table has the name in its column "
-        "'device', the file's content in its metadata as device_facts); logs, traces or profiles "
-        "at two engine clocks (--also) need none"
+        "'mlscale devices list', or a device file of your own: edit what 'mlscale devices show KEY "
+        "--format json' prints (a table has the name in its column 'device', the file's content in "
+        "its metadata as device_facts); logs, traces or profiles at two engine clocks (--also) "
+        "need none"
     )
 
 

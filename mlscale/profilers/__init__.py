@@ -6,7 +6,7 @@ launches of its rows (folder tools, launch_batch), which are summed while the fi
 (configuration, cu_count, cycle_clock, counted_clock), counters become Table II's features (mapping,
 kernel_features), and a table's rows come out (run_table), with warnings of what they lack
 (left_out); they may be added to those of an earlier import (appending). Besides: monitors' logs
-(folder sampled), kernel_tuner's files (kernel_tuner), and device files (new_device).
+(folder sampled), and kernel_tuner's files (kernel_tuner).
 """
 
 from typing import TYPE_CHECKING, Any

@@ -133,8 +133,8 @@ def _request(
     if needed == unknown:
         return request
     more = (
-        "a device file as NAME ('mlscale devices new' fills one), or cu=… and times at a second "
-        "engine clock (--also)"
+        "a device file as NAME (edit what 'mlscale devices show KEY --format json' prints), or "
+        "cu=… and times at a second engine clock (--also)"
     )
     return (
         f"{request}; for a GPU that the device table lacks, {more if needs_peaks else 'cu=… too'}"

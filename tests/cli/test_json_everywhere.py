@@ -15,7 +15,6 @@ WITHOUT_JSON = {
     "demo": "runs other commands, and shows them",
     "datasets fetch": "writes files",
     "datasets make": "writes a table",
-    "devices new": "writes a device file, which is JSON",
     "import": "writes a table",
     "collect": "writes a table and collect.json",
     "train": "writes a model; 'show' prints it",
