@@ -33,18 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch = actions.add_parser(
         "fetch",
         help="download data sets into the cache",
-        description="Download public data sets into the cache (MLSCALE_CACHE, else the platform's "
-        "folder), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 is not "
-        "the known one is refused; if none is known, a message says so. A transfer that broke off "
-        "goes on where it was.",
+        description="Download public data sets into the cache (MLSCALE_CACHE, else "
+        "~/.cache/mlscale), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 "
+        "is not the known one is refused; if none is known, a message says so.",
     )
     fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
-    fetch.add_argument(
-        "--mirror",
-        metavar="DIR",
-        help="folder, or file, http or https URL, to take the files from; it has them by name or "
-        "by their path in the repository (default: where their authors published them)",
-    )
     make = actions.add_parser(
         "make",
         help="make a data set",
@@ -69,7 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
             datasets = [registry.dataset(name) for name in arguments.dataset]
             print(_as_json(datasets) if arguments.json else "\n\n".join(map(_text, datasets)))
         case "fetch":
-            _fetch(arguments.dataset, arguments.mirror)
+            for name in arguments.dataset:
+                print(f"{name}: {fetching.fetch(name)}")
         case "make":
             _make(arguments.seed, arguments.output)
 
@@ -130,18 +124,6 @@ def _text(dataset: Dataset) -> str:
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
     lines += [("cite", ref.as_text()) for ref, _ in references_of([dataset.name])]
     return "\n".join([dataset.name, *(f"  {name:<14}{text}" for name, text in lines)])
-
-
-def _fetch(names: list[str], mirror: str | None) -> None:
-    from tqdm import tqdm
-
-    for name in names:
-        size = registry.dataset(name).size_bytes
-        with tqdm(
-            total=size, desc=name, unit="B", unit_scale=True, disable=None, leave=False
-        ) as bar:
-            file = fetching.fetch(name, mirror, bar.update)
-        print(f"{name}: {file}")
 
 
 def _make(seed: int, output: str) -> None:
