@@ -17,7 +17,6 @@ from synthetic import (
     rocpd_files,
     traces,
     tuned,
-    warps,
 )
 from synthetic import kernels as made
 
@@ -69,7 +68,6 @@ def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
     yield from _tables(folder)
     yield from _further_points(folder)
     yield from _measurements()
-    yield _gpu_file(folder)
     for predictor in models:
         yield from _model_files(folder, predictor)
 
@@ -157,14 +155,6 @@ def _measurements() -> Iterator[Reader]:
     yield Reader("dvfs", ".csv", "\n".join(lines).encode(), read)
     read = ("import", "kernel-tuner", "{}", "--base", "cu=48,memory=7001", "-o", "{out}")
     yield Reader("kernel tuner", ".json", tuned.CACHE.encode(), read)
-
-
-def _gpu_file(folder: Path) -> Reader:
-    table = folder / "of-warps.csv"
-    warps.measurements().write(table)
-    content = Path(warps.gpu_file(folder)).read_bytes()
-    read = ("literature", "wang-chu", str(table), "--gpu", "{}", "--json")
-    return Reader("GPU file", ".json", content, read)
 
 
 def _model_files(folder: Path, predictor: str) -> Iterator[Reader]:

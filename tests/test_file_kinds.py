@@ -12,7 +12,7 @@ from mlscale.file_kinds import GPU, MODEL, POWER_MODEL, require_kind
 KINDS = {
     MODEL: (b"PK\x03\x04rest", "a model file, for --model"),
     POWER_MODEL: (json.dumps({"format": POWER_MODEL}).encode(), "literature nagasaka-estimate"),
-    GPU: (b'{"name": "x", "compute_unit": {}}', "--gpu of 'mlscale literature wang-chu'"),
+    GPU: (b'{"name": "x", "compute_unit": {}}', "which mlscale.papers.gpu_file reads"),
     "device": (b'{"key": "mine", "cu_count": 4}', "a device file, for --device"),
     "table": (b"PAR1\x15\x00rest", "a Parquet table"),
     "csv": (b"kernel,time_ms\na,1\n", "text, as a table or a profiler's export is"),

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--power-seconds", type=values.number_from_0, default=2.0, metavar="S", help=window)
     add("--resume", action="store_true", help="measure what is missing in DIR")
     task = parser.add_mutually_exclusive_group()
-    micro = "measure latencies and throughputs in place of the suite: gpu.json for 'literature'"
+    micro = "measure latencies and throughputs in place of the suite, for the models of the papers"
     task.add_argument("--micro", action="store_true", help=micro)
     task.add_argument("--dry-run", action="store_true", help="print the plan, and end")
 

@@ -100,7 +100,7 @@ class TestInput:
 
 DEEP = b"[" * 100_000  # CPython parses 1,000 at most (sys.getrecursionlimit)
 JSON_FILES = (
-    "torch trace", "device file", "kernel tuner", "GPU file",
+    "torch trace", "device file", "kernel tuner",
     "model nearest, made right", "power model", "metadata", "Parquet's metadata",
 )  # fmt: skip
 

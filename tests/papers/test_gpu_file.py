@@ -6,16 +6,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from command import Capture, refuse, succeed
-from synthetic import tidy
 from synthetic.micro_benchmarks import GPU, PROBES, SAMPLES
 from synthetic.tidy import refused
 
 from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
-from mlscale.papers.gpu_file import gpu_document, read_gpu_file
+from mlscale.papers.gpu_file import gpu_document, read_gpu_file, read_gpu_parameters
 from mlscale.papers.micro_benchmarks import measured_cycles, wang_chu_row
 from mlscale.papers.wang_chu_gpus import gpu_of_row
+from mlscale.studies.volkov import measured_errors, measured_rows
 
 ALL = pd.concat(SAMPLES)
 
@@ -63,31 +62,24 @@ class TestGpuFile:
         with refused(f"^{gpu_file}: "):
             read_gpu_file(gpu_file)
 
-    def test_the_survey_takes_it(self, gpu_file: Path, capsys: Capture, tmp_path: Path) -> None:
+    def test_the_survey_takes_it(self, gpu_file: Path) -> None:
         """The simulated GPU meets the classical bounds: off by its noise and the fit's."""
-        given = ("literature", "survey", "--gpu", gpu_file, "--json", "-o", tmp_path / "f")
-        out, _ = succeed(capsys, *given)
-        document = json.loads(out)
-        errors = {row["model"]: row["mape"] for row in document["errors"]}
+        gpu = read_gpu_file(gpu_file)
+        rows = measured_rows(gpu.volkov, gpu.compute_unit)
+        errors = {row["model"]: row["mape"] for row in measured_errors(rows)}
         assert errors["classical bounds"] < 5
         assert errors["Chen & Aamodt 1"] > 50  # one warp's throughput at any occupancy
-        assert len(document["throughput"]) == 35
-        assert len(list((tmp_path / "f").iterdir())) == 4
-        out, _ = succeed(capsys, "literature", "survey", "--gpu", gpu_file)
-        assert out.startswith("NVIDIA GeForce GTX 980, measured: arithmetic_latency_cycles 6.0")
+        assert len(rows) == 35
 
     @pytest.mark.parametrize("content", ["{}", '{"device": "gtx980", "wang_chu": {}}', '{"a": 1}'])
-    def test_another_file(self, capsys: Capture, tmp_path: Path, content: str) -> None:
+    def test_another_file(self, tmp_path: Path, content: str) -> None:
         path = tmp_path / "other.json"
         path.write_text(content)
-        message = refuse(capsys, tmp_path, "literature", "survey", "--gpu", path)
-        assert "is not a gpu.json of 'mlscale collect --micro'" in message
+        with refused("is not a gpu.json of 'mlscale collect --micro'"):
+            read_gpu_file(path)
 
-    def test_a_gpu_that_the_device_table_lacks(
-        self, gpu_file: Path, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_a_gpu_that_the_device_table_lacks(self, gpu_file: Path) -> None:
         document = json.loads(gpu_file.read_text())
         gpu_file.write_text(json.dumps({**document, "device": "mine", "wang_chu": None}))
-        table = tidy.write_csv(tmp_path / "t.csv", tidy.rows())
-        given = ("literature", "wang-chu", table, "--gpu", gpu_file)
-        assert "has no parameters for wang-chu" in refuse(capsys, tmp_path, *given)
+        with refused("has no parameters for wang-chu"):
+            read_gpu_parameters(gpu_file)

@@ -4,14 +4,13 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, or_dash, print_document, written
 from mlscale.data.device_table import load_device
 from mlscale.errors import InputError, UsageError
-from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
+from mlscale.papers.gpu_file import MeasuredGpu, read_volkov
 from mlscale.papers.volkov import GTX_980, ComputeUnit
 from mlscale.papers.volkov_simulation import GRID_INTENSITIES, GRID_WARPS
 from mlscale.studies.volkov import (
@@ -68,12 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="measured throughputs to set beside the models and to draw as dots: CSV with the "
         "columns warps, intensity (alpha) and ipc, of the CU of --cu, else of the GTX 980",
     )
-    parser.add_argument(
-        "--gpu",
-        metavar="FILE",
-        help="gpu.json of 'collect --micro', to set beside the models in place of the GTX 980 and "
-        "the simulation",
-    )
     outputs.add_results(parser, "the poster's two figures at the given alpha, as PNG and SVG")
 
 
@@ -108,19 +101,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _measured_gpu(arguments: argparse.Namespace) -> MeasuredGpu | None:
-    """The GPU that was measured, by --gpu or --measured; None without either. InputError."""
-    if arguments.gpu is None and arguments.measured is None:
+    """The GPU that was measured, by --measured; None without it. Raises InputError."""
+    if arguments.measured is None:
         return None
-    if arguments.gpu is None:
-        shown = "with --measured, whose points are shown"
-        options.refuse_unused(arguments, ("alpha", "warps"), shown)
-        points = read_volkov(options.input_file(arguments.measured))
-        if arguments.cu is None:
-            return MeasuredGpu("GTX 980", DEVICE, None, GTX_980, points)
-        return MeasuredGpu(OWN_CU, "", None, arguments.cu, points)
-    refused = ("alpha", "warps", "cu", "measured")
-    options.refuse_unused(arguments, refused, "with --gpu, whose points are shown")
-    return read_gpu_file(Path(arguments.gpu))
+    shown = "with --measured, whose points are shown"
+    options.refuse_unused(arguments, ("alpha", "warps"), shown)
+    points = read_volkov(options.input_file(arguments.measured))
+    if arguments.cu is None:
+        return MeasuredGpu("GTX 980", DEVICE, None, GTX_980, points)
+    return MeasuredGpu(OWN_CU, "", None, arguments.cu, points)
 
 
 def _survey_measured(gpu: MeasuredGpu, arguments: argparse.Namespace) -> None:

@@ -11,9 +11,8 @@ from mlscale.data.device_table import device_keys
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.measurements import Measurements, from_table, read
 from mlscale.data.table_files import is_tidy
-from mlscale.errors import InputError, UsageError
+from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.papers.gpu_file import read_gpu_parameters
 from mlscale.papers.wang_chu import CASES
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
 from mlscale.papers.wang_chu_readings import READINGS
@@ -36,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the GPU whose parameters to use, a name of 'devices list' or a device file "
         "(default: the table's device)",
     )
-    options.add_gpu(parser)
     model = parser.add_mutually_exclusive_group()
     model.add_argument(
         "--absolute",
@@ -116,12 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _read(path: Path, arguments: argparse.Namespace) -> tuple[Measurements, GpuParameters]:
     """Return the table, of the kernels that were asked for, and its GPU. Raises InputError."""
     data = _measurements(path, arguments)
-    if arguments.gpu is None:
-        gpu = load_gpu(arguments.device or data.device)
-    elif arguments.device is None:
-        gpu = read_gpu_parameters(Path(arguments.gpu))
-    else:
-        raise UsageError("--device: of no effect with --gpu, which names its own")
+    gpu = load_gpu(arguments.device or data.device)
     if data.device != gpu.key and data.device in device_keys():
         raise InputError(f"{path}: is of device '{data.device}', not of '{gpu.key}'")
     if arguments.kernels is not None:

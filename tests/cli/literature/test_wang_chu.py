@@ -8,15 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic.warps import GTX_980, gpu_file, measurements
+from synthetic.warps import measurements
 
-import mlscale
 from mlscale.cli.literature import wang_chu as command
 from mlscale.cli.main import main
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError
 from mlscale.papers.wang_chu_readings import READINGS
-from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 
 
 def run(table: Path, *options: str) -> None:
@@ -106,13 +104,6 @@ def test_warnings_and_errors(tmp_path: Path) -> None:
         run(write(tmp_path, replace(data, counter_samples=samples)))
 
 
-def of_gtx_980(folder: Path, l2_latency: float) -> str:
-    """The file of a GTX 980 with another latency of the L2 cache."""
-    names = ("dram_latency_slope", "dram_latency_offset", "dram_delay_slope", "dram_delay_offset")
-    row = {name: getattr(GTX_980, name) for name in names}
-    return gpu_file(folder, {**row, "l2_latency": l2_latency})
-
-
 def test_readings_and_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table's times are the settled reading's own, so that it alone errs by nothing."""
     command = ["literature", "wang-chu", str(write(tmp_path)), "--kernels", "memory"]
@@ -131,31 +122,3 @@ def test_readings_and_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         run(write(tmp_path), "--kernels", "table-vi")
     assert main([*command, "--readings", "-o", str(tmp_path)]) == 2
     assert "--output: of no effect with --readings" in capsys.readouterr().err
-
-
-def test_a_gpu_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twice the latency of the L2 cache takes longer; the same parameters as the table's do not."""
-    table = write(tmp_path)
-    for latency, expected in ((222.0, True), (444.0, False)):
-        run(table, "--absolute", "--gpu", of_gtx_980(tmp_path, latency))
-        assert ("MAPE 0.00 %" in capsys.readouterr().out) == expected
-
-
-@pytest.mark.parametrize("name", ["wang-chu", "max-overlap"])
-def test_train_and_study_take_it_too(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table, gpu, model = write(tmp_path), of_gtx_980(tmp_path, 300.0), tmp_path / "m.mlscale"
-    given = ("--predictor", name, "--gpu", gpu)
-    assert main(["train", str(table), "--base", "mid", *given, "-o", str(model)]) == 0
-    Path(gpu).unlink()
-    predictor = mlscale.load(model).predictors["time"]
-    assert isinstance(predictor, MaxOverlap | WangChu)
-    assert predictor.measured_ is not None
-    assert predictor.measured_.l2_latency == 300
-    of_gtx_980(tmp_path, 222.0)
-    assert main(["study", "errors", str(table), *given, "--seeds", "1", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out.split("\n", 1)[1])["rows"]
-    assert name in [row["predictor"] for row in rows]
-    assert main(["study", "errors", str(table), "--predictor", "wu", "--gpu", gpu]) == 2
-    assert "--gpu: of no effect with the predictors" in capsys.readouterr().err
