@@ -5,15 +5,13 @@ from pathlib import Path
 from mlscale.errors import InputError
 from mlscale.files import parse_json
 
-MODEL, POWER_MODEL, GPU = "mlscale model", "nagasaka power model", "gpu.json"
+MODEL, GPU = "mlscale model", "gpu.json"
 _OWN = {
     MODEL: "a whole mlscale model file",
-    POWER_MODEL: "a model of 'mlscale literature nagasaka-fit'",
     GPU: "a gpu.json of 'mlscale collect --micro'",
 }
 _READERS = {
     MODEL: "a model file, for --model of 'mlscale predict' and 'mlscale advise'",
-    POWER_MODEL: "a power model, for 'mlscale literature nagasaka-estimate'",
     GPU: "a gpu.json, which mlscale.papers.gpu_file reads",
     "device": "a device file, for --device",
     "table": "a Parquet table, for 'mlscale train' and 'mlscale predict FILE'",
@@ -26,7 +24,7 @@ _STARTS = {b"PK\x03\x04": MODEL, b"PAR1": "table"}
 def require_kind(content: bytes, path: Path, own: str) -> None:
     """Raise InputError, saying what it is, where a content is known to be of another kind.
 
-    own: the kind wanted, MODEL, POWER_MODEL or GPU. What is of no kind that is known passes.
+    own: the kind wanted, MODEL or GPU. What is of no kind that is known passes.
     """
     kind = _kind(content, path)
     if kind not in (None, own):
@@ -47,7 +45,5 @@ def _kind(content: bytes, path: Path) -> str | None:
         return None
     if not isinstance(document, dict):
         return None
-    if document.get("format") == POWER_MODEL:
-        return POWER_MODEL
     keys = {"compute_unit": GPU, "key": "device"}
     return next((kind for key, kind in keys.items() if key in document), None)

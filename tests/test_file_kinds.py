@@ -1,17 +1,15 @@
 """A file of another kind is refused by what it is and which command reads it; others pass."""
 
-import json
 from pathlib import Path
 
 import pytest
 from synthetic.tidy import refused
 
-from mlscale.file_kinds import GPU, MODEL, POWER_MODEL, require_kind
+from mlscale.file_kinds import GPU, MODEL, require_kind
 
 # Beginnings of files as their writers make them, and a word of what is said of them.
 KINDS = {
     MODEL: (b"PK\x03\x04rest", "a model file, for --model"),
-    POWER_MODEL: (json.dumps({"format": POWER_MODEL}).encode(), "literature nagasaka-estimate"),
     GPU: (b'{"name": "x", "compute_unit": {}}', "which mlscale.papers.gpu_file reads"),
     "device": (b'{"key": "mine", "cu_count": 4}', "a device file, for --device"),
     "table": (b"PAR1\x15\x00rest", "a Parquet table"),
@@ -19,7 +17,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("own", [MODEL, POWER_MODEL, GPU])
+@pytest.mark.parametrize("own", [MODEL, GPU])
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_kinds_are_named_with_their_reader(own: str, kind: str) -> None:
     content, words = KINDS[kind]

@@ -31,7 +31,6 @@ from mlscale.papers.nagasaka_inputs import (
     derive_inputs,
     unlearnt,
 )
-from mlscale.papers.nagasaka_model import FittedPowerModel
 from mlscale.studies.splits import Fold, grouped_folds
 from mlscale.studies.statistics import summarise
 
@@ -204,29 +203,6 @@ def fit_to_all_kernels(
     if penalty is None:
         penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
     return fit_power_model(rates, inputs.power_w, penalty), penalty
-
-
-def fit_model(case: PowerCase, name: str) -> FittedPowerModel:
-    """Return the model of all kernels of a case with a set of counters, to save and estimate with.
-
-    Its error is that of kernels held out with their application. Raises InputError.
-    """
-    inputs = replace(case.inputs, sets={name: case.inputs.sets[name]})
-    (errors,) = set_errors(inputs, ("application",), SHUFFLES)
-    model, penalty = fit_to_all_kernels(inputs, name)
-    rates = inputs.matrix(name)
-    return FittedPowerModel(
-        device=case.device,
-        base=case.base,
-        counters=name,
-        variables=inputs.sets[name],
-        model=model,
-        lowest=rates.min(axis=0),
-        highest=rates.max(axis=0),
-        penalty=penalty,
-        n_kernels=len(inputs.kernels),
-        mape=float(errors.errors_percent.mean()),
-    )
 
 
 def group_numbers(inputs: PowerInputs, grouping: Grouping) -> Indices:

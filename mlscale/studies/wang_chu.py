@@ -21,7 +21,6 @@ from mlscale.papers.max_overlap import compute_bound, max_overlap_factor
 from mlscale.papers.wang_chu import kernel_round, predict_time_factor, predict_time_ms
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, warn_of_flags
-from mlscale.papers.wang_chu_readings import READINGS, SETTLED, Reading
 from mlscale.studies.statistics import ErrorSummary, summarise
 
 if TYPE_CHECKING:
@@ -157,14 +156,12 @@ def table_errors(
     base: HardwareConfig,
     model: str = "wang-chu",
     gpu: GpuParameters | None = None,
-    reading: Reading | str = SETTLED,
 ) -> WangChuErrors:
     """Predict the whole grid of a table from the counters at one configuration.
 
-    model: one of MODELS. gpu: its parameters; None takes those of the table's device. reading: of
-    the paper's print. Warns (DataWarning) of kernels outside the model's scope. Raises InputError
-    on an unknown device, missing counters, another number of CUs, and where the base is all that
-    there is to predict.
+    model: one of MODELS. gpu: its parameters; None takes those of the table's device. Warns
+    (DataWarning) of kernels outside the model's scope. Raises InputError on an unknown device,
+    missing counters, another number of CUs, and where the base is all that there is to predict.
     """
     grid = data.grid
     gpu = gpu or load_gpu(data.device)
@@ -173,9 +170,9 @@ def table_errors(
     require_cu_count(gpu, grid.cu_count)
     warn_of_flags(inputs, profiles)
     _, engine, memory = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
-    case = kernel_round(inputs, gpu, engine, memory, reading).case
+    case = kernel_round(inputs, gpu, engine, memory).case
     if model == "absolute":
-        predicted = predict_time_ms(inputs, gpu, engine, memory, reading)
+        predicted = predict_time_ms(inputs, gpu, engine, memory)
         errors = absolute_percentage_error(predicted, data.time_ms).reshape(len(data.kernels), -1)
         return WangChuErrors(data, base, predicted, case, errors)
     clocks, times = (base.engine_mhz, base.memory_mhz), profiles.time_ms
@@ -183,7 +180,7 @@ def table_errors(
         factors = max_overlap_factor(inputs, gpu, clocks, times, engine, memory)
         case = np.where(compute_bound(inputs, gpu, engine, memory), 9, 11)
     else:
-        factors = predict_time_factor(inputs, gpu, clocks, engine, memory, reading)
+        factors = predict_time_factor(inputs, gpu, clocks, engine, memory)
     predicted = absolute_values(factors, times)
     errors = without_base(absolute_percentage_error(predicted, data.time_ms), grid.index(base))
     if not errors.size:
@@ -192,27 +189,3 @@ def table_errors(
             "itself, from the counters alone (--absolute)"
         )
     return WangChuErrors(data, base, predicted, case, errors)
-
-
-def reading_rows(
-    data: Measurements, base: HardwareConfig, gpu: GpuParameters
-) -> list[dict[str, Any]]:
-    """Return what each reading of the paper's print errs, from the counters alone, [%].
-
-    Raises InputError as `table_errors` does.
-    """
-    rows = []
-    for name, reading in READINGS.items():
-        errors = table_errors(data, base, "absolute", gpu, reading)
-        largest, kernel, _ = errors.largest
-        rows.append(
-            {
-                "reading": name,
-                "place": reading.place,
-                "what": reading.what,
-                "mape": errors.summary.mape,
-                "largest": largest,
-                "largest_kernel": kernel,
-            }
-        )
-    return rows

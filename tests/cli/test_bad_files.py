@@ -101,7 +101,7 @@ class TestInput:
 DEEP = b"[" * 100_000  # CPython parses 1,000 at most (sys.getrecursionlimit)
 JSON_FILES = (
     "torch trace", "device file", "kernel tuner",
-    "model nearest, made right", "power model", "metadata", "Parquet's metadata",
+    "model nearest, made right", "metadata", "Parquet's metadata",
 )  # fmt: skip
 
 
@@ -109,10 +109,8 @@ JSON_FILES = (
 def json_readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
     """What reads each kind of JSON, by its name; `{}` of metadata is the table beside them."""
     folder = tmp_path_factory.mktemp("json")
-    estimate = ("literature", "nagasaka-estimate", "{}", "-")
     train = ("train", "{}", "--base", "mid", "-o", "{out}")
     return {reader.name: reader for reader in readers(folder, ("nearest",))} | {
-        "power model": Reader("", ".json", b'{"format": "nagasaka power model"}', estimate),
         "metadata": Reader("", ".meta.json", b'{"origin": ""}', train),
         "Parquet's metadata": Reader("", ".parquet", b'{"origin": ""}', train),
     }

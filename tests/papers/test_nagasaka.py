@@ -15,8 +15,7 @@ from synthetic.tidy import refused
 from mlscale.data.profiles import Profiles
 from mlscale.errors import DataWarning
 from mlscale.papers import nagasaka
-from mlscale.papers.nagasaka_inputs import SETS, UNLEARNT, derive_inputs, unlearnt
-from mlscale.papers.nagasaka_model import FittedPowerModel
+from mlscale.papers.nagasaka_inputs import SETS, derive_inputs, unlearnt
 
 X = np.array([[0.0], [1.0], [2.0], [3.0]])
 Y = np.array([1.0, 3.0, 5.0, 7.0])
@@ -348,30 +347,6 @@ def test_untrained() -> None:
     training = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 3.0]])
     held_out = np.array([[5.0, 1.0, 1.0], [5.0, 0.0, 1.0]])
     assert unlearnt(training, held_out).tolist() == [[False, True, False], [False] * 3]
-
-
-def test_what_some_training_kernels_had_is_learnt() -> None:
-    """By hand: 3e9, no and 3e10 instructions a second; in training from none to 5e9, or none."""
-    new = profiles({"inst_executed": [6e6, 0, 6e7]}, [2.0, 2.0, 2.0])
-    fitted = FittedPowerModel(
-        device=new.device,
-        base=new.base,
-        counters="Inst",
-        variables=("instructions",),
-        model=nagasaka.LinearPowerModel(np.array([2e-9]), intercept_w=40.0),
-        lowest=np.zeros(1),
-        highest=np.array([5e9]),
-        penalty=0,
-        n_kernels=20,
-        mape=5,
-    )
-    outside = ("instructions: outside the training kernels'",)
-    assert fitted.estimate(new).flags == ((), (), outside)
-    assert fitted.estimate(new).estimated_w.tolist() == pytest.approx([46, 40, 100])
-    zero = (f"instructions: {UNLEARNT}",)
-    assert replace(fitted, highest=np.zeros(1)).estimate(new).flags == (zero, (), zero)
-    with refused("the model holds on made-gpu at cu=16,engine=1000,memory=1000, not on other at"):
-        fitted.estimate(replace(new, device="other"))
 
 
 def test_one_kernel_is_numbers() -> None:

@@ -8,8 +8,6 @@ MODELS = {
     "wu": "how kernels scale over clocks and compute units (Wu et al., 2015, Fig. 1)",
     "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
     "nagasaka": "power from counters per second (Nagasaka et al., 2010)",
-    "nagasaka-fit": "fit a model of power from counters per second, and keep it in a file",
-    "nagasaka-estimate": "estimate the power of kernels that were not measured, by such a model",
     "survey": "the models of Volkov's survey (PPoPP 2018), side by side",
 }
 

@@ -15,8 +15,7 @@ from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.papers.wang_chu import CASES
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
-from mlscale.papers.wang_chu_readings import READINGS
-from mlscale.studies.wang_chu import MODELS, TABLE_6, WangChuErrors, reading_rows, table_errors
+from mlscale.studies.wang_chu import MODELS, TABLE_6, WangChuErrors, table_errors
 from mlscale.text import counted, spreadsheet_cell
 
 TABLE_VI = "table-vi"
@@ -50,18 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="model",
         help="predict by this project's rule of that name in place of the paper's model",
     )
-    model.add_argument(
-        "--readings",
-        action="store_true",
-        help="print the errors, from counters alone, of each reading of the paper's print",
-    )
-    parser.add_argument(
-        "--reading",
-        choices=tuple(READINGS),
-        default="settled",
-        metavar="READING",
-        help=f"how the paper's print is read: {', '.join(READINGS)} (default: %(default)s)",
-    )
     parser.add_argument(
         "--kernels",
         type=_kernels,
@@ -81,10 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict a table from its base and show the errors. Raises InputError."""
-    if arguments.readings:
-        options.refuse_unused(arguments, ("reading", "output"), "with --readings")
-    if arguments.model == "max-overlap":
-        options.refuse_unused(arguments, ("reading",), "with --max-overlap, this project's own")
     path = options.input_file(arguments.table)
     data, gpu = _read(path, arguments)
     model = arguments.model or "wang-chu"
@@ -98,14 +81,10 @@ def run(arguments: argparse.Namespace) -> None:
             "base": asdict(base),
             "n_kernels": len(data.kernels),
         }
-        if arguments.readings:
-            document["readings"] = reading_rows(data, base, gpu)
-            print_document(document, arguments.json, _readings_text)
-            return
-        errors = table_errors(data, base, model, gpu, arguments.reading)
+        errors = table_errors(data, base, model, gpu)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    document |= {"model": model, "reading": arguments.reading, **errors.document()}
+    document |= {"model": model, **errors.document()}
     title = f"{gpu.key}, base {base}\n{MODELS[model]}"
     outputs.write_into(arguments, document, lambda folder: _write(folder, title, errors, gpu))
     print_document(document, arguments.json, _as_text)
@@ -152,8 +131,6 @@ def _as_text(document: dict[str, Any]) -> str:
     ]
     headers = ["kernel", "case at the base", "elsewhere", "MAPE", "   bias", "  worst"]
     how = MODELS[document["model"]]
-    if document["reading"] != "settled":
-        how += f", reading '{document['reading']}'"
     largest = document["largest"]
     summary = [
         f"largest error {largest['percent']:.1f} % ({largest['kernel']} at {_clocks(largest)}), ",
@@ -172,22 +149,6 @@ def _as_text(document: dict[str, Any]) -> str:
             *written(document),
         ]
     )
-
-
-def _readings_text(document: dict[str, Any]) -> str:
-    lines = [
-        [
-            row["reading"],
-            row["place"],
-            row["what"],
-            f"{row['mape']:.2f}",
-            f"{row['largest']:.1f}",
-            row["largest_kernel"],
-        ]
-        for row in document["readings"]
-    ]
-    headers = ["reading", "place", "how it is read", "MAPE", "largest", "kernel"]
-    return f"{_subject(document)}, {MODELS['absolute']}\n{columns(headers, lines)}"
 
 
 def _subject(document: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import json
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,8 @@ import pytest
 from synthetic.warps import measurements
 
 from mlscale.cli.literature import wang_chu as command
-from mlscale.cli.main import main
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError
-from mlscale.papers.wang_chu_readings import READINGS
 
 
 def run(table: Path, *options: str) -> None:
@@ -104,21 +101,6 @@ def test_warnings_and_errors(tmp_path: Path) -> None:
         run(write(tmp_path, replace(data, counter_samples=samples)))
 
 
-def test_readings_and_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table's times are the settled reading's own, so that it alone errs by nothing."""
-    command = ["literature", "wang-chu", str(write(tmp_path)), "--kernels", "memory"]
-    assert main([*command, "--readings", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["n_kernels"] == 1
-    errors = {row["reading"]: row["mape"] for row in document["readings"]}
-    assert errors.keys() == READINGS.keys()
-    assert errors.pop("settled") == pytest.approx(0, abs=1e-9)
-    assert errors["delay-constant"] > 10
-    assert main([*command, "--absolute", "--reading", "delay-constant"]) == 0
-    printed = capsys.readouterr().out
-    assert "reading 'delay-constant'" in printed
-    assert f"MAPE {errors['delay-constant']:.2f} %" in printed
+def test_kernels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no kernel 'BlackScholes'"):
         run(write(tmp_path), "--kernels", "table-vi")
-    assert main([*command, "--readings", "-o", str(tmp_path)]) == 2
-    assert "--output: of no effect with --readings" in capsys.readouterr().err
