@@ -132,23 +132,6 @@ def nsys() -> Iterator[str]:
             yield f"{begin},{time},{launch},8,1,1,128,1,1,16,0.000,0.000,,,,,{device},{name}\n"
 
 
-def nvprof() -> Iterator[str]:
-    """Nvprof --print-gpu-trace: a row for each launch or copy, below one of units."""
-    yield (
-        '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z",'
-        '"Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","Device",'
-        '"Context","Stream","Name"\nms,us,,,,,,,,B,B,KB,GB/s,,,,\n'
-    )
-    for launch in count(1):
-        begin, time = f"{9e-3 * launch:.6f}", f"{1 + _value(launch, 0) % 7000 / 1e3:.3f}"
-        device = '"Made GPU (0)","1","7"'
-        if launch % 10 == 0:
-            yield f'{begin},{time},,,,,,,,,,4096.000,2.4,{device},"[CUDA memcpy HtoD]"\n'
-        else:
-            name = f'"{KERNELS[launch % 40]} [{launch}]"'
-            yield f"{begin},{time},8,1,1,128,1,1,16,0,0,,,{device},{name}\n"
-
-
 def torch() -> Iterator[str]:
     """PyTorch's Chrome trace: an event for each kernel, and one for the operator that calls it."""
     yield '{"schemaVersion": 1, "traceEvents": [\n'
@@ -192,7 +175,6 @@ LAYOUTS = {
     "rocprof": rocprof,
     "rocprofv3": rocprofv3,
     "nsys trace": nsys,
-    "nvprof trace": nvprof,
     "PyTorch trace": torch,
 }
 

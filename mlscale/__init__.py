@@ -12,7 +12,6 @@ The models of the literature are functions of `mlscale.papers`.
 """
 
 import importlib
-import warnings
 
 TYPE_CHECKING = False  # for type checkers it is true; typing itself takes long to load
 if TYPE_CHECKING:
@@ -51,14 +50,6 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-_FORMER = {
-    "read_measurements": "mlscale.read",
-    "load_model": "mlscale.load",
-    "save_model": "mlscale.save",
-    "predict_rows": "mlscale.predict(model, profiles, coverage=0.9).rows()",
-    "next_profile": "mlscale.next_points",
-}
-
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
@@ -67,20 +58,8 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("mlscale.papers")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in _FORMER:
-        new = _FORMER[name]
-        warnings.warn(f"mlscale.{name} is now {new}", DeprecationWarning, stacklevel=2)
-        if name == "predict_rows":
-            return _predict_rows
-        module, _, attribute = new.rpartition(".")
-        return getattr(importlib.import_module(module), attribute)
     raise AttributeError(f"module 'mlscale' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__", "papers"]
-
-
-def _predict_rows(model: "Any", profiles: "Any", targets: "Any" = None) -> list[dict[str, "Any"]]:
-    rows: list[dict[str, Any]] = model.predict(profiles, 0.9).rows(targets)
-    return rows

@@ -9,7 +9,7 @@ from typing import Any
 _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "tables": ("pandas", "pyarrow"),
     "figures": ("matplotlib",),
-    "study": ("cloudpickle", "joblib", "scipy", "sklearn", "threadpoolctl"),
+    "study": ("cloudpickle", "joblib", "pooch", "scipy", "sklearn", "threadpoolctl"),
     "train": ("greenlet", "torch"),
     "dask": ("dask", "distributed"),
     "collect": ("kernel_tuner", "pyopencl"),

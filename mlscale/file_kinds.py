@@ -12,7 +12,7 @@ _OWN = {
 }
 _READERS = {
     MODEL: "a model file, for --model of 'mlscale predict' and 'mlscale advise'",
-    GPU: "a gpu.json, for --gpu of 'mlscale train'",
+    GPU: "a gpu.json, which mlscale.papers.gpu_file reads",
     "device": "a device file, for --device",
     "table": "a Parquet table, for 'mlscale train' and 'mlscale predict FILE'",
     "text": "text, as a table or a profiler's export is, for 'mlscale predict FILE'",

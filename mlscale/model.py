@@ -166,13 +166,10 @@ class Model:
         refusal = power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
         if refusal is None and profiles.power_w is None:
             return "the profile has no power_w, which --power gives"
-        kind = self.card["metadata"].get("power_kind")
-        if refusal is None and profiles.metadata.get("power_kind") == "rail" != kind:
-            return "power_w is that of a supply rail, and the model's is the board's"
         return refusal
 
     def power_kind(self, profiles: Profiles) -> str | None:
-        """Return what power_w is: 'board', 'dynamic', 'rail', or None where neither says it.
+        """Return what power_w is: 'board', 'dynamic', or None where neither says it.
 
         Raises InputError where model and profiles differ.
         """

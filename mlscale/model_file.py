@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.device_table import find_device, register_facts
+from mlscale.data.device_table import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError, require_type
@@ -106,14 +106,11 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         if not all(isinstance(n, str) for n in (document["device"], *card.get("kernels", ()))):
             raise TypeError("its device or a kernel is not a name")
         register_facts(card["metadata"], str(path))
-        device = find_device(document["device"])  # files of 0.1.0 may name it as tools do
-        return Model(device.key if device else document["device"], grid, base, restored, card)
+        return Model(document["device"], grid, base, restored, card)
     except _ClassNotGivenError as error:
         raise InputError(f"{path}: {error}") from None
     except KeyError as error:
-        raise InputError(
-            f"{path}: is a damaged model file, or another version's: it lacks {error}"
-        ) from None
+        raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
     except _DAMAGED as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
 
@@ -147,7 +144,7 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     if version != FORMAT_VERSION:
         raise InputError(
             f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
-            "use the mlscale that wrote it, or train the model again"
+            "train the model anew"
         )
     return document, members
 
@@ -219,10 +216,7 @@ def _restore(
     trained: tuple[ConfigGrid, HardwareConfig],
     own: Sequence[type[Predictor]],
 ) -> Predictor:
-    name = saved["name"]
-    if name == "wang-chu" and "gpu" not in saved["parameters"]:
-        name = "max-overlap"  # what bore that name when the file was written
-    predictor = _class_of(name, own)()
+    predictor = _class_of(saved["name"], own)()
     if ":" not in saved["name"]:
         _check_parameters(predictor, saved["parameters"])
     sequences = [n for n, default in predictor.get_params().items() if isinstance(default, tuple)]

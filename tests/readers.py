@@ -17,7 +17,6 @@ from synthetic import (
     rocpd_files,
     traces,
     tuned,
-    warps,
 )
 from synthetic import kernels as made
 
@@ -29,10 +28,6 @@ from mlscale.predictors.base import Savable
 
 AT = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
 A100 = ("--device", "a100-sxm4-40gb", "--base", "cu=108,engine=1410,memory=1215")
-TORCH_ROWS = (
-    ("aten::mm", "12.979us", "90.000us", 3), ("gemm_128x64", "0.000us", "0.060ms", 2),
-    ("void add<float>", "0.000us", "30.000us", 1), ("Memcpy HtoD", "0.000us", "10.000us", 4),
-)  # fmt: skip
 MODELS = tuple(name for name, kind in PREDICTORS.items() if issubclass(kind, Savable))
 DEVICE = {
     "key": "of-ones-own", "cu_count": 4, "lanes_per_cu": 128, "fp64_lanes_per_cu": 2,
@@ -66,14 +61,13 @@ def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
     yield from _exports(folder)
     for name, log in _logs().items():
         read = ("import", "auto", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
-        own_times = name in ("query", "dcgm_sdk", "amd_metric", "amd_monitor")
+        own_times = name in ("query", "amd_metric", "amd_monitor_csv")
         yield Reader(
             name, ".csv", log.encode(), (*read[: -2 if own_times else None], "-o", "{out}")
         )
     yield from _tables(folder)
     yield from _further_points(folder)
     yield from _measurements()
-    yield _gpu_file(folder)
     for predictor in models:
         yield from _model_files(folder, predictor)
 
@@ -92,18 +86,13 @@ def _exports(folder: Path) -> Iterator[Reader]:
     v1 = exports.rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 5}, times=[(0, 1000)])
     v3 = exports.rocprofv3({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500})
     amd = ("--device", "mi210", "--base", "engine=1700,memory=1600")
-    p100 = ("--device", "p100", "--base", "engine=1328,memory=715")
     yield own("ncu details", exports.long_page(*several))
     yield own("ncu raw", exports.wide_page([{"Kernel Name": f"k{n}(int)"} for n in range(4)]))
-    yield own("nvprof", exports.NVPROF_METRICS, exports.NVPROF_TRACE, at=p100)
     yield own("rocprof", v1, at=amd)
     yield own("rocprofv3", v3, exports.V3_TRACE, at=amd)
-    yield own("codexl", exports.codexl(), at=("--base", "engine=925,memory=1375"))
     yield own("ncu text", exports.NCU_TEXT, keeps="nobody")
-    yield own("nvprof summary", exports.NVPROF_SUMMARY, at=p100)
     yield own("nsys trace", traces.gpu_trace(), at=A100)
     yield own("nsys summary", traces.SUM_CSV, at=A100)
-    yield own("torch averages", traces.averages(*TORCH_ROWS), at=A100, keeps="nobody")
     text = json.dumps(traces.chrome_trace(), indent=0)
     yield Reader("torch trace", ".json", text.encode(),
                  ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
@@ -124,8 +113,8 @@ def _exports(folder: Path) -> Iterator[Reader]:
 
 def _logs() -> dict[str, str]:
     ticks = monitor_readings.block(3, 6, 2)
-    names = ("query", "smi_dmon", "dcgmi_dmon", "dcgm_exporter", "dcgm_sdk")
-    of_amd = ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
+    names = ("query", "smi_dmon", "dcgmi_dmon")
+    of_amd = ("rocm_csv", "amd_metric", "amd_monitor_csv")
     logs = {name: getattr(monitor_logs, name)(ticks) for name in names}
     return logs | {name: getattr(amd_logs, name)(ticks) for name in of_amd}
 
@@ -166,14 +155,6 @@ def _measurements() -> Iterator[Reader]:
     yield Reader("dvfs", ".csv", "\n".join(lines).encode(), read)
     read = ("import", "kernel-tuner", "{}", "--base", "cu=48,memory=7001", "-o", "{out}")
     yield Reader("kernel tuner", ".json", tuned.CACHE.encode(), read)
-
-
-def _gpu_file(folder: Path) -> Reader:
-    table = folder / "of-warps.csv"
-    warps.measurements().write(table)
-    content = Path(warps.gpu_file(folder)).read_bytes()
-    read = ("study", "errors", str(table), "--predictor", "wang-chu", "--gpu", "{}", "--json")
-    return Reader("GPU file", ".json", content, read)
 
 
 def _model_files(folder: Path, predictor: str) -> Iterator[Reader]:

@@ -10,7 +10,7 @@ from mlscale.file_kinds import GPU, MODEL, require_kind
 # Beginnings of files as their writers make them, and a word of what is said of them.
 KINDS = {
     MODEL: (b"PK\x03\x04rest", "a model file, for --model"),
-    GPU: (b'{"name": "x", "compute_unit": {}}', "--gpu of 'mlscale train'"),
+    GPU: (b'{"name": "x", "compute_unit": {}}', "which mlscale.papers.gpu_file reads"),
     "device": (b'{"key": "mine", "cu_count": 4}', "a device file, for --device"),
     "table": (b"PAR1\x15\x00rest", "a Parquet table"),
     "csv": (b"kernel,time_ms\na,1\n", "text, as a table or a profiler's export is"),

@@ -16,7 +16,7 @@ import mlscale
 from mlscale import HardwareConfig, Measurements, Model, save, train
 
 HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
-         "platformdirs", "requests", "filelock")  # fmt: skip
+         "pooch", "requests")  # fmt: skip
 MID = made.GRID.mid
 
 

@@ -124,14 +124,6 @@ class TestRoundTrip:
         assert [path.name for path in tmp_path.iterdir()] == ["a.mlscale"]
 
 
-class TestTheDevice:
-    def test_under_the_name_that_tools_print_is_taken_for_its_key(self, tmp_path: Path) -> None:
-        # Files of 0.1.0 hold what the table's column held; tables give the key today.
-        data = replace(measurements(), device="NVIDIA GeForce GTX 980")
-        save(train(data, data.grid.mid, "no-scaling"), tmp_path / "m.mlscale")
-        assert load(tmp_path / "m.mlscale").device == "gtx980"
-
-
 class TestSavingIsRefused:
     def test_of_what_exists_for_studies_and_the_old_file_stays(self, tmp_path: Path) -> None:
         path = tmp_path / "a.mlscale"

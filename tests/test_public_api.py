@@ -1,4 +1,4 @@
-"""The public API: frames in and out, readable reprs, NumPy numbers and lists, former names."""
+"""The public API: frames in and out, readable reprs, NumPy numbers and lists."""
 
 import re
 from collections import Counter
@@ -214,29 +214,6 @@ class TestScore:
         predictor = mlscale.create("no-scaling").fit(data, (0, 1, 0))
         data.time_samples[:] = np.array([1 / 1.1, 1.0, 1 / 1.3]).reshape(1, 1, 1, 3, 1)
         assert predictor.score(data, (0, 1, 0)) == pytest.approx(-20.0, rel=1e-12)
-
-
-class TestFormerNames:
-    @pytest.mark.parametrize(
-        ("old", "new"),
-        [("read_measurements", "read"), ("load_model", "load"), ("save_model", "save")],
-    )
-    def test_are_the_new_ones_and_say_so(self, old: str, new: str) -> None:
-        with pytest.warns(DeprecationWarning, match=f"mlscale.{old} is now mlscale.{new}$"):
-            assert getattr(mlscale, old) is getattr(mlscale, new)
-
-    def test_next_profile(self) -> None:
-        with pytest.warns(
-            DeprecationWarning, match="mlscale.next_profile is now mlscale.next_points"
-        ):
-            assert callable(mlscale.next_profile)
-
-    def test_predict_rows(self) -> None:
-        data = made.measurements()
-        model = mlscale.train(data, MID, "core-bound")
-        with pytest.warns(DeprecationWarning, match=r"coverage=0.9\).rows\(\)"):
-            rows = mlscale.predict_rows(model, data.profiles(MID), [MID])
-        assert rows == model.predict(data.profiles(MID), 0.9).rows([MID])
 
 
 def test_no_two_classes_have_one_name() -> None:

@@ -88,15 +88,6 @@ FILES = (
         "engine clock is not in the file; 1500 MHz is made up, to come this far.",
     ),
     RealFile(
-        "Nsight Compute, summary of each kernel",
-        "traces/ncu_summary_per_kernel/rtx40_heat3d.txt",
-        "ishana23g/heat_eq",
-        "blob/41140223031db6c48352f83daa69e4edb292eef0/optimized_3d/profiler/ncu_summary_3D.txt",
-        ("--device", "rtx4060ti-16gb"),
-        "A heat equation on an RTX 4060 Ti with 16 GB, which the user names: the driver calls the "
-        "board with 8 GB alike.",
-    ),
-    RealFile(
         "Nsight Systems",
         "traces/nsys_kern_sum_csv/rtx5090_dsocr_all.csv",
         LLM_PERF,
@@ -104,16 +95,6 @@ FILES = (
         "nsys/summary_cuda_gpu_kern_sum.csv",
         (),
         "Times of all kernels of a language model on an RTX 5090.",
-    ),
-    RealFile(
-        "nvprof, metrics",
-        "profiler-exports/nvprof_metrics/p100_srad_v1_metrics.log",
-        "shashikantilager/gpu-ddvfs",
-        "blob/78430c69c996fd40ca027f86164ca5b4185e888e/workload/benchmark_applications/"
-        "rodinia_3.1/cuda/srad/srad_v1/log121043",
-        ("--device", "p100", "--base", "engine=1328,memory=715"),
-        "160 metrics of five kernels on a Tesla P100, but nvprof gives times in another file, its "
-        "trace. The clocks are the highest of the data sheet.",
     ),
     RealFile(
         "rocprofv3",

@@ -278,17 +278,6 @@ def _endless_input(files: Files) -> Faults:
     ]  # fmt: skip
 
 
-def _bad_mirror(_files: Files) -> Faults:
-    mirrors = ("http://[::1", "http://", "ftp://x", "http://127.0.0.1:99999", "\x1b[2J")
-    alone = {k: v for k, v in os.environ.items() if k != "MLSCALE_DATA"}
-    return [
-        fault
-        for mirror in mirrors
-        for fault in tried("datasets", "fetch", "gtx980-low", "--mirror", mirror, expected={2},
-                           environment=alone)
-    ]  # fmt: skip
-
-
 def _ascii_alone(files: Files) -> Faults:
     """A name beyond ASCII on a stream that has no more."""
     profile = files.folder / "greek.csv"
@@ -310,6 +299,6 @@ def _name_of_other_bytes(files: Files) -> Faults:
 
 
 AROUND = (
-    _endless_plan, _metadata_not_writable, _endless_input, _bad_mirror, _ascii_alone,
+    _endless_plan, _metadata_not_writable, _endless_input, _ascii_alone,
     _name_of_other_bytes,
 )  # fmt: skip

@@ -23,14 +23,12 @@ from mlscale import ConfigGrid
 STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")
 SECONDS_TO_END = 30.0
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
-SET = "gtx980-low"
 
 
 def attacks(files: Files, trials: int, seed: int) -> Attacks:
     """By name; as root also on small and read-only disks."""
     studies, many = Studies(files, seed), range(trials)
     every: Attacks = {
-        "a fetch killed at a random moment": [partial(_fetch, files.folder, n / 10) for n in many],
         "a study killed (SIGKILL), then resumed": [
             partial(studies.killed, n, 5 * trials) for n in range(5 * trials)
         ],
@@ -256,19 +254,3 @@ def cluster(
             if workers:
                 client.wait_for_workers(len(workers), timeout=120)
         yield address, parts
-
-
-def _fetch(folder: Path, seconds: float) -> Faults:
-    """Kill a fetch; nothing but the file, its part and its lock may be left, and none half."""
-    cache, data = folder / f"cache-{seconds}", os.environ.get("MLSCALE_DATA")
-    mirror = ("--mirror", data) if data else ()
-    environment = {k: v for k, v in os.environ.items() if k != "MLSCALE_DATA"}
-    environment["MLSCALE_CACHE"] = str(cache)
-    fetch = begun("datasets", "fetch", SET, *mirror, env=environment)
-    time.sleep(seconds)
-    fetch.kill()
-    ended(fetch)
-    names = [path.name for path in cache.iterdir()] if cache.exists() else []
-    faults = [f"leaves {name}" for name in names if name.startswith("tmp")]
-    status, said = ended(begun("datasets", "fetch", SET, *mirror, env=environment))
-    return faults + in_one_line(status, said)

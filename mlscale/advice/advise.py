@@ -36,7 +36,7 @@ DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it a
 class WholePower:
     """How power_w becomes the whole power of the board.
 
-    kind: 'board', 'dynamic', 'rail', or None for unknown, which is taken for board power.
+    kind: 'board', 'dynamic', or None for unknown, which is taken for board power.
     static_w [W]: what is added to power_w; None where that is not known. absent: why there is no
     power_w.
     """

@@ -29,16 +29,6 @@ _PERSISTENCE = (
     "without persistence mode ({} -pm 1) the driver forgets the setting when no process uses the "
     "GPU"
 )
-_JETSON_HIGHEST = "/sys/class/devfreq/17000000.*/max_freq"  # in Hz
-_OF_JETSON = (
-    "this bounds the engine clock from above until the next boot; after jetson_clocks lower "
-    "min_freq in the same folder first, and a power mode (nvpmodel) may bound it further"
-)
-_AFTER_DETERMINISM = (
-    "AMD's manual says that performance determinism is refused on some of the MI300 and was taken "
-    "from the MI350: look at the clock under load; if it stays up, amd-smi set -g {0} --perf-level "
-    "MANUAL and amd-smi set -g {0} --clk-limit sclk max {1} may bound it"
-)
 _CAPPED_BY_AMD_SMI = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
 _CU_NOTES = {
     "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
@@ -154,8 +144,10 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
 
 
 def _unknown(device: Device | None) -> Commands:
-    name = device.name if device else "a GPU that is not in the device table"
-    return Commands(notes=(f"no command is known for {name}",))
+    if device is None:
+        return Commands(notes=("no command is known for a GPU that is not in the device table",))
+    note = f"no command is printed for {device.name}: docs/power-caps.md says what there is"
+    return Commands(notes=(note,))
 
 
 def _listed(device: Device, memory_mhz: float) -> float:
@@ -172,7 +164,7 @@ def _nvidia_clocks(
     smi = f"nvidia-smi -i {gpu}"
     capability = float(device.compute_capability or VOLTA)
     if device.is_jetson:
-        return _jetson_clocks(device, best)
+        return _unknown(device)
     engine, memory = f"{best.engine_mhz:.0f}", f"{_listed(device, best.memory_mhz):.0f}"
     if capability < VOLTA:
         if device.is_consumer:
@@ -180,31 +172,17 @@ def _nvidia_clocks(
         return Commands(
             (f"{smi} -ac {memory},{engine}",),
             (f"{smi} -rac",),
-            (
-                _ROOT,
-                _PERSISTENCE.format(smi),
-                f"with DCGM: dcgmi config --set -a {memory},{engine}",
-            ),
+            (_ROOT, _PERSISTENCE.format(smi)),
         )
-    to_set, to_reset, slurm, notes = [], [], [], [_ROOT, _PERSISTENCE.format(smi)]
+    to_set, to_reset, notes = [], [], [_ROOT, _PERSISTENCE.format(smi)]
     if best.engine_mhz != base.engine_mhz:
         to_set.append(f"{smi} -lgc {engine},{engine}")
         to_reset.append(f"{smi} -rgc")
-        slurm.append(engine)
     if best.memory_mhz != base.memory_mhz:
         of_memory = _nvidia_memory_clock(device, memory, smi)
         to_set += of_memory.to_set
         to_reset += of_memory.to_reset
         notes += of_memory.notes
-        if of_memory.to_set and not device.defers_memory_clock:
-            slurm.append(f"memory={memory}")
-    if slurm:
-        notes.append(f"under Slurm, where the site allows it: --gpu-freq={','.join(slurm)}")
-    if not device.is_consumer:
-        notes.append(
-            f"with DCGM, where the driver has application clocks: dcgmi config --set -a {memory},"
-            f"{engine}"
-        )
     return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
 
 
@@ -222,32 +200,14 @@ def _nvidia_memory_clock(device: Device, memory: str, smi: str) -> Commands:
     )
 
 
-def _jetson_clocks(device: Device, best: HardwareConfig) -> Commands:
-    """The highest clock that the GPU's governor may choose, where the GPU's clocks are known."""
-    if device.engine_clock_range_mhz is None or not device.engine_clocks_mhz():
-        note = f"nvidia-smi sets no clocks of {device.name}; its power modes (nvpmodel) do"
-        return Commands(notes=(note,))
-    highest_mhz = device.engine_clock_range_mhz[1]
-    is_highest = best.engine_mhz >= device.engine_clocks_mhz()[-1]
-    to_set, to_reset = (
-        f"echo {mhz * 1e6:.0f} | sudo tee {_JETSON_HIGHEST}"
-        for mhz in (highest_mhz if is_highest else best.engine_mhz, highest_mhz)
-    )
-    return Commands((to_set,), (to_reset,), (_OF_JETSON,))
-
-
 def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
-    if device.is_jetson:
-        return Commands(notes=(f"{device.name} takes power modes (nvpmodel), no cap in watts",))
+    if device.is_jetson or device.form_factor in ("laptop", "integrated"):
+        return _unknown(device)
     smi = f"nvidia-smi -i {gpu}"
     limits = f"{smi} -q -d POWER prints the limits of yours"
-    if device.form_factor in ("laptop", "integrated"):
-        return Commands(notes=(f"the machine sets the power limit of {device.name}; {limits}",))
     notes = [_ROOT, _PERSISTENCE.format(smi), *_refused_cap(device, cap_w, limits)]
     if device.tdp_w is None or "tdp_w" in device.unverified:
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
-    if not device.is_consumer:
-        notes.append(f"with DCGM: dcgmi config --set -P {cap_w:g}")
     return Commands(
         (f"{smi} -pl {cap_w:g}",),
         (f"{smi} -pl {device.tdp_w:g}",) if device.tdp_w else (),
@@ -273,22 +233,6 @@ def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig, gpu:
     if best.memory_mhz != base.memory_mhz:
         changes["mclk"] = f"{_listed(device, best.memory_mhz):.0f}"
     return control(device, changes, gpu)
-
-
-def _by_determinism(device: Device, changes: dict[str, str], gpu: str) -> Commands:
-    """A bound on the engine clock [MHz]; changes: the clocks, sclk and mclk, that change."""
-    to_set, to_reset, notes = [], [], [_ROOT]
-    if "sclk" in changes:
-        to_set.append(f"amd-smi set -g {gpu} --perf-determinism {changes['sclk']}")
-        to_reset.append(f"amd-smi reset -g {gpu} --perf-determinism")
-        notes.append("this bounds the engine clock from above; under power it may be lower")
-    if "mclk" in changes:
-        notes.append(f"no command locks the memory clock of {device.name}")
-    if device.architecture.startswith("CDNA 3"):
-        notes.append("rocm-smi --setsclk is refused on this GPU")
-    if to_set and not device.architecture.startswith("CDNA 2"):
-        notes.append(_AFTER_DETERMINISM.format(gpu, changes["sclk"]))
-    return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
 
 
 def _by_level(device: Device, changes: dict[str, str], gpu: str) -> Commands:  # noqa: ARG001
@@ -317,9 +261,6 @@ AMD_CLOCK_CONTROL: dict[str, _ClockControl] = {
     "GCN 4": _by_level,
     "GCN 5": _by_level,
     "CDNA 1": _by_level,
-    "CDNA 2": _by_determinism,
-    "CDNA 3": _by_determinism,
-    "CDNA 4": _by_determinism,
     "RDNA 2": _by_maximum,
     "RDNA 3": _by_maximum,
 }
@@ -338,7 +279,7 @@ def _amd_clock_control(device: Device) -> _ClockControl | None:
 
 def _amd_cap(device: Device, cap_w: float, gpu: str) -> Commands:
     control = _amd_clock_control(device)
-    if control is None and not device.architecture.startswith("RDNA 4"):
+    if control is None and not device.architecture.startswith(("CDNA", "RDNA 4")):
         return _unknown(device)
     limits = f"amd-smi static -g {gpu} --limit prints the limits of yours"
     notes = [_ROOT, *_refused_cap(device, cap_w, limits)]

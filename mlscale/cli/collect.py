@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", choices=("full", "small"), default="full", help=sizes)
     names = "kernels or applications of the suite, * for any characters (default: all)"
     add("--kernels", type=values.names, default=(), metavar="NAME,…", help=names)
-    facts = "device file of this GPU, where the device table lacks it (see 'devices new')"
+    facts = "device file of this GPU, where the device table lacks it (see docs/devices.md)"
     add("--device", type=values.device_key, metavar="DEVICE", help=facts)
     counts = "numbers of compute units (SMs) to run on (default: up to eight, evenly spaced)"
     add("--cu-counts", type=_numbers, metavar="N,N,…", help=counts)

@@ -33,18 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch = actions.add_parser(
         "fetch",
         help="download data sets into the cache",
-        description="Download public data sets into the cache (MLSCALE_CACHE, else the platform's "
-        "folder), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 is not "
-        "the known one is refused; if none is known, a message says so. A transfer that broke off "
-        "goes on where it was.",
+        description="Download public data sets into the cache (MLSCALE_CACHE, else "
+        "~/.cache/mlscale), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 "
+        "is not the known one is refused; if none is known, a message says so.",
     )
     fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
-    fetch.add_argument(
-        "--mirror",
-        metavar="DIR",
-        help="folder, or file, http or https URL, to take the files from; it has them by name or "
-        "by their path in the repository (default: where their authors published them)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -57,7 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
             datasets = [registry.dataset(name) for name in arguments.dataset]
             print(_as_json(datasets) if arguments.json else "\n\n".join(map(_text, datasets)))
         case "fetch":
-            _fetch(arguments.dataset, arguments.mirror)
+            for name in arguments.dataset:
+                print(f"{name}: {fetching.fetch(name)}")
 
 
 def _as_json(datasets: Sequence[Dataset]) -> str:
@@ -113,15 +107,3 @@ def _text(dataset: Dataset) -> str:
     lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
     return "\n".join([dataset.name, *(f"  {name:<14}{text}" for name, text in lines)])
-
-
-def _fetch(names: list[str], mirror: str | None) -> None:
-    from tqdm import tqdm
-
-    for name in names:
-        size = registry.dataset(name).size_bytes
-        with tqdm(
-            total=size, desc=name, unit="B", unit_scale=True, disable=None, leave=False
-        ) as bar:
-            file = fetching.fetch(name, mirror, bar.update)
-        print(f"{name}: {file}")

@@ -1,17 +1,13 @@
-"""mlscale devices: list and show the device table, and describe a GPU that it lacks."""
+"""mlscale devices: list and show the device table."""
 
 import argparse
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from mlscale.cli import outputs, values
 from mlscale.cli.text import columns, csv_text, or_dash
 from mlscale.data.device import Device
 from mlscale.data.device_table import device_keys, device_sources, load_device
-from mlscale.errors import InputError
-from mlscale.files import write_text
 from mlscale.text import number
 
 _UNITS = {
@@ -42,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "show",
         help="show every fact of a GPU, with its source",
         description="Show every fact of a GPU with its unit and its source; what is from memory, "
-        "not from a source, is marked as unverified. JSON is the form of a device file.",
+        "not from a source, is marked as unverified. JSON is the form of a device file: edit what "
+        "is printed of a GPU that is like yours.",
     )
     show.add_argument(
         "device",
@@ -51,20 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a name of the GPU, or a device file",
     )
     outputs.add_format(show, ("table", "json"))
-    new = actions.add_parser(
-        "new",
-        help="describe a GPU in a device file, from what its tools print",
-        description="Fill a device file from what the GPU's tools print: XML of 'nvidia-smi -q "
-        "-x', the text of rocminfo, a CSV of 'ncu --page raw --csv' with device__attribute "
-        "columns. What they do not say of a compute unit is taken from a device of the table with "
-        "the same compute capability or gfx name; everything else is taken only from a device of "
-        "the same name. Both are marked as unverified. What is still lacking is null and named.",
-    )
-    new.add_argument("file", nargs="+", metavar="FILE", help="outputs of the tools, all of one GPU")
-    new.add_argument("--key", help="how tables shall name the GPU (default: its name in one word)")
-    new.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="device file to write, *.json"
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -75,8 +58,6 @@ def run(arguments: argparse.Namespace) -> None:
         case "show":
             device = load_device(arguments.device)
             print(_as_json(device) if arguments.format == "json" else _facts(device), end="")
-        case "new":
-            _new([Path(name) for name in arguments.file], arguments.key, arguments.output)
 
 
 def _list(form: str) -> str:
@@ -164,20 +145,3 @@ def _as_json(device: Device) -> str:
     sources = {name: "; ".join(texts) for name, texts in device_sources(device.key).items()}
     values = device.as_dict() | ({"sources": sources} if sources else {})
     return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
-
-
-def _new(paths: list[Path], key: str | None, output: str) -> None:
-    from mlscale.profilers.new_device import describe
-
-    target = outputs.output_file(output)
-    if target.suffix != ".json":
-        raise InputError(f"{target}: give the device file a name that ends in .json")
-    description = describe(paths, key)
-    text = json.dumps(description.values, indent=1, ensure_ascii=False) + "\n"
-    write_text(target, text)
-    print(f"{target}: device '{description.values['key']}', {description.values['name']}")
-    if description.alike:
-        print(f"as on {description.alike}, unverified: {', '.join(description.assumed)}")
-    if description.lacking:
-        print(f"null, to be filled in: {', '.join(description.lacking)}; docs/devices.md says how",
-              file=sys.stderr)  # fmt: skip

@@ -104,8 +104,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
     options.add_device(
         parser,
-        "the GPU it was measured on: a name of 'devices list', a device file (see 'devices "
-        "new'), or any other name (default: what the file says)",
+        "the GPU it was measured on: a name of 'devices list', a device file (docs/devices.md), or "
+        "any other name (default: what the file says)",
     )
     options.add_settings(
         parser,

@@ -134,16 +134,6 @@ def add_settings(parser: Options, what: str) -> None:
     parser.add_argument("--base", type=values.settings, metavar="CONFIG", help=what)
 
 
-def add_gpu(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that uses a GPU as the models of the papers see it."""
-    parser.add_argument(
-        "--gpu",
-        metavar="FILE",
-        help="gpu.json of 'collect --micro': the GPU's measured parameters, for wang-chu and "
-        "max-overlap",
-    )
-
-
 def add_wu(parser: argparse.ArgumentParser) -> None:
     """Add what only the predictor wu can be told."""
     from mlscale.predictors.wu.clusters import LOSSES

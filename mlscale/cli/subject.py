@@ -1,7 +1,6 @@
 """What predict, advise, report and show work on: a profile, and the model that fits it."""
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,6 @@ from mlscale.data.table import Table
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
-from mlscale.file_kinds import MODEL, require_kind
-from mlscale.files import read_bytes
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
@@ -52,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="a profiler's export (with further passes and the trace of the same run), a monitor's "
-        "log, or a profile table (CSV or Parquet, a row for each kernel); 'MODEL PROFILE' works "
-        "too",
+        "log, or a profile table (CSV or Parquet, a row for each kernel); a first file "
+        "*.mlscale is the model",
     )
     parser.add_argument(
         "--model",
@@ -168,45 +165,15 @@ def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[Hardwa
 
 
 def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
-    """The model, if one is named, and the other files; MODEL PROFILE is told by what they are."""
+    """The model, if one is named, and the other files; a first file *.mlscale is the model."""
     first, *others = arguments.file
-    in_old_order = _is_model(first) or (
-        arguments.model is None
-        and len(others) == 1
-        and is_tidy(options.input_file(others[0]))
-        and not options.is_table(options.input_file(first))
-    )
-    if not in_old_order:
+    if not options.is_model_name(first):
         return arguments.model, arguments.file
     if arguments.model:
         raise UsageError(f"{first} is a model too; give --model or MODEL PROFILE, not both")
     if not others:
         raise UsageError(f"{first} is a model; name the profile to predict too")
-    _require_model(options.input_file(first), others[0])
     return first, others
-
-
-def _require_model(path: Path, table: str) -> None:
-    """Raise InputError on a file before a table that is known to be no model."""
-    if os.path.isfile(path):  # noqa: PTH113, which raises on some names
-        try:
-            require_kind(read_bytes(path), path, MODEL)
-        except InputError as error:
-            raise InputError(
-                f"{error}; a file before a table ({table}) is taken for its model: give the table "
-                "alone, or name the model with --model"
-            ) from None
-
-
-def _is_model(text: str) -> bool:
-    if options.is_model_name(text):
-        return True
-    try:
-        with options.input_file(text).open("rb") as file:
-            return file.read(4) == b"PK\x03\x04"
-    except OSError:
-        is_there = os.path.exists(text)  # noqa: PTH110, which raises on some names
-        return not is_there and options.shipped_model_file(text) is not None
 
 
 def _profiles(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mlscale.model import Model
 
 OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
-HYPER_PARAMETERS = (*OF_WU, "seed", "gpu")
+HYPER_PARAMETERS = (*OF_WU, "seed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=values.seed, help="seed of a predictor that uses chance (default: 0)"
     )
-    options.add_gpu(parser)
     options.add_wu(parser)
     parser.add_argument(
         "--leave-out",

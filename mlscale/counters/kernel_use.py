@@ -31,7 +31,6 @@ _TRAFFIC_OF_A_TOOL = {
     "ncu": "--section SpeedOfLight, or, where it has no counters of DRAM (Jetson, GB10),",
     "nvprof": "metrics dram_read_transactions and dram_write_transactions, or",
     **dict.fromkeys(("rocprof", "rocprofv3"), "counters FETCH_SIZE and WRITE_SIZE, or"),
-    "codexl": "counters FetchSize and WriteSize, or",
 }
 _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "
@@ -215,10 +214,10 @@ def lack_of_peaks(key: str) -> str:
     return (
         f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
         "width, transfers per memory clock, lanes and schedulers per CU; give --device a name of "
-        "'mlscale devices list', or a device file of your own, which 'mlscale devices new' fills "
-        "from ncu's raw page, nvidia-smi -q -x or rocminfo (a table has the name in its column "
-        "'device', the file's content in its metadata as device_facts); logs, traces or profiles "
-        "at two engine clocks (--also) need none"
+        "'mlscale devices list', or a device file of your own: edit what 'mlscale devices show KEY "
+        "--format json' prints (a table has the name in its column 'device', the file's content in "
+        "its metadata as device_facts); logs, traces or profiles at two engine clocks (--also) "
+        "need none"
     )
 
 

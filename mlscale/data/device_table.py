@@ -65,7 +65,7 @@ def load_device(key: str) -> Device:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(
             f"there is no device {key!r}; {hint}'mlscale devices list' names those of the table, "
-            "'mlscale devices new' describes another"
+            "and a device file describes another (docs/devices.md)"
         )
     return Device.from_dict({"key": key, **table[key]})
 

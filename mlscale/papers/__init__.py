@@ -1,7 +1,7 @@
 """The models of four papers as pure functions: `mlscale.papers.wang_chu` and its neighbours.
 
-- `wang_chu`, `wang_chu_gpus`, `wang_chu_inputs`, `wang_chu_readings`, `wang_chu_tiles`: time under
-  core and memory clocks (Wang and Chu, 2018), and `max_overlap`, this project's rule of its parts;
+- `wang_chu`, `wang_chu_gpus`, `wang_chu_inputs`: time under core and memory clocks (Wang and Chu,
+  2018), and `max_overlap`, this project's rule of its parts;
 - `volkov`, `volkov_simulation`: throughput of a CU (Volkov's survey, 2018);
 - `nagasaka`, `nagasaka_inputs`: power from counters per second (Nagasaka et al., 2010).
 
@@ -26,8 +26,6 @@ __all__ = (
     "wang_chu",
     "wang_chu_gpus",
     "wang_chu_inputs",
-    "wang_chu_readings",
-    "wang_chu_tiles",
 )
 
 

@@ -102,7 +102,7 @@ def read_gpu_parameters(path: Path) -> GpuParameters:
     if gpu.parameters is None:
         raise InputError(
             f"{path}: '{gpu.device}' was not in the device table when it was measured, so it has "
-            "no parameters for wang-chu; describe it with 'devices new' and collect again"
+            "no parameters for wang-chu; describe it in a device file and collect again"
         )
     return gpu.parameters
 

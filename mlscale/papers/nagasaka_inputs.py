@@ -30,7 +30,6 @@ TEXTURE = (
     "global loads), whose hits no counter of the model counts"
 )
 UNLEARNT = "it was zero in all of the training kernels, so that its energy could not be learnt"
-FEW_BLOCKS = f"it has fewer than {BLOCKS_PER_CU} blocks per CU, too few to use all CUs alike"
 
 _L2 = ("l2_read_transactions", "l2_write_transactions")
 _DRAM = ("dram_read_transactions", "dram_write_transactions")

@@ -19,7 +19,6 @@ from mlscale.arrays import Floats
 from mlscale.papers.arguments import above_0, finite, from_0, from_1, result, shares
 from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.papers.wang_chu_inputs import WarpInputs
-from mlscale.papers.wang_chu_readings import SETTLED, Reading, find_reading
 
 # The case that holds, by the number of its equation.
 CASES = {
@@ -28,7 +27,6 @@ CASES = {
     13: "few warps, memory queue",
     15: "few warps, latency",
 }
-TABLE_2_ENGINE_MHZ = 400.0  # at which its latencies are (4), whatever it prints
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +174,6 @@ def round_time(
     latency: ArrayLike,
     resident_warps: ArrayLike,
     periods: ArrayLike,
-    printed_conditions: bool = False,
 ) -> RoundTime:
     """Time of one round of resident warps without explicit shared memory, Eq. (8) to (15).
 
@@ -184,8 +181,7 @@ def round_time(
     period (agl_del times its transactions); latency (agl_lat) in cycles; resident_warps (#Aw);
     periods (o_itrs), at least 1. For those the larger of two equations is the one whose
     conditions hold, so that the result has no jump where one case passes into another. (10b) and
-    (12b) are swapped in print and have #Aw - 1; `printed_conditions` takes them so. (11) has #Wpb
-    for #Aw.
+    (12b) are swapped in print and have #Aw - 1; (11) has #Wpb for #Aw.
 
     By hand, (11): 500 + 4 + 10 x 64 x 10.
 
@@ -203,13 +199,8 @@ def round_time(
     compute_bound = comp >= del_  # (8a), (14a), else (10a), (12a)
     many_computing = comp * (warps - 1) >= lat  # (8b), else (14b)
     many_queueing = del_ * warps >= comp + lat  # (10b), else (12b)
-    if printed_conditions:
-        many_queueing = comp + lat >= del_ * (warps - 1)
     case = np.where(compute_bound, np.where(many_computing, 9, 15), np.where(many_queueing, 11, 13))
-    memory_cycles = np.where(case == 11, t11, t13)
-    if not printed_conditions:
-        memory_cycles = np.maximum(t11, t13)
-    cycles = np.where(compute_bound, np.maximum(t9, t15), memory_cycles)
+    cycles = np.where(compute_bound, np.maximum(t9, t15), np.maximum(t11, t13))
     return RoundTime(result(cycles), case[()])
 
 
@@ -239,11 +230,8 @@ def kernel_round(
     gpu: GpuParameters,
     engine_mhz: ArrayLike,
     memory_mhz: ArrayLike,
-    reading: Reading | str = SETTLED,
 ) -> RoundTime:
     """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15).
-
-    reading: of the print, itself or its name in READINGS.
 
     By hand, a period of `period_cycles`: 12.5 x 64 warps x 4 periods, and 222.
 
@@ -253,12 +241,8 @@ def kernel_round(
     >>> print(one.cycles, one.case)
     3422.0 9
     """
-    reading = find_reading(reading)
-    one = period_cycles(inputs, gpu, engine_mhz, memory_mhz, reading)
-    return round_time(
-        *(one.compute, one.service, one.latency, one.resident_warps, one.count),
-        reading.printed_conditions,
-    )
+    one = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
+    return round_time(one.compute, one.service, one.latency, one.resident_warps, one.count)
 
 
 def predict_time_ms(
@@ -266,11 +250,8 @@ def predict_time_ms(
     gpu: GpuParameters,
     engine_mhz: ArrayLike,
     memory_mhz: ArrayLike,
-    reading: Reading | str = SETTLED,
 ) -> Floats:
     """Return the time [ms] of kernels at pairs of clocks, (K, *clocks), without a measured time.
-
-    reading: of the print, itself or its name in READINGS.
 
     By hand: a warp computes 200 x 0.25 = 50 cycles in all; hits take 222. (9) gives 50 x 64 + 222 =
     3422 cycles for each of 32 rounds.
@@ -280,14 +261,9 @@ def predict_time_ms(
     >>> print(f"{predict_time_ms(EXAMPLE, load_gpu('gtx980'), 1000, 1000):.6f}")
     0.109504
     """
-    reading = find_reading(reading)
-    cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz, reading).cycles
+    cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz).cycles
     inputs = over_clocks(inputs, engine_mhz, memory_mhz)
-    warps = inputs.warps
-    if reading.whole_rounds:
-        one_round = inputs.resident_warps * gpu.cu_count
-        warps = np.ceil(warps / one_round) * one_round
-    return execution_time_ms(cycles, warps, inputs.resident_warps, gpu.cu_count, engine_mhz)
+    return execution_time_ms(cycles, inputs.warps, inputs.resident_warps, gpu.cu_count, engine_mhz)
 
 
 def predict_time_factor(
@@ -296,7 +272,6 @@ def predict_time_factor(
     base_clocks: tuple[float, float],
     engine_mhz: ArrayLike,
     memory_mhz: ArrayLike,
-    reading: Reading | str = SETTLED,
 ) -> Floats:
     """Time / time at the base of each kernel at each pair of clocks, (K, *clocks).
 
@@ -310,8 +285,8 @@ def predict_time_factor(
     >>> print(predict_time_factor(EXAMPLE, load_gpu("gtx980"), (1000, 1000), 500, [400, 1000]))
     [2. 2.]
     """
-    base_ms = predict_time_ms(inputs, gpu, *base_clocks, reading)
-    time_ms = predict_time_ms(inputs, gpu, engine_mhz, memory_mhz, reading)
+    base_ms = predict_time_ms(inputs, gpu, *base_clocks)
+    time_ms = predict_time_ms(inputs, gpu, engine_mhz, memory_mhz)
     axes = (1,) * np.broadcast(engine_mhz, memory_mhz).ndim
     return result(time_ms / np.reshape(base_ms, (*np.shape(base_ms), *axes)))
 
@@ -321,7 +296,6 @@ def period_cycles(
     gpu: GpuParameters,
     engine_mhz: ArrayLike,
     memory_mhz: ArrayLike,
-    reading: Reading = SETTLED,
 ) -> Period:
     """Return one period of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (7).
 
@@ -335,38 +309,22 @@ def period_cycles(
     """
     inputs = over_clocks(inputs, engine_mhz, memory_mhz)
     engine, memory = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz)
-    dm_lat = _dram_latency(gpu, engine, memory, reading.latency)
+    dm_lat = dram_latency_cycles(engine, memory, gpu.dram_latency_slope, gpu.dram_latency_offset)
     dm_del = dram_delay_cycles(engine, memory, gpu.dram_delay_slope, gpu.dram_delay_offset)
-    if not reading.delay_ratio:
-        dm_del = dm_del * memory / engine
     periods = inputs.memory_instructions
-    if reading.transactions_per_period is not None:
-        periods = np.maximum(1, inputs.global_transactions / reading.transactions_per_period)
     other = gpu.fp64_delay * inputs.fp64_instructions
-    if reading.charges_shared:
-        other = other + gpu.shared_delay * inputs.shared_transactions
+    other = other + gpu.shared_delay * inputs.shared_transactions
     agl_del = average_access_cycles(gpu.l2_delay, dm_del, inputs.l2_hit_rate)
-    issue = gpu.instruction_delay if reading.issue_cycles is None else reading.issue_cycles
     return Period(
-        compute=average_compute_cycles(issue, inputs.compute_instructions, periods, other),
+        compute=average_compute_cycles(
+            gpu.instruction_delay, inputs.compute_instructions, periods, other
+        ),
         delay=agl_del,
         service=agl_del * inputs.global_transactions / periods,
         latency=average_access_cycles(gpu.l2_latency, dm_lat, inputs.l2_hit_rate),
         resident_warps=inputs.resident_warps,
         count=periods,
     )
-
-
-def _dram_latency(gpu: GpuParameters, engine: Floats, memory: Floats, read_as: str) -> Floats:
-    """Return the latency [cycles] that (5a) averages with that of the L2 cache."""
-    slope, offset = gpu.dram_latency_slope, gpu.dram_latency_offset
-    ratio = engine / memory
-    if read_as == "equal clocks":
-        return np.asarray((slope + offset) * ratio)
-    if read_as == "Table II":
-        return np.asarray(dram_latency_cycles(TABLE_2_ENGINE_MHZ, memory, slope, offset) * ratio)
-    latency = dram_latency_cycles(engine, memory, slope, offset)
-    return np.asarray(latency * ratio if read_as == "twice" else latency)
 
 
 def over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:

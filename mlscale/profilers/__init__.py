@@ -1,4 +1,4 @@
-"""Readers of profilers' exports: ncu, nvprof, rocprof, rocprofv3, CodeXL; traces of nsys, PyTorch.
+"""Readers of profilers' exports: ncu, rocprof, rocprofv3; traces of nsys, PyTorch.
 
 `importing` is the way through: a file becomes a table (folder exports), a tool's reader makes
 launches of its rows (folder tools, launch_batch), which are summed while the file streams by
@@ -6,7 +6,7 @@ launches of its rows (folder tools, launch_batch), which are summed while the fi
 (configuration, cu_count, cycle_clock, counted_clock), counters become Table II's features (mapping,
 kernel_features), and a table's rows come out (run_table), with warnings of what they lack
 (left_out); they may be added to those of an earlier import (appending). Besides: monitors' logs
-(folder sampled), kernel_tuner's files (kernel_tuner), and device files (new_device).
+(folder sampled), and kernel_tuner's files (kernel_tuner).
 """
 
 from typing import TYPE_CHECKING, Any

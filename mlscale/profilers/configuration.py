@@ -30,15 +30,14 @@ GpuFacts = Mapping[str, Counter[str | float]]  # by fact how often each value wa
 class RunConfiguration:
     """The device and the configuration of a run.
 
-    requested: what the user said of CUs and clocks; observed: what the files say; units: of
-    nvprof's metrics; dies: of the GPU, by the files or the device table, None where not known.
+    requested: what the user said of CUs and clocks; observed: what the files say; dies: of the
+    GPU, by the files or the device table, None where not known.
     """
 
     device: str
     config: HardwareConfig
     requested: dict[str, float]
     observed: dict[str, float]
-    units: dict[str, str]
     dies: float | None = None
 
 
@@ -106,11 +105,6 @@ def run_configuration(
         config=HardwareConfig(int(cu_count), engine_mhz, memory_mhz),
         requested=dict(base),
         observed=observed,
-        units={
-            fact.removeprefix("unit of "): str(next(iter(values)))
-            for fact, values in facts.items()
-            if fact.startswith("unit of ")
-        },
         dies=dies,
     )
 
@@ -139,8 +133,8 @@ def _request(
     if needed == unknown:
         return request
     more = (
-        "a device file as NAME ('mlscale devices new' fills one), or cu=… and times at a second "
-        "engine clock (--also)"
+        "a device file as NAME (edit what 'mlscale devices show KEY --format json' prints), or "
+        "cu=… and times at a second engine clock (--also)"
     )
     return (
         f"{request}; for a GPU that the device table lacks, {more if needs_peaks else 'cu=… too'}"

@@ -45,7 +45,7 @@ from mlscale.profilers.sampled import (
     log_format,
     logs_at_one_clock,
 )
-from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocpd, rocprof
+from mlscale.profilers.tools import ncu, nsys, pytorch, rocpd, rocprof
 from mlscale.text import without_controls
 
 _Reader = Callable[
@@ -53,41 +53,29 @@ _Reader = Callable[
 ]
 _READERS: dict[str, _Reader] = {
     "ncu-details": ncu.read_rows,
-    "ncu-summary": ncu.read_rows,
     "ncu-raw": ncu.read_raw,
     "ncu-text": ncu.read_text,
-    "nvprof-metrics": nvprof.read_metrics,
-    "nvprof-trace": nvprof.read_trace,
-    "nvprof-summary": nvprof.read_summary,
     "rocprof": rocprof.read_wide,
     "rocprofv3-counters": rocprof.read_long,
     "rocprofv3-trace": rocprof.read_trace,
     "rocprofv3-sqlite": rocpd.read_database,
-    "rocprof-stats": rocprof.read_stats,
-    "rocprofv3-stats": rocprof.read_stats,
-    "rocprofv3-summary": rocprof.read_summary,
-    "codexl": codexl.read_calls,
     "nsys-sum": nsys.read_sum,
     "nsys-trace": nsys.read_trace,
     "nsys-sqlite": nsys.read_sqlite,
     "torch-trace": pytorch.read_trace,
-    "torch-averages": pytorch.read_averages,
 }
 _MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
     "rocprof-machine": rocprof.read_machine,
     "rocprofv3-agents": rocprof.read_agents,
 }
-_SUMMED_BY_THE_TOOL = (
-    *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
-    *("rocprof-stats", "rocprofv3-stats", "rocprofv3-summary", "nsys-sum", "torch-averages"),
-)
+_SUMMED_BY_THE_TOOL = ("nsys-sum",)
 _OF_ROCM = {"rocprof", "rocprofv3"}
 _BESIDE_OF_ROCM = (
     "rocprofv3's …_agent_info.csv, or rocprof-compute's sysinfo.csv, given beside it says the GPU"
 )
 _VENDORS = {  # a tool of several makers' GPUs is not here
-    **dict.fromkeys(("ncu", "nvprof", "nsys"), "NVIDIA"),
-    **dict.fromkeys((*_OF_ROCM, "codexl"), "AMD"),
+    **dict.fromkeys(("ncu", "nsys"), "NVIDIA"),
+    **dict.fromkeys(_OF_ROCM, "AMD"),
 }
 
 

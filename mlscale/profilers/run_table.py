@@ -1,7 +1,7 @@
 """The tidy table of one run: a row for each kernel and geometry, or for each launch."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from mlscale.errors import InputError
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.mapping import FormulaScope, nvprof_counters
-from mlscale.profilers.tools import nvprof
 
 
 def run_table(
@@ -36,7 +35,7 @@ def run_table(
     }
     numbers["time_ms"] = np.array([record.time_s * 1e3 for record in records])
     numbers |= _uses(records)
-    numbers |= _counters(counter_tool, records, run.units, numbers)
+    numbers |= _counters(counter_tool, records, numbers)
     numbers |= _of_run(kernels, records)
     for name in ("time_ms", "total_time_ms"):
         _check_times(source, kernels, numbers.get(name, np.empty(0)))
@@ -57,10 +56,9 @@ def _uses(records: Sequence[KernelRecord]) -> dict[str, Floats]:
 def _counters(
     counter_tool: str,
     records: Sequence[KernelRecord],
-    units: Mapping[str, str],
     known: Collection[str],
 ) -> dict[str, Floats]:
-    """The counters as the tool names them and, where it is not nvprof, as nvprof would.
+    """The counters as the tool names them and, where they give those, as nvprof would.
 
     known: columns that no counter replaces.
     """
@@ -73,13 +71,13 @@ def _counters(
         )
         for record, of_record in zip(records, warps, strict=True)
     ]
-    if (counter_tool == "nvprof" or any(of_nvprof)) and "workgroups" in known:
+    if any(of_nvprof) and "workgroups" in known:
         columns["warps"] = floats_of(warps)
     taken = {*TABLE_2, *known, *columns}
     for name in dict.fromkeys(counter for record in records for counter in record.counters):
         if name not in taken:
             values = floats_of(record.counters.get(name) for record in records)
-            columns[name] = nvprof.in_file_units(values, units.get(name, ""))
+            columns[name] = values
     for name in dict.fromkeys(name for of_record in of_nvprof for name in of_record):
         columns[name] = floats_of(of_record.get(name) for of_record in of_nvprof)
     return columns

@@ -225,6 +225,6 @@ class TestRefused:
     def test_files(self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path) -> None:
         model, profile = files
         nowhere = tmp_path / "nowhere" / "out.txt"
-        assert "no-such" in refuse(capsys, tmp_path, "advise", "no-such", profile)
+        assert "no-such" in refuse(capsys, tmp_path, "advise", "no-such.mlscale", profile)
         assert "no-such" in refuse(capsys, tmp_path, "advise", model, "no-such")
         assert "cannot be written" in refuse(capsys, tmp_path, "advise", *files, "-o", nowhere)

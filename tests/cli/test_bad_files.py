@@ -37,7 +37,7 @@ class TestInput:
             given = {
                 "train": ["train", file, "--base", "mid"],
                 "predict": ["predict", "simulated-gcn3.mlscale", file],
-                "model": ["predict", file, "simulated-gcn3-profile.csv"],
+                "model": ["predict", "simulated-gcn3-profile.csv", "--model", file],
                 "import": ["import", "dvfs", file, "--device", "gtx980"],
                 "study": ["study", "errors", file],
             }[command]
@@ -61,8 +61,7 @@ class TestInput:
         if command == "predict" and file.is_dir():
             problem = "holds no Parquet file"  # a folder is a fleet
         if command == "model" and file.is_file() and file.read_bytes():
-            is_table = file.read_bytes().startswith(b"kernel,")
-            problem = "is a table" if is_table else "is not a whole mlscale model file"
+            problem = "is not a whole mlscale model file"
         assert attempt(file).startswith(f"{file}: {problem}")
 
     @pytest.mark.parametrize("content", [b"", b"\x00\xff not parquet", b"PAR1"])
@@ -101,7 +100,7 @@ class TestInput:
 
 DEEP = b"[" * 100_000  # CPython parses 1,000 at most (sys.getrecursionlimit)
 JSON_FILES = (
-    "torch trace", "device file", "rocm_json", "kernel tuner", "GPU file",
+    "torch trace", "device file", "kernel tuner",
     "model nearest, made right", "metadata", "Parquet's metadata",
 )  # fmt: skip
 
@@ -143,8 +142,6 @@ def test_brackets_nested_too_deeply(
     assert str(file) in message
     if kind == "torch trace":
         assert ("no table that mlscale knows" if is_whole else "is the file cut off?") in message
-    elif kind == "rocm_json" and is_whole:
-        assert "is no monitor's log that mlscale knows" in message
     else:
         assert "nested too deeply; make the file anew" in message
 

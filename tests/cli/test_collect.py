@@ -231,7 +231,7 @@ def test_another_plan_in_the_same_folder_is_refused(
 
 
 @pytest.mark.slow
-def test_micro_benchmarks_go_on_to_the_literature(cache: Path, tmp_path: Path) -> None:
+def test_micro_benchmarks(cache: Path, tmp_path: Path) -> None:
     """5 intensities x 7 occupancies; the device table has no processor for wang-chu."""
     folder = tmp_path / "micro"
     done = pocl.collect(cache, "--micro", "-o", folder)

@@ -79,31 +79,18 @@ class TestShow:
 
 
 class TestFetch:
-    def test_real_files_from_a_folder(
-        self, capsys: Capture, tmp_path: Path, data_folder: Path
+    def test_what_is_here_is_named(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, data_folder: Path
     ) -> None:
+        monkeypatch.setenv("MLSCALE_DATA", str(data_folder))
         names = ["p100", "wang-chu-gtx980", "simulated-gcn3"]
-        given = ["datasets", "fetch", *names, "--mirror", data_folder]
-        out, err = succeed(capsys, *given)
+        out, err = succeed(capsys, "datasets", "fetch", *names)
         lines = dict(line.split(": ") for line in out.splitlines())
         assert list(lines) == names
-        assert lines["p100"] == str(tmp_path / "cache" / P100)
         for name in names[:2]:
             content = Path(lines[name]).read_bytes()
             assert hashlib.sha256(content).hexdigest() == public_datasets()[name].sha256
         assert err == ""
-        assert succeed(capsys, "datasets", "fetch", "p100") == (f"p100: {lines['p100']}\n", "")
-
-    def test_wrong_content_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
-        mirror = tmp_path / "mirror"
-        mirror.mkdir()
-        (mirror / P100).write_text("appName,coreF\n")
-        message = refuse(capsys, mirror, "datasets", "fetch", "p100", "--mirror", mirror)
-        assert message == (
-            f"{mirror}/{P100}: is not 'p100': its SHA-256 is not {public_datasets()['p100'].sha256}"
-            "; refused, nothing was replaced"
-        )
-        assert not (tmp_path / "cache" / P100).exists()
 
 
 class TestImport:
@@ -122,13 +109,15 @@ class TestImport:
         [line] = [line for line in listed.splitlines() if line.startswith("rtx8000-real-")]
         assert line.endswith("  MLSCALE_DATA, unverified")
 
-    def test_by_name(self, capsys: Capture, tmp_path: Path, data_folder: Path) -> None:
+    def test_by_name(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_folder: Path
+    ) -> None:
         table = tmp_path / "t.csv"
         given = ["import", "dvfs", "p100", "-o", table]
         assert refuse(capsys, tmp_path, *given) == (
             "'p100' is not on this machine; get it with 'mlscale datasets fetch p100'"
         )
-        succeed(capsys, "datasets", "fetch", "p100", "--mirror", data_folder)
+        monkeypatch.setenv("MLSCALE_DATA", str(data_folder))
         out, _ = succeed(capsys, *given)
         assert ": 30 kernels of " in out
 
@@ -155,9 +144,3 @@ class TestImport:
         assert (values["l2_tex_write_throughput.1"] == 6).all()
         file.write_text(text.replace("again", "warps", 1))
         assert refuse(capsys, tmp_path, *given).endswith("row 1: column 'warps' is there twice")
-
-
-def test_a_mirror_that_is_no_address(capsys: Capture, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "not-the-cache"
-    message = refuse(capsys, elsewhere, "datasets", "fetch", "p100", "--mirror", "http://[::1")
-    assert message == "the mirror 'http://[::1' is no address: Invalid IPv6 URL"

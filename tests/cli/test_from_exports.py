@@ -59,10 +59,9 @@ def test_the_answer_comes_first(capsys: Capture) -> None:
 
 
 def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
-    """`FILE --model MODEL` and `MODEL FILE` are the same, with and without the file's ending."""
+    """`FILE --model MODEL` and `MODEL.mlscale FILE` are the same."""
     new = advice(capsys, BY_HAND, "--model", "nvidia-time")
     assert new == advice(capsys, "nvidia-time.mlscale", BY_HAND)
-    assert new == advice(capsys, "nvidia-time", BY_HAND)
 
 
 @pytest.mark.parametrize("words", [(BY_HAND, "--model", "nosuch"), ("nosuch.mlscale", BY_HAND)])
@@ -250,7 +249,7 @@ def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answ
 ) -> None:
     """Counters need peaks, which a device file tells, and with them the CUs; a table needs none."""
     file = details(tmp_path, '"DRAM Throughput","%","40.0"')
-    device_file = "for a GPU that the device table lacks, a device file as NAME ('mlscale devices"
+    device_file = "for a GPU that the device table lacks, a device file as NAME (edit what 'mls"
     assert device_file in refuse(capsys, tmp_path, "advise", file)
     named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
     assert "does not say engine_mhz, memory_mhz; give --base engine=…,memory=… with" in named

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic.exports import (
-    NVPROF_METRICS,
-    NVPROF_TRACE,
-    codexl,
+    V3_TRACE,
     long_page,
     long_rows,
     rocprof_v1,
+    rocprofv3,
 )
+from synthetic.traces import SUM_CSV
 from text_files import written
 
 from mlscale.data.table import Table
@@ -48,7 +48,7 @@ def training_table(folder: Path) -> Path:
         "kernel": [f"k{k}" for k, _ in rows],
     }
     path = folder / "training.csv"
-    metadata = {"counter_tool": "codexl", "feature_status": dict.fromkeys(names, "exact")}
+    metadata = {"counter_tool": "rocprof", "feature_status": dict.fromkeys(names, "exact")}
     write_table(Table("made", text, numbers, metadata), path)
     return path
 
@@ -107,26 +107,26 @@ class TestImport:
         )
 
     def test_several_files_of_one_run(self, capsys: Capture, tmp_path: Path) -> None:
-        files = [written(tmp_path, NVPROF_METRICS, "m.log"), written(tmp_path, NVPROF_TRACE, "t")]
-        given = ["--base", "engine=1000,memory=500", "-o", tmp_path / "t.parquet"]
-        out, _ = succeed(capsys, "import", "nvprof", *files, *given)
-        assert "1 kernel from 2 launches (means) on p100 at cu=56,engine=1000" in out
+        files = [written(tmp_path, rocprofv3(AMD), "m.csv"), written(tmp_path, V3_TRACE, "t")]
+        given = ["--device", "mi210", "--base", "engine=1700,memory=1600"]
+        given += ["-o", tmp_path / "t.parquet"]
+        out, _ = succeed(capsys, "import", "rocprofv3", *files, *given)
+        assert "1 kernel from 2 launches (means) on mi210 at cu=104,engine=1700" in out
 
     def test_the_share_that_counters_cover_comes_first(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        """100 us of the counted kernel, 300 us of another in the trace."""
-        last = NVPROF_TRACE.splitlines()[-1]
-        other = last.replace("3,60,", "4,300,").replace("k(int, float*)", "other()")
+        """6 us of the counted kernel, 18 us of another in the trace."""
+        other = '"KERNEL_DISPATCH","Agent 4",1,7,3,3,"other()",3,10000,28000,64,1,1,64,10,1\n'
         files = [
-            written(tmp_path, NVPROF_METRICS, "m.log"),
-            written(tmp_path, NVPROF_TRACE + other, "t"),
+            written(tmp_path, rocprofv3(AMD), "m.csv"),
+            written(tmp_path, V3_TRACE + other, "t"),
         ]
         table = tmp_path / "t.csv"
-        given = ["--base", "engine=1000,memory=500", "-o", table]
+        given = ["--device", "mi210", "--base", "engine=1700,memory=1600", "-o", table]
         out, err = succeed(capsys, "import", "auto", *files, *given)
         assert out.startswith(
-            f"{table}: counters cover 25.0 % of the 0.4000 ms of the run's kernels; 2 kernels "
+            f"{table}: counters cover 25.0 % of the 0.02400 ms of the run's kernels; 2 kernels "
         )
         assert "without counters: 1 kernel ('other()'), 75.0 % of the run's time" in err
 
@@ -164,13 +164,13 @@ class TestImport:
 
     def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
         export = written(tmp_path, long_page(), "run.csv")
-        message = refuse(capsys, tmp_path, "import", "codexl", export, "-o", tmp_path / "t.csv")
+        message = refuse(capsys, tmp_path, "import", "rocprof", export, "-o", tmp_path / "t.csv")
         assert message == (
             f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
         )
 
     def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, NVPROF_METRICS, "m.log")
+        export = written(tmp_path, SUM_CSV, "sum.csv")
         given = ["import", "auto", export, "--each", "-o", tmp_path / "t.csv"]
         assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
 
@@ -231,23 +231,6 @@ class TestTrainAndPredict:
         flags = [line for line in out.splitlines() if line.startswith("flag: ")]
         assert any("busiest core unit 2 % below trained" in flag for flag in flags)
         assert not any("stall" in flag for flag in flags)  # with the other counter: above trained
-
-    def test_only_what_differs_from_the_training_is_told(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        export = written(tmp_path, codexl().replace("Tahiti1", "Madeup1"), "x.csv")
-        profile = tmp_path / "p.csv"
-        given = ["--device", "made-gpu", "--base", BASE, "-o", profile]
-        succeed(capsys, "import", "codexl", export, *given)
-        table, model = training_table(tmp_path), tmp_path / "m.mlscale"
-        read = read_table(table)
-        numbers = {n: v for n, v in read.numbers.items() if n != "MemUnitStalled"}
-        write_table(Table("made", read.text, numbers, read.metadata), table)
-        given = ["train", table, "--base", "mid", "--predictor", "nearest", "-o", model]
-        succeed(capsys, *given)
-        out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
-        nearest = "warning: not Table II's but codexl's nearest equivalent: V_IPC\n"
-        assert nearest in out  # by the clock given; the training table has it exact
 
     def test_other_kinds_of_features(self, capsys: Capture, tmp_path: Path) -> None:
         table = training_table(tmp_path)

@@ -14,7 +14,6 @@ from mlscale.cli.main import COMMANDS, parser_of
 WITHOUT_JSON = {
     "demo": "runs other commands, and shows them",
     "datasets fetch": "writes files",
-    "devices new": "writes a device file, which is JSON",
     "import": "writes a table",
     "collect": "writes a table and collect.json",
     "train": "writes a model; 'show' prints it",

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("untrained")
     made.measurements(12).write(folder / "trained.csv")
-    given = ["train", folder / "trained.csv", "--base", "mid", "-o", folder / "model"]
+    given = ["train", folder / "trained.csv", "--base", "mid", "-o", folder / "model.mlscale"]
     assert main([str(word) for word in given]) == 0
     for name, table in (("new", of_1080_ti(3, 1)), ("peaks", of_1080_ti(9, 2))):
         table.write(folder / f"all-{name}.csv")
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def predict(folder: Path, *more: object) -> list[object]:
     places = [word for config in AT for word in ("--at", config)]
-    given = ["predict", folder / "model", folder / "new.csv", "--device", "gtx1080ti"]
+    given = ["predict", folder / "model.mlscale", folder / "new.csv", "--device", "gtx1080ti"]
     return [*given, *places, *more]
 
 
@@ -135,12 +135,12 @@ def test_peaks_of_another_device(capsys: Capture, folder: Path) -> None:
 
 
 def test_the_models_own_gpu_may_be_named(capsys: Capture, folder: Path) -> None:
-    given = ["predict", folder / "model", folder / "trained.csv"]
+    given = ["predict", folder / "model.mlscale", folder / "trained.csv"]
     named, _ = succeed(capsys, *given, "--device", "gtx980", "--base", MID)
     assert named == succeed(capsys, *given)[0]
     message = refuse(capsys, folder, *given, "--peaks", "x.csv")
     assert message.startswith("--peaks: of no effect as ")
-    assert message.endswith("model is of this GPU and base; see 'mlscale predict --help'")
+    assert message.endswith("model.mlscale is of this GPU and base; see 'mlscale predict --help'")
 
 
 def test_what_at_leaves_out_is_the_bases(capsys: Capture, folder: Path) -> None:
@@ -167,8 +167,11 @@ def test_the_second_gpu_of_the_training(capsys: Capture, folder: Path, tmp_path:
     """Its own tables are used with all they hold: the grid asked for has all of their steps."""
     of_1080_ti(9, 2).write(tmp_path / "second.csv")
     given = ["train", folder / "trained.csv", tmp_path / "second.csv", "--base", "mid", "-o"]
-    succeed(capsys, *given, tmp_path / "two")
-    asked = [tmp_path / "two" if w == folder / "model" else w for w in predict(folder)]
+    two = tmp_path / "two.mlscale"
+    succeed(capsys, *given, two)
+    asked = [
+        tmp_path / "two.mlscale" if w == folder / "model.mlscale" else w for w in predict(folder)
+    ]
     out, _ = succeed(capsys, *asked, "--at", "engine=700,memory=3000")
     assert "by the curve alone" not in out
     assert "warning: power is learnt from the first table: time alone is predicted" in out
@@ -183,8 +186,11 @@ def test_options_that_do_not_fit(capsys: Capture, folder: Path) -> None:
 def test_a_predictor_that_cannot(capsys: Capture, folder: Path, tmp_path: Path) -> None:
     table = folder / "trained.csv"
     given = ["train", table, "--base", "mid", "--predictor", "mean-surface", "-o"]
-    succeed(capsys, *given, tmp_path / "mean")
-    asked = [tmp_path / "mean" if w == folder / "model" else w for w in predict(folder)]
+    mean = tmp_path / "mean.mlscale"
+    succeed(capsys, *given, mean)
+    asked = [
+        tmp_path / "mean.mlscale" if w == folder / "model.mlscale" else w for w in predict(folder)
+    ]
     message = refuse(capsys, folder, *asked)
     assert message.startswith(f"the model is of gtx980 at {MID}, the profile of gtx1080ti at ")
     assert message.endswith("'mean-surface' predicts no other GPU and base")

@@ -205,8 +205,8 @@ def test_unknown_device_names_the_commands() -> None:
     with pytest.raises(InputError) as error:
         load_device("cray-1")
     assert str(error.value) == (
-        "there is no device 'cray-1'; 'mlscale devices list' names those of the table, 'mlscale "
-        "devices new' describes another"
+        "there is no device 'cray-1'; 'mlscale devices list' names those of the table, and a "
+        "device file describes another (docs/devices.md)"
     )
 
 

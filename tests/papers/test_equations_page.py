@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize(
     ("heading", "modules"),
     [
-        ("1.2", ["papers.wang_chu", "papers.wang_chu_tiles"]),
+        ("1.2", ["papers.wang_chu"]),
         ("2.2", ["papers.volkov"]),
         ("3.1", ["papers.nagasaka", "data.surfaces"]),
     ],

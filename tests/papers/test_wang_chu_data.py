@@ -23,8 +23,6 @@ from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu import predict_time_factor, predict_time_ms
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, specification_gpu
 from mlscale.papers.wang_chu_inputs import derive_inputs
-from mlscale.papers.wang_chu_readings import READINGS
-from mlscale.papers.wang_chu_tiles import Tiles, predict_tiled_time_ms
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
 
@@ -60,14 +58,13 @@ def predicted_ms(
     base: HardwareConfig,
     kind: str,
     gpu: GpuParameters | None = None,
-    reading: str = "settled",
 ) -> Floats:
     """Times (K, 1, E, M) from the counters at the base: 'absolute', 'wang-chu', 'max-overlap'."""
     gpu, profiles = gpu or load_gpu(data.device), data.profiles(base)
     inputs = derive_inputs(profiles, gpu)
     _, engine, memory = np.ix_(data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz)
     if kind == "absolute":
-        return predict_time_ms(inputs, gpu, engine, memory, reading)
+        return predict_time_ms(inputs, gpu, engine, memory)
     clocks = (base.engine_mhz, base.memory_mhz)
     if kind == "wang-chu":
         factors = predict_time_factor(inputs, gpu, clocks, engine, memory)
@@ -183,49 +180,6 @@ def test_specification_alone(data_folder: Path, name: str, expected: float) -> N
     assert errors_of(data, BASES[name], "max-overlap", gpu).mean() == pytest.approx(
         expected, abs=0.006
     )
-
-
-# docs/equations.md, 1.3: an independent implementation of each reading found these, to two digits;
-# whole rounds and all together were found by this one alone (regression only).
-READ_ERRORS = {
-    "settled": 3.65,
-    "conditions": 50.6,
-    "latency-twice": 4.10,
-    "latency-equal": 3.79,
-    "latency-table-2": 3.55,
-    "delay-constant": 28.6,
-    "issue-4": 194,
-    "issue-0.5": 7.5,
-    "period-1": 28.3,
-    "period-2": 8.1,
-    "period-8": 3.67,
-    "shared-free": 6.02,
-    "whole-rounds": 12.22,
-    "printed": 12.15,
-}
-
-
-def test_readings(data_folder: Path) -> None:
-    assert READ_ERRORS.keys() == READINGS.keys()
-    data = of_paper(data_folder)
-    for name, expected in READ_ERRORS.items():
-        times = predicted_ms(data, BASES[GTX980_49], "absolute", reading=name)
-        errors = absolute_percentage_error(times, data.time_ms)
-        assert errors.mean() == pytest.approx(expected, rel=0.009), name
-
-
-def test_matrix_multiplication_by_its_tiles(data_folder: Path) -> None:
-    """Regression only: (18) to (21) with the 32 tiles of 50 accesses of the SDK's kernel."""
-    data = measured(data_folder, GTX980_49)
-    one = data.select([data.kernels.index("matrixMul")])
-    gpu = load_gpu("gtx980")
-    inputs = derive_inputs(one.profiles(BASES[GTX980_49]), gpu)
-    predicted = [
-        predict_tiled_time_ms(inputs, gpu, Tiles(32, 50, 32), at.engine_mhz, at.memory_mhz)
-        for at in data.grid
-    ]
-    errors = absolute_percentage_error(np.reshape(predicted, (1, 1, 7, 7)), one.time_ms)
-    assert errors.mean() == pytest.approx(17.08, abs=0.05)
 
 
 def test_inputs_and_memory_are_those_of_the_authors(data_folder: Path) -> None:

@@ -11,9 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from synthetic.exports import (
     NCU,
-    NVPROF_METRICS,
-    NVPROF_TRACE,
-    codexl,
     long_page,
     long_rows,
     quoted,
@@ -50,11 +47,6 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "header only": (wide_page([]), "has a header but no kernel launch"),
     "unit row missing": (wide_page(units=False), "row 2: the row of units is missing"),
     "unit row moved": (units_below(wide_page()), "row 2: the row of units is missing"),
-    "nvprof unit row missing": (
-        NVPROF_TRACE.replace("ms,us,,,,,,,,B,B,KB,GB/s,,,,\n", ""), "row of units is missing"),
-    "nvprof unit row moved": (
-        NVPROF_TRACE.replace("ms,us,,,,,,,,B,B,KB,GB/s,,,,\n", "") + "ms,us,,,,,,,,B,B,KB,G,,,,\n",
-        "row of units is missing"),
     "unit unknown": (with_metric(TIME, "fortnight", "3"), "the unit 'fortnight' is not one"),
     "unit of another kind": (with_metric(TIME, "byte", "3"), "the unit 'byte' is not one"),
     "unit of a clock": (
@@ -71,7 +63,6 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "dots for thousands": (with_metric(TIME, "ns", "1.234"), "'1.234' is ambiguous"),
     "comma in a percentage": (
         with_metric("lts__t_sector_hit_rate.pct", "%", "12,345"), "'12,345' is ambiguous"),
-    "ambiguous comma of CodeXL": (codexl(";", ",", "2.500"), "'2,500' is ambiguous"),
     "negative counter": (with_metric("dram__bytes_read.sum", "byte", "-3"), "'-3' is negative"),
     "no time": (rocprof_v1({"SQ_WAVES": 4}), "says no time of 'f.int, int.'"),
     "rounded timestamps": (V1.replace(",0,1000,", ",8.1E+14,8.1E+14,"), "by a spreadsheet"),
@@ -123,18 +114,14 @@ JOINS: dict[str, tuple[tuple[str, ...], str]] = {
         (V1, rocprof_v1({"SQ_WAVES": 10}, 2, [(0, 9), (10, 19)])), "has 1 launch of .* has 2"),
     "passes with other kernels": ((V1, V1.replace("f(int, int)", "g(int)")), "has no 'f.int, int"),
     "passes with other waves": ((V3, rocprofv3({"SQ_WAVES": 20})), "SQ_WAVES is 10 in one pass"),
-    "metrics without a trace": ((NVPROF_METRICS,), "says no time of 'k.int, float"),
-    "two GPUs": (
-        (NVPROF_METRICS, NVPROF_TRACE.replace("P100-PCIE-16GB", "K80")), "of several GPUs"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", JOINS)
 def test_mismatched_files_are_refused(tmp_path: Path, case: str) -> None:
     texts, message = JOINS[case]
-    device = None if "GPUs" in case or "metrics" in case else "mi300x"
     with pytest.raises(InputError, match=message):
-        read(tmp_path, *texts, device=device)
+        read(tmp_path, *texts, device="mi300x")
 
 
 def outcome(path: Path, tool: str | None = None) -> object:
@@ -150,7 +137,7 @@ def outcome(path: Path, tool: str | None = None) -> object:
     return None
 
 
-MADE = (long_page(), wide_page(), NVPROF_TRACE, V1, V3, codexl(), codexl(";", ","))
+MADE = (long_page(), wide_page(), V1, V3)
 
 
 def mutated(content: bytes, draw: Callable[[st.SearchStrategy[int]], int], junk: bytes) -> bytes:

@@ -3,18 +3,13 @@
 Expected numbers are those of the plain made file, which the tests of each tool check by hand.
 """
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from synthetic.exports import (
     NCU,
-    NVPROF_METRICS,
-    NVPROF_SUMMARY,
-    NVPROF_TRACE,
     V3_TRACE,
-    codexl,
     long_page,
     long_rows,
     read,
@@ -34,17 +29,14 @@ AMD = {
 RUNS: dict[str, tuple[tuple[str, ...], str, str, str]] = {
     "ncu details": ((long_page(),), "made-gpu", '"Kbyte","20"', "ReadBandwidth"),
     "ncu raw": ((wide_page(),), "made-gpu", '"20","5,000"', "ReadBandwidth"),
-    "nvprof": (
-        (NVPROF_METRICS, NVPROF_TRACE), "p100", ",976.562500KB/s\n", "ReadBandwidth"),
     "rocprof": (
         (rocprof_v1(AMD, times=[(0, 1000)]),), "mi210", ",100,10,5,0,1000,", "ReadBandwidth"),
     "rocprofv3": (
         (rocprofv3(AMD), V3_TRACE), "mi210", '"FETCH_SIZE",10.000000,', "ReadBandwidth"),
-    "codexl": ((codexl(),), "hd7970", " 4.00, ", "ReadBandwidth"),
 }  # fmt: skip
 NUMBERS = {
-    "ncu details": "20", "ncu raw": "20", "nvprof": "976.562500KB/s", "rocprof": "10",
-    "rocprofv3": "10.000000", "codexl": "4.00",
+    "ncu details": "20", "ncu raw": "20", "rocprof": "10",
+    "rocprofv3": "10.000000",
 }  # fmt: skip
 
 
@@ -96,8 +88,7 @@ def test_a_wrong_counter_is_refused(tmp_path: Path, tool: str, cell: str) -> Non
     ("tool", "name"),
     [
         ("ncu details", "Metric Value"), ("ncu raw", "gpu__time_duration.sum"),
-        ("nvprof", "Avg"), ("rocprof", "SQ_WAVES"), ("rocprofv3", "Counter_Value"),
-        ("codexl", "VALUInsts"),
+        ("rocprof", "SQ_WAVES"), ("rocprofv3", "Counter_Value"),
     ],
 )  # fmt: skip
 def test_a_doubled_column_is_refused(tmp_path: Path, tool: str, name: str) -> None:
@@ -114,9 +105,6 @@ def test_a_doubled_column_is_refused(tmp_path: Path, tool: str, name: str) -> No
     [
         ((rocprof_v1(AMD, 2, [(0, 1000), (5000, 5000)]),), "mi210"),
         ((rocprof_v1(AMD, 2, [(0, 1000), (5000, 4000)]),), "mi210"),
-        ((NVPROF_METRICS, NVPROF_TRACE.replace("3,60,", "3,0,")), "p100"),
-        ((NVPROF_METRICS, NVPROF_TRACE.replace("3,60,", "3,-60,")), "p100"),
-        ((NVPROF_METRICS, NVPROF_TRACE.replace("3,60,", "3,n/a,")), "p100"),
         ((rocprofv3(AMD), V3_TRACE.replace("5000,9000", "9000,9000")), "mi210"),
         ((rocprofv3(AMD), V3_TRACE.replace("5000,9000", "9000,5000")), "mi210"),
         ((rocprofv3(AMD), V3_TRACE.replace("5000,9000", "5000,n/a")), "mi210"),
@@ -132,7 +120,7 @@ def test_a_launch_without_a_positive_time_is_left_out_and_told(
     """Of two launches one is left; its time is that of the other."""
     with pytest.warns(DataWarning, match="1 .*without a positive time"):
         imported = read(tmp_path, *texts, device=device)
-    expected = {"p100": 0.04, "made-gpu": 0.01}.get(device, 0.001 if len(texts) == 1 else 0.002)
+    expected = {"made-gpu": 0.01}.get(device, 0.001 if len(texts) == 1 else 0.002)
     assert row(imported)["time_ms"] == pytest.approx(expected)
 
 
@@ -157,7 +145,6 @@ TIMED = {
     "sm__maximum_warps_per_active_cycle_pct",
 }
 NCU_ZEROS = {name: value if name in TIMED else (value[0], "0") for name, value in NCU.items()}
-CODEXL_COUNTS = "60.00, 20.00, 10.00, 5.00, 5.00, 0.00, 4.00, 2.00, 50.00"
 
 
 @pytest.mark.parametrize(
@@ -165,10 +152,8 @@ CODEXL_COUNTS = "60.00, 20.00, 10.00, 5.00, 5.00, 0.00, 4.00, 2.00, 50.00"
     [
         ((long_page(long_rows(metrics=NCU_ZEROS)),), "made-gpu"),
         ((wide_page([{name: value for name, (_, value) in NCU_ZEROS.items()}]),), "made-gpu"),
-        ((re.sub(r"(of \w+\",0,0),.*", r"\1,0", NVPROF_METRICS), NVPROF_TRACE), "p100"),
         ((rocprof_v1(dict.fromkeys(AMD, 0), times=[(0, 1000)]),), "mi210"),
         ((rocprofv3(dict.fromkeys(AMD, 0)),), "mi210"),
-        ((codexl().replace(CODEXL_COUNTS, ", ".join(["0.00"] * 9)),), "hd7970"),
     ],
     ids=RUNS,
 )
@@ -196,15 +181,8 @@ def test_a_ragged_row_is_refused(tmp_path: Path, tool: str, fields: str) -> None
 @pytest.mark.parametrize(
     ("text", "device"),
     [
-        (codexl(time="0"), "hd7970"),
-        (codexl(time="-1"), "hd7970"),
-        (codexl(time="NA"), "hd7970"),
         (rocprofv3(AMD, 3000, 1000), "mi210"),
         (wide_page([{"gpu__time_duration.sum": "0"}]), "made-gpu"),
-        (NVPROF_SUMMARY.replace("44.725", "0"), "made-gpu"),
-        (NVPROF_SUMMARY.replace("44.725", "-44.725"), "made-gpu"),
-        (NVPROF_SUMMARY.replace("44.725", "n/a"), "made-gpu"),
-        ('"Name","Calls","TotalDurationNs","AverageNs"\n"k",2,n/a,n/a\n', "mi210"),
     ],
 )
 def test_a_file_of_launches_without_a_positive_time(tmp_path: Path, text: str, device: str) -> None:
@@ -213,25 +191,15 @@ def test_a_file_of_launches_without_a_positive_time(tmp_path: Path, text: str, d
         read(tmp_path, text, device=device)
 
 
-@pytest.mark.parametrize("moved", [False, True])
-def test_the_units_of_a_summary_missing_or_moved(tmp_path: Path, moved: bool) -> None:
-    header, units, row_ = NVPROF_SUMMARY.splitlines()
-    text = "\n".join([header, row_, *([units] if moved else [])]) + "\n"
-    with pytest.raises(InputError, match="row 2, column 'Avg': the row of units is missing"):
-        read(tmp_path, text)
-
-
 @pytest.mark.parametrize(
     "said",
     [
-        "======== Error: unified memory profiling failed.",
-        "==9== Warning: 1 kernels were not profiled",
         "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access counters",
         "Error: Library libfoo not found.",
     ],
 )
 def test_a_preamble_without_a_table_is_quoted(tmp_path: Path, said: str) -> None:
-    text = f"==9== NVPROF is profiling process 9, command: ./app\nresult 7\n{said}\ndone, all\n"
+    text = f"==PROF== Connected to process 9 (./app)\nresult 7\n{said}\ndone, all\n"
     with pytest.raises(
         InputError, match="no kernels were profiled; the profiler says: "
     ) as refused:
@@ -239,7 +207,7 @@ def test_a_preamble_without_a_table_is_quoted(tmp_path: Path, said: str) -> None
     assert str(refused.value).endswith(said)
 
 
-@pytest.mark.parametrize("mean_us", ["1e308", "1e300", "1e19"])
-def test_a_time_that_no_kernel_takes_is_refused(tmp_path: Path, mean_us: str) -> None:
+def test_a_time_that_no_kernel_takes_is_refused(tmp_path: Path) -> None:
+    text = f"Time (%),Total Time (ns),Instances,Name\n100,{10**25},1,k\n"
     with pytest.raises(InputError, match=r"takes .* ms; it must be from 1e-09 to 1e\+15"):
-        read(tmp_path, NVPROF_SUMMARY.replace("44.725", mean_us), device="p100")
+        read(tmp_path, text, device="p100")

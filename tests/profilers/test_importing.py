@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic.exports import BASE, NCU, NVPROF_METRICS, NVPROF_TRACE, long_page, long_rows, read
+from synthetic.exports import BASE, NCU, V3_TRACE, long_page, long_rows, read, rocprofv3
 from synthetic.monitor_logs import PERIOD_S, dcgmi_dmon, query
 from synthetic.monitor_readings import MEMORY_MHZ, block
 from synthetic.tidy import refused
@@ -42,16 +42,17 @@ class TestImportProfile:
         assert profiles.metadata["counter_tool"] == "ncu"
 
     def test_of_a_pass_and_its_trace(self, tmp_path: Path) -> None:
-        """The trace has launches of 40 us and 60 us: 50 us on average."""
+        """The trace has launches of 4 us and 2 us: 3 us on average."""
         profiles = import_profile(
-            write(tmp_path, NVPROF_METRICS, NVPROF_TRACE),
-            base={"engine_mhz": 1000.0, "memory_mhz": 500.0},
-            tool="nvprof",
+            write(tmp_path, rocprofv3({"SQ_WAVES": 10}), V3_TRACE),
+            "mi210",
+            base={"engine_mhz": 1700.0, "memory_mhz": 1600.0},
+            tool="rocprofv3",
             application="mine",
         )
-        assert profiles.device == "p100"
+        assert profiles.device == "mi210"
         assert profiles.applications == ("mine",)
-        assert profiles.time_ms == pytest.approx([0.05])
+        assert profiles.time_ms == pytest.approx([0.003])
 
     @pytest.mark.parametrize(("each", "time_ms"), [(False, 0.02), (True, 0.01)])
     def test_launch_by_launch_is_the_median(

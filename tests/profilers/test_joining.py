@@ -78,17 +78,6 @@ def test_two_processes_of_one_v3_file_are_not_one_launch(tmp_path: Path) -> None
     assert imported.launches == 4
 
 
-def test_nvprofs_metrics_launch_by_launch_are_refused(tmp_path: Path) -> None:
-    """Columns as nvprof is described to write them; no such file was ever seen: none is read."""
-    text = (
-        '==9== Profiling result:\n"Device","Context","Stream","Kernel","Correlation_ID","ipc",'
-        '"dram_read_throughput"\n,,,,,,"GB/s"\n"Tesla P100 (0)","1","7","k(int)",12,2.0,3.5\n'
-    )
-    message = r"row 2: cannot read nvprof's metrics launch by launch.*; run --metrics alone, and "
-    with pytest.raises(InputError, match=message):
-        read(tmp_path, text)
-
-
 def test_the_same_file_twice_is_no_further_pass(tmp_path: Path) -> None:
     path = tmp_path / "run.csv"
     path.write_text(COUNTED)

@@ -1,6 +1,6 @@
 """Counters of one tool joined to the trace of another: names, launches, and what does not join.
 
-Made files in the layouts of ncu and nvprof; every expected number is written into them. A launch
+Made files in the layouts of ncu and nsys; every expected number is written into them. A launch
 that ncu counted takes 10 us there, and 16 workgroups of 128.
 """
 
@@ -13,7 +13,6 @@ import pytest
 from synthetic.exports import (
     BASE,
     NCU,
-    NVPROF_TRACE,
     V3_TRACE,
     by_kernel,
     long_page,
@@ -27,23 +26,22 @@ from mlscale import DataWarning, InputError
 from mlscale.data.profiles import OF_LAUNCH, profiles_at
 
 MADE = {"device": "made-gpu", "base": BASE}
-HEAD = "".join(NVPROF_TRACE.splitlines(keepends=True)[:4])
-HEADER = HEAD.replace('"Device",', "").replace("GB/s,,,,", "GB/s,,,").replace("ms,us,", "us,us,")
-SUMMARY = '==9== Profiling result:\n"Time(%)","Time","Calls","Avg","Name"\n%,us,,us,\n'
+HEADER = "Start (us),Duration (us),GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name\n"
+SUMMARY = "Time (%),Total Time (us),Instances,Name\n"
 
 
 def trace(*launches: tuple[str, int], grid: int = 16) -> str:
-    """nvprof's trace of launches of a kernel and for how many microseconds, without a GPU."""
+    """nsys' trace of launches of a kernel and for how many microseconds, without a GPU."""
     rows = (
-        f'{1000 * i},{us},{grid},1,1,128,1,1,32,0,0,,,"1","7","{kernel} [{i}]"\n'
+        f'{1000 * i},{us},{grid},1,1,128,1,1,"{kernel}"\n'
         for i, (kernel, us) in enumerate(launches)
     )
     return HEADER + "".join(rows)
 
 
 def summary(**launches: tuple[int, int]) -> str:
-    """nvprof's summary: of each kernel the number of launches and their mean in microseconds."""
-    rows = (f'1,{n * us},{n},{us},"{name}"\n' for name, (n, us) in launches.items())
+    """nsys' summary: of each kernel the number of launches and their mean in microseconds."""
+    rows = (f'1,{n * us},{n},"{name}"\n' for name, (n, us) in launches.items())
     return SUMMARY + "".join(rows)
 
 
@@ -352,17 +350,6 @@ class TestUntimed:
 
 
 class TestTools:
-    def test_of_counters_there_is_one(self, tmp_path: Path) -> None:
-        text = (
-            "==9== Metric result:\n"
-            '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
-            '"made-gpu","k",1,"ipc","of ipc",0,0,2\n'
-        )
-        with pytest.raises(
-            InputError, match=r"is of nvprof, .* of ncu; a table has counters of one"
-        ):
-            read(tmp_path, counted("k"), text, **MADE)
-
     def test_of_another_maker_are_refused(self, tmp_path: Path) -> None:
         timed = rocprof_v1({}, 1, [(1000, 2000)])
         with pytest.raises(InputError, match=r"is of rocprof, .* of ncu; .* the same maker's GPUs"):
@@ -374,4 +361,4 @@ class TestTools:
     ) -> None:
         assert read(tmp_path, trace(("k", 20)), counted("k"), tool=tool, **MADE).tool == "ncu"
         with pytest.raises(InputError, match="import it with 'import ncu' or 'auto'"):
-            read(tmp_path, trace(("k", 20)), counted("k"), tool="nvprof", **MADE)
+            read(tmp_path, trace(("k", 20)), counted("k"), tool="nsys", **MADE)

@@ -48,7 +48,7 @@ def test_a_feature_of_the_run_is_the_least_near_that_a_kernel_has(
 def test_vector_instructions_per_cycle_are_of_the_bases_clock() -> None:
     """By hand: 100 of each of 10 000 waves in 1 ms on 4 CUs, at 1000 MHz 4 million CU cycles."""
     counted = replace(record("f"), counters={"VALUInsts": 100.0, "Wavefronts": 10_000.0})
-    run = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 1000.0), {}, {}, {})
+    run = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 1000.0), {}, {})
     [found] = with_features("rocprof", [counted], run)
     assert found.features["V_IPC"].value == pytest.approx(0.25)
 
@@ -67,7 +67,7 @@ def test_cycles_of_a_short_kernel_are_those_of_its_time(time_us: int, per_cycle:
         "GRBM_GUI_ACTIVE": 1_000.0 * time_us + 20_000.0,
     }
     counted = replace(record("f"), counted_time_s=time_us / 1e6, counters=counters)
-    run = RunConfiguration("mi210", HardwareConfig(4, 1000.0, 1600.0), {}, {}, {}, dies=1.0)
+    run = RunConfiguration("mi210", HardwareConfig(4, 1000.0, 1600.0), {}, {}, dies=1.0)
     [found] = with_features("rocprof", [counted], run)
     assert found.features["V_IPC"].value == pytest.approx(per_cycle)
 
@@ -83,19 +83,19 @@ class TestTraffic:
     RECORDS = (record("f", dram=1.5), record("g", dram=2.0), record("h", dram=1.0))
 
     def test_of_several_kernels_is_refused_by_the_worst(self) -> None:
-        run = RunConfiguration("gtx980", HardwareConfig(16, 1000.0, 1000.0), {}, {}, {})
+        run = RunConfiguration("gtx980", HardwareConfig(16, 1000.0, 1000.0), {}, {})
         with refused("^run.csv: 2 kernels, most of all 'g': its DRAM traffic is 2.00 times what"):
             check_traffic(Path("run.csv"), self.RECORDS, run)
         check_traffic(Path("run.csv"), self.RECORDS[2:], run)
 
     def test_of_amds_gpus_counts_hits_of_a_cache_too(self) -> None:
-        run = RunConfiguration("mi300x", HardwareConfig(304, 2100.0, 1300.0), {}, {}, {})
+        run = RunConfiguration("mi300x", HardwareConfig(304, 2100.0, 1300.0), {}, {})
         with pytest.warns(DataWarning, match="2.00 times what mi300x passes at memory=1300; hits"):
             check_traffic(Path("run.csv"), self.RECORDS, run)
 
     def test_no_byte_that_any_kernel_read_is_a_failure(self) -> None:
         """As of a Radeon RX 9070 XT; one kernel of several may read nothing."""
-        run = RunConfiguration("rx9070xt", HardwareConfig(64, 2900.0, 1258.0), {}, {}, {})
+        run = RunConfiguration("rx9070xt", HardwareConfig(64, 2900.0, 1258.0), {}, {})
         fetched = [
             replace(record("f"), counters={"FETCH_SIZE": kilobytes, "WRITE_SIZE": 5.0})
             for kilobytes in (0.0, 0.0, 3.0)
@@ -106,7 +106,7 @@ class TestTraffic:
 
     def test_reads_of_which_half_were_counted_are_told(self) -> None:
         """Regression only: the report is named beside the rule."""
-        run = RunConfiguration("radeon8060s", HardwareConfig(40, 2900.0, 1000.0), {}, {}, {})
+        run = RunConfiguration("radeon8060s", HardwareConfig(40, 2900.0, 1000.0), {}, {})
         with pytest.warns(DataWarning, match="before February 2026 counts half of what radeon80"):
             check_traffic(
                 Path("run.csv"), [replace(record("f"), counters={"FETCH_SIZE": 3.0})], run

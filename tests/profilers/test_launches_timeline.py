@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic.exports import NVPROF_TRACE, V3_TRACE, rocprof_v1
+from synthetic.exports import V3_TRACE, rocprof_v1
 
 from mlscale.profilers.exports.reader import Export, open_export
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent, Timeline
-from mlscale.profilers.tools import nvprof, rocprof
+from mlscale.profilers.tools import rocprof
 
 Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 
@@ -76,13 +76,6 @@ def content_of(path: Path, text: str, reader: Reader) -> FileContent:
     with open_export(path) as export:
         content.collect(reader(export, content, ("SQ_WAVES",)), each=False)
     return content
-
-
-def test_nvprofs_trace_has_a_unit_for_each_column(tmp_path: Path) -> None:
-    """Starts 2 and 3 ms, for 40 and 60 us; the copy that starts at 1 ms is no kernel."""
-    content = content_of(tmp_path / "trace.csv", NVPROF_TRACE, nvprof.read_trace)
-    assert content.span_s == pytest.approx(1.06e-3)
-    assert content.busy_s == pytest.approx(100e-6)
 
 
 def test_rocprofv3s_trace_is_in_any_order(tmp_path: Path) -> None:

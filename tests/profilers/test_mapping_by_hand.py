@@ -115,41 +115,6 @@ OF_NCU = {
     },
 }  # fmt: skip
 
-# Thread instructions of 15 million, 9 of them arithmetic; a million of warps'.
-NVPROF = {
-    "inst_integer": 3e6, "inst_fp_32": 4e6, "inst_fp_64": 1e6, "inst_bit_convert": 0.6e6,
-    "inst_fp_16": 0.4e6, "inst_control": 1e6, "inst_compute_ld_st": 3e6, "inst_misc": 1.5e6,
-    "inst_inter_thread_communication": 0.5e6, "inst_executed": 1e6,
-    "inst_executed_global_loads": 2e5, "inst_executed_local_loads": 1e4,
-    "inst_executed_tex_ops": 4e4, "inst_executed_global_stores": 9e4,
-    "inst_executed_local_stores": 1e4, "inst_executed_shared_loads": 6e4,
-    "inst_executed_shared_stores": 3e4, "inst_executed_shared_atomics": 1e4,
-    "warp_execution_efficiency": 75, "issue_slot_utilization": 50, "l2_tex_hit_rate": 80,
-    "l2_tex_read_hit_rate": 90, "l2_tex_read_transactions": 3e6, "l2_tex_write_hit_rate": 50,
-    "l2_tex_write_transactions": 1e6, "l2_l1_read_hit_rate": 70, "ldst_fu_utilization": 6,
-    "shared_load_transactions": 1.2e5, "shared_store_transactions": 5e4, "ipc": 2,
-    "sm_efficiency": 80, "achieved_occupancy": 0.55, "dram_read_throughput": 3e11,
-    "dram_write_throughput": 1e11, "dram_utilization": 4, "dram_read_bytes": 3e8,
-    "dram_write_bytes": 1e8, "dram_read_transactions": 9_375_000,
-    "dram_write_transactions": 3_125_000,
-}  # fmt: skip
-OF_NVPROF = {
-    "quantities": {
-        "valu": [9e6], "classes": [1.5e7], "valu_share": [0.6], "vfetch": [2.5e5],
-        "vwrite": [1e5], "read_bytes": [3e8, 3e8], "write_bytes": [1e8, 1e8],
-    },
-    "features": {
-        "VALUInsts": [60], "SALUInsts": [], "VFetchInsts": [25], "SFetchInsts": [],
-        "VWriteInsts": [10], "LDSInsts": [10], "VALUUtilization": [75], "VALUBusy": [30],
-        "SALUBusy": [], "CacheHit": [80, 80, 70],  # the last is of reads
-        "MemUnitBusy": [60], "MemUnitStalled": [], "WriteUnitStalled": [],
-        "LDSBankConflict": [12.8], "Occupancy": [55], "V_IPC": [0.96], "MemTime": [0.4, 0.4],
-        "FetchPerLoadByte": [2.5e5 / 3e8], "WritePerStoreByte": [1e5 / 1e8],
-        "NumWorkGroups": [320], "ReadBandwidth": [3e11], "WriteBandwidth": [1e11],
-    },
-    "shares": {"dram_utilisation": [0.4] * 4},
-}  # fmt: skip
-
 # A thousand waves of a thousand instructions each, 400 of them of vectors; GRBM_GUI_ACTIVE counts
 # 1e6 cycles on each of two dies. Reads are 1e6 of 128 bytes, 1e6 of 64 and 4e5 of 32, 204.8 MB, on
 # older GPUs 3e6 of 64 in place of the first two; writes are 7e5 of 64 and 2e5 of 32, 51.2 MB.
@@ -198,29 +163,12 @@ OF_ROCPROF = {
     },
 }  # fmt: skip
 
-CODEXL = {**PER_WAVE, **PERCENT, "CacheHit": 80, "L2CacheHit": 80, "KernelOccupancy": 75}
-OF_CODEXL = {
-    "quantities": {"total": [1000], "no_flat": [1]},
-    "features": {
-        "VALUInsts": [40], "SALUInsts": [10], "VFetchInsts": [25], "SFetchInsts": [5],
-        "VWriteInsts": [10], "LDSInsts": [10], "VALUUtilization": [75], "VALUBusy": [30],
-        "SALUBusy": [20], "CacheHit": [80, 80], "MemUnitBusy": [60], "MemUnitStalled": [5],
-        "WriteUnitStalled": [3], "LDSBankConflict": [12], "Occupancy": [75], "V_IPC": [0.04],
-        "MemTime": [0.256], "FetchPerLoadByte": [2.5e5 / 204.8e6],
-        "WritePerStoreByte": [1e5 / 51.2e6], "NumWorkGroups": [320], "ReadBandwidth": [204.8e9],
-        "WriteBandwidth": [51.2e9],
-    },
-    "shares": {"dram_utilisation": [0.256], "core_utilisation": [0.3]},
-}  # fmt: skip
-
 
 @pytest.mark.parametrize(
     ("tool", "counters", "expected"),
     [
         ("ncu", NCU, OF_NCU),
-        ("nvprof", NVPROF, OF_NVPROF),
         ("rocprof", ROCPROF, OF_ROCPROF),
-        ("codexl", CODEXL, OF_CODEXL),
     ],
 )
 def test_every_formula(tool: str, counters: dict[str, float], expected: dict[str, Any]) -> None:

@@ -52,36 +52,6 @@ def test_mangled_names_of_nsys_are_those_of_their_kernels(data_folder: Path) -> 
     assert (len(named), len(joins)) == (23, 15)
 
 
-def test_names_that_nsys_cut_off(data_folder: Path) -> None:
-    """Of ten kernels that ncu counted the seven whose beginnings are of no other are in the run.
-
-    nsys says 6, 3 and 3 instances of three of them.
-    """
-    imported = joined(
-        data_folder,
-        "ncu_details_csv/torch_gcn_nvtx.csv",
-        "nsys_stats_table/torch_gcn_stats.txt",
-        device="a100-pcie-40gb",
-        engine_mhz=1410.0,
-        memory_mhz=1215.0,
-    )
-    counted = np.isfinite(imported.table.numbers["dram_utilisation"])
-    traced = np.isfinite(imported.table.numbers["total_time_ms"])
-    assert counted.sum() == 7
-    assert traced.all()
-    launches = dict(
-        zip(imported.table.text["kernel"], imported.table.numbers["launches"], strict=True)
-    )
-    for part, count in (
-        ("batch_norm_transform_input_channels_last_kernel<", 6),
-        ("BinaryFunctor<float, float, float, at::native::MulFunctor", 3),
-        ("sum_functor<", 3),
-    ):
-        [own] = [n for name, n in launches.items() if part in name]
-        assert own == count
-    assert imported.covered == pytest.approx(0.463, abs=0.001)
-
-
 def test_passes_of_rocprofv3_and_its_trace(data_folder: Path) -> None:
     """The trace has 144 dispatches that take 1857381 ns, copies of the runtime among them.
 

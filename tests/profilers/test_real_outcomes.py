@@ -42,11 +42,11 @@ PREDICTED = [
     (f"{TR}/ncu_metrics_csv/rtx5090_kernel0003_metrics.csv", "rtx5090", "both", BYTES, 0.0798),
     (f"{TR}/ncu_metrics_text/torch_gcn_nvtx.txt", "a100-pcie-40gb", "both", DRAM, 0.0141),
     (f"{TR}/ncu_speedoflight_csv/rtx5090_kernel0003_sol.csv", "rtx5090", "", DRAM, 0.0813),
-    (f"{TR}/ncu_summary_per_kernel/rtx40_heat3d.txt", "rtx4060ti-16gb", "", DRAM, 0.11),
     (f"{TR}/pmc_perf/mi200_device_filter_pmc_perf.csv", "mi210", "both", BYTES, 0.525),
     (f"{TR}/pmc_perf/mi300x_bmm1_pmc_perf.csv", "mi300x", "both", BYTES, 0.404),
 ]  # fmt: skip
 NO_DRAM, NO_TIME = "needs the DRAM traffic", "says no time of"
+NO_SUMMARY, STATISTICS = "summary of kernels is not read; export", "statistics, .*; give …_kernel"
 TIMES_ALONE = "no kernel has counters, .* profile the kernels of most time"
 REFUSED = [
     (f"{PE}/ncu_failed/no_csv_application_error.csv", "b200", "application returned an error"),
@@ -62,16 +62,17 @@ REFUSED = [
     (f"{TR}/ncu_metrics_text/rtx4070l_pfac_windows.txt", "rtx4070", NO_TIME),
     (f"{TR}/ncu_raw_csv/b200_flashinfer_raw.csv", "b200", NO_DRAM),
     (f"{TR}/ncu_speedoflight_csv/rtx5090_kernel0003_memory.csv", "rtx5090", NO_TIME),
-    (f"{TR}/ncu_summary_per_kernel/jetson_thor_saxpy.csv", "jetson-thor", NO_TIME),
+    (f"{TR}/ncu_summary_per_kernel/jetson_thor_saxpy.csv", "jetson-thor", NO_SUMMARY),
+    (f"{TR}/ncu_summary_per_kernel/rtx40_heat3d.txt", "rtx4060ti-16gb", NO_SUMMARY),
     (f"{TR}/pmc_perf/mi300x_bmm1_sysinfo.csv", "mi300x", "tells of a machine, not of kernels"),
-    (f"{TR}/rocprof_stats/hip_vecadd_results.stats.csv", "mi300x", TIMES_ALONE),
+    (f"{TR}/rocprof_stats/hip_vecadd_results.stats.csv", "mi300x", STATISTICS),
     (f"{TR}/rocprof_stats/rocm_blog_results.csv", "mi300x", TIMES_ALONE),
-    (f"{TR}/rocprof_stats/rocm_blog_sys_trace_results.stats.csv", "mi300x", TIMES_ALONE),
+    (f"{TR}/rocprof_stats/rocm_blog_sys_trace_results.stats.csv", "mi300x", STATISTICS),
     (f"{TR}/rocprofv3_counter_collection/gfx1151_decode_stall.csv", "radeon8060s", NO_DRAM),
     (f"{TR}/rocprofv3_counter_collection/rocm6_docs.csv", "mi300x", NO_TIME),
-    (f"{TR}/rocprofv3_kernel_stats/hip_api_stats_NOT_kernels.csv", "mi300x", "no kernel; give"),
-    (f"{TR}/rocprofv3_kernel_stats/pytorch_resnet_mpi_rank.csv", "mi300x", TIMES_ALONE),
-    (f"{TR}/rocprofv3_kernel_stats/pytorch_resnet_single.csv", "mi300x", TIMES_ALONE),
+    (f"{TR}/rocprofv3_kernel_stats/hip_api_stats_NOT_kernels.csv", "mi300x", STATISTICS),
+    (f"{TR}/rocprofv3_kernel_stats/pytorch_resnet_mpi_rank.csv", "mi300x", STATISTICS),
+    (f"{TR}/rocprofv3_kernel_stats/pytorch_resnet_single.csv", "mi300x", STATISTICS),
     (f"{TR}/rocprofv3_kernel_trace/gfx1151_llama_decode.csv", "radeon8060s", TIMES_ALONE),
     (f"{TR}/rocprofv3_kernel_trace/rocm6_docs.csv", "mi300x", TIMES_ALONE),
 ]  # fmt: skip

@@ -8,9 +8,9 @@ from mlscale.data.table import Table
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.kernel_features import with_features
-from mlscale.profilers.run_table import launches_by_kernel, run_table
+from mlscale.profilers.run_table import _warps, launches_by_kernel, run_table
 
-RUN = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 500.0), {}, {}, {})
+RUN = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 500.0), {}, {})
 
 
 def record(
@@ -25,7 +25,7 @@ def record(
 
 
 def table(*records: KernelRecord) -> Table:
-    return run_table("run.csv", "nvprof", with_features("nvprof", records, RUN), RUN, "app")
+    return run_table("run.csv", "ncu", with_features("ncu", records, RUN), RUN, "app")
 
 
 class TestNames:
@@ -64,8 +64,7 @@ class TestOfTheRun:
     def test_what_is_not_known_is_missing(self) -> None:
         rows = table(record("f", None), record("g", 8))
         np.testing.assert_array_equal(rows.numbers["workgroups"], [np.nan, 8])
-        np.testing.assert_array_equal(rows.numbers["warps"], [np.nan, 64])
 
     def test_a_warp_is_whole(self) -> None:
         """100 threads are four warps, the last of them of four threads."""
-        assert table(record("f", 10, block=100)).numbers["warps"].tolist() == [40]
+        assert _warps(record("f", 10, block=100)) == 40

@@ -83,10 +83,6 @@ NCU_TEXT = """\
     Duration                         ms         0.04
     ----------------------- ----------- ------------
 """
-NVPROF_SUMMARY = (
-    '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,us,us,ms,\n'
-    '"GPU activities",68.7,268.35,6000,44.725,43.106000,1.791976,"k(int)"\n'
-)
 
 
 def quoted(cells: Sequence[object]) -> str:
@@ -126,31 +122,6 @@ def wide_page(rows: Sequence[Mapping[str, str]] = ({},), units: bool = True) -> 
         text += quoted([*identity, grid, changed.get("Device", 0), "8.6", *values])
     return text
 
-
-NVPROF_TRACE = (
-    "==9== NVPROF is profiling process 9, command: ./app 1\n==9== Profiling result:\n"
-    '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z",'
-    '"Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","Device","Context",'
-    '"Stream","Name"\n'
-    "ms,us,,,,,,,,B,B,KB,GB/s,,,,\n"
-    '1,5,,,,,,,,,,20,1,"Tesla P100-PCIE-16GB (0)","1","7","[CUDA memcpy HtoD]"\n'
-    '2,40,10,2,1,64,1,1,32,0,0,,,"Tesla P100-PCIE-16GB (0)","1","7","k(int, float*) [12]"\n'
-    '3,60,10,2,1,64,1,1,32,0,0,,,"Tesla P100-PCIE-16GB (0)","1","7","k(int, float*) [13]"\n'
-)
-NVPROF_METRICS = (
-    "==9== NVPROF is profiling process 9, command: ./app 1\n==9== Metric result:\n"
-    '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
-) + "".join(
-    f'"Tesla P100-PCIE-16GB (0)","k(int, float*)",2,"{name}","of {name}",0,0,{value}\n'
-    for name, value in {
-        "inst_executed": "1000", "inst_integer": "300", "inst_fp_32": "200", "inst_fp_64": "0",
-        "inst_bit_convert": "0", "inst_control": "100", "inst_compute_ld_st": "300",
-        "inst_misc": "100", "inst_inter_thread_communication": "0",
-        "warp_execution_efficiency": "80.000000%", "ipc": "2.0", "sm_efficiency": "50.000000%",
-        "achieved_occupancy": "0.25", "dram_read_throughput": "976.562500KB/s",
-        "ldst_fu_utilization": '"Low (3)"',
-    }.items()
-)  # fmt: skip
 
 ROCPROF_HEADER = (
     "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,"
@@ -199,30 +170,6 @@ V3_TRACE = (
     '"KERNEL_DISPATCH","Agent 4",1,7,2,3,"f(int, int)",2,5000,9000,64,1,1,64,10,1\n'
     '"KERNEL_DISPATCH","Agent 4",1,7,1,3,"f(int, int)",1,1000,3000,64,1,1,64,10,1\n'
 )
-
-
-def codexl(separator: str = ",", point: str = ".", time: str = "2.50000") -> str:
-    """An APP Profiler file: one copy, one kernel of 16 groups; per-wave counters."""
-    names = (
-        "Method", "ExecutionOrder", "ThreadID", "CallIndex", "GlobalWorkSize", "WorkGroupSize",
-        "Time", "LocalMemSize", "VGPRs", "SGPRs", "ScratchRegs", "KernelOccupancy", "Wavefronts",
-        "VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts",
-        "FetchSize", "WriteSize", "CacheHit (%)",
-    )  # fmt: skip
-    cells = (
-        "add__k1_Tahiti1", "2", "1", "5", "{   1024       1       1}", "{64 1 1}", time, "0",
-        "8", "16", "0", "100.00", "16.00", "60.00", "20.00", "10.00", "5.00", "5.00", "0.00",
-        "4.00", "2.00", "50.00",
-    )  # fmt: skip
-    copy = ["BufHostToDevice", "1", *[""] * (len(names) - 2)]
-    return (
-        f"# ProfileFileVersion=3.0\n# Application=/opt/vadd\n# ListSeparator={separator}\n"
-        + "\n".join(
-            f"{separator} ".join(row)
-            for row in (names, copy, [cell.replace(".", point) for cell in cells])
-        )
-        + "\n"
-    )
 
 
 def read(folder: Path, *texts: str | bytes, **options: Any) -> ImportedTable:

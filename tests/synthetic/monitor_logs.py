@@ -12,7 +12,6 @@ from synthetic.monitor_readings import MEMORY_MHZ, Ticks, flat, text
 PERIOD_S = 2.0  # dmon's times are whole seconds
 FACTS: dict[str, Any] = {"device": "made-gpu", "base": {"cu_count": 4}}
 START = datetime(2026, 2, 3, 23, 59, 58)
-START_US = 1_770_000_000_000_000
 
 
 def dcgmi_dmon(ticks: Ticks, period_s: float = 0.1) -> str:
@@ -25,40 +24,6 @@ def dcgmi_dmon(ticks: Ticks, period_s: float = 0.1) -> str:
         cells = [text(v, "N/A") for v in (r.activity, r.activity, r.power_w, r.engine_mhz)]
         lines.append(f"GPU {r.gpu}     " + "   ".join([*cells, str(MEMORY_MHZ)]))
     return "\n".join(lines) + "\n"
-
-
-def dcgm_exporter(ticks: Ticks, period_s: float = 0.1) -> str:
-    """dcgm-exporter's text, scrape after scrape; a blank is the number that DCGM has for it."""
-    lines = []
-    for tick in ticks:
-        for metric, name in (
-            ("PROF_GR_ENGINE_ACTIVE", "activity"), ("DEV_POWER_USAGE", "power_w"),
-            ("DEV_SM_CLOCK", "engine_mhz"),
-        ):  # fmt: skip
-            lines.append(f"# TYPE DCGM_FI_{metric} gauge")
-            for r in tick:
-                value = text(getattr(r, name), "9223372036854775794")
-                labels = f'gpu="{r.gpu}",UUID="GPU-{r.gpu}",modelName="Made GPU",Hostname="h"'
-                lines.append(f"DCGM_FI_{metric}{{{labels}}} {value}")
-        lines += [
-            f'DCGM_FI_DEV_MEM_CLOCK{{gpu="{r.gpu}",modelName="Made GPU",Hostname="h"}} {MEMORY_MHZ}'
-            for r in tick
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def dcgm_sdk(ticks: Ticks, period_s: float = 0.1) -> str:
-    """The long CSV of DCGM's SDK: fields of one time are several rows, GPU after GPU."""
-    rows = []
-    for n, r in flat(ticks):
-        stamp = START_US + round(n * period_s * 1e6)
-        for tag, value in (
-            ("gr_engine_active", r.activity), ("power_usage", r.power_w),
-            ("sm_clock", r.engine_mhz), ("memory_clock", MEMORY_MHZ),
-        ):  # fmt: skip
-            rows.append((r.gpu, tag, f"{r.gpu},{stamp},{tag},{text(value, '2147483633')}"))
-    rows.sort(key=lambda row: row[:2])
-    return "\n".join(["GPUId,TimeStampUs,Field,Values", *(text for *_, text in rows)]) + "\n"
 
 
 def query(ticks: Ticks, period_s: float = 0.1, units: bool = True, index: bool = True) -> str:
@@ -117,27 +82,17 @@ def smi_dmon_csv(ticks: Ticks, period_s: float = 0.1) -> str:
 
 Writer = Callable[..., str]
 TIMED: dict[str, Writer] = {
-    "dcgm-sdk": dcgm_sdk,
     "query": query,
     "query-nounits": query_nounits,
     "smi-dmon-times": smi_dmon_times,
     "smi-dmon-csv": smi_dmon_csv,
     "amd-metric": amd_logs.amd_metric,
-    "amd-monitor": amd_logs.amd_monitor,
     "amd-monitor-csv": amd_logs.amd_monitor_csv,
-    "amd-monitor-json": amd_logs.amd_monitor_json,
 }
 UNTIMED: dict[str, Writer] = {
     "dcgmi-dmon": dcgmi_dmon,
-    "dcgm-exporter": dcgm_exporter,
     "smi-dmon": smi_dmon,
     "rocm-csv": amd_logs.rocm_csv,
-    "rocm-json": amd_logs.rocm_json,
-    "rocm-text": amd_logs.rocm_text,
-    "rocm-table": amd_logs.rocm_table,
-    "rocm-table-names": amd_logs.rocm_table_names,
-    "amd-metric-text": amd_logs.amd_metric_text,
-    "amd-metric-json": amd_logs.amd_metric_json,
 }
 WRITERS = {**TIMED, **UNTIMED}
 

@@ -31,41 +31,6 @@ Processing [run.sqlite] with [/opt/nsight/reports/cuda_gpu_mem_time_sum.py]...
 Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation
 100.0,500,1,500.0,500.0,500,500,0.0,[CUDA memcpy Host-to-Device]
 """
-SUM_TEXT = f"""
-Generating '/tmp/nsys-report-1.qdstrm'
-SKIPPED: run.sqlite does not contain NV Tools Extension (NVTX) data.
-[5/8] Executing 'cuda_api_sum' stats report
-
- Time (%)  Total Time (ns)  Num Calls  Avg (ns)         Name
- --------  ---------------  ---------  --------  ----------------
-    100.0        1,080,000          3  36,000.0  cudaLaunchKernel
-
-[6/8] Executing 'cuda_gpu_kern_sum' stats report
-
- Time (%)  Total Time (ns)  Instances  Avg (ns)               Name
- --------  ---------------  ---------  --------  -------------------------------
-     98.8        1,600,000      2,000     800.0  {F}
-      1.2           20,000          1  20,000.0  {G}
-
-[7/8] Executing 'cuda_gpu_mem_time_sum' stats report
-
- Time (%)  Total Time (ns)  Count  Avg (ns)           Operation
- --------  ---------------  -----  --------  ----------------------------
-    100.0              500      1     500.0  [CUDA memcpy Host-to-Device]
-"""
-SUM_2020 = """CUDA Kernel Statistics (nanoseconds)
-
-Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name
--------  --------------  ----------  --------------  --------------  --------------  --------
-  100.0           80000           2         40000.0           40000           40000  g(float)
-
-
-CUDA Memory Operation Statistics (nanoseconds)
-
-Time(%)      Total Time  Operations         Average         Minimum         Maximum  Name
--------  --------------  ----------  --------------  --------------  --------------  ------------
-  100.0             500           1           500.0             500             500  [CUDA memcpy]
-"""
 TRACE_HEADER = (
     "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,Bytes (MB),"
     "Device,Ctx,Strm,Name\n"
@@ -134,18 +99,3 @@ def write_json(path: Path, document: object) -> Path:
     text = json.dumps(document).encode()
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     return path
-
-
-def averages(*rows: tuple[str, str, str, int], total: str = "100.000us") -> str:
-    """A table of key_averages(): name, Self CPU, Self CUDA and calls of each row."""
-    dashes = "-" * 40 + "  " + "  ".join(["-" * 12] * 3) + "  \n"
-
-    def line(*cells: object) -> str:
-        return f"{cells[0]!s:>40}  " + "  ".join(f"{cell!s:>12}" for cell in cells[1:]) + "  \n"
-
-    return (
-        "STAGE:2024-01-01 12:00:00\n" + dashes
-        + line("Name", "Self CPU", "Self CUDA", "# of Calls") + dashes
-        + "".join(line(*row) for row in rows) + dashes
-        + f"Self CPU time total: 1.720ms\nSelf CUDA time total: {total}\n"
-    )  # fmt: skip

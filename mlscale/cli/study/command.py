@@ -18,7 +18,7 @@ MODULES = {
     for name in module.SUMMARIES
 }
 
-OF_PREDICTORS = ("gpu", "loss", "log_ratios", "counters")
+OF_PREDICTORS = ("loss", "log_ratios", "counters")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

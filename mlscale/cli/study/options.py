@@ -38,8 +38,6 @@ def add_predictors(parser: argparse.ArgumentParser, default: str, several: bool 
         help=f"{values.predictor_names()}{'; ' + AGAIN if several else ''} "
         f"(default: {default}); the baselines stand beside",
     )
-    if several:
-        options.add_gpu(parser)
     options.add_wu(parser)
 
 

@@ -34,8 +34,8 @@ Timestamps = NDArray[Any]  # of int64, float64, or of fractions, integers and No
 _LARGEST_LAUNCH = 64 << 20  # bytes of the rows of one launch
 _ROWS = 10_000
 _AT_ONCE = 1 << 17  # bytes
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
-_ODD_BEGINS = b"\n \t="  # of a line: it may be blank, or the tool's own output
+_QUOTE, _COMMA, _NEWLINE = ord('"'), ord(","), ord("\n")
+_ODD_BEGINS = b"\n \t"  # of a line: it may be blank
 
 
 @dataclass
@@ -88,9 +88,7 @@ class Block:
 
     def numbers(self, column: int, parse: Callable[[str, str], float]) -> Floats:
         """A column's numbers; `parse` reads from text and place what is no plain number."""
-        is_comma_decimal = self.export.delimiter == ";"  # perhaps
-        values = np.full(len(self), np.nan) if is_comma_decimal else self.cells[column].numbers()
-        return self.filled(column, values, parse)
+        return self.filled(column, self.cells[column].numbers(), parse)
 
     def filled(self, column: int, values: Floats, parse: Callable[[str, str], float]) -> Floats:
         """The values, and where they are NaN what `parse` reads in the column."""
@@ -102,8 +100,7 @@ class Block:
 
     def counters(self, column: int) -> Floats:
         """A column of counters, NaN where one is missing."""
-        semicolons = self.export.delimiter == ";"
-        return self.numbers(column, lambda text, where: parse_counter(text, where, semicolons))
+        return self.numbers(column, parse_counter)
 
     def by_label(self, column: int, parse: Callable[[str, str], float]) -> Floats:
         """A column of few distinct texts as numbers."""
@@ -174,7 +171,7 @@ def blocks(
     Raises InputError as Export.rows does.
     """
     columns = [column for column in used if column is not None]
-    if not isinstance(export.lines, TextLines) or export.borders:
+    if not isinstance(export.lines, TextLines):
         rows = export.rows(shortest)
         while len(part := block_of(export, columns, islice(rows, _ROWS))):
             yield part
@@ -231,7 +228,7 @@ def _by_arrow(
     export: Export, columns: list[int], shortest: int | None, data: bytes, lines: Indices
 ) -> Block | None:
     """The block of those lines; None where it is small, or not plain."""
-    if len(data) < LEAST_FOR_ARROW or export.layout.braces or len(export.delimiter) != 1:
+    if len(data) < LEAST_FOR_ARROW:
         return None
     if not has_arrow() or not _is_plain(export, np.frombuffer(data, np.uint8)):
         return None
@@ -241,13 +238,13 @@ def _by_arrow(
 
     names = [str(column) for column in columns]
     try:
-        width = len(next(csv.reader([first], delimiter=export.delimiter)))
+        width = len(next(csv.reader([first])))
         if not (shortest or len(export.header)) <= width <= len(export.header):
             return None
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(column_names=list(map(str, range(width)))),
-            arrow_csv.ParseOptions(delimiter=export.delimiter),
+            arrow_csv.ParseOptions(),
             arrow_csv.ConvertOptions(
                 check_utf8=False,
                 column_types=dict.fromkeys(names, pa.string()),
@@ -282,7 +279,7 @@ def _is_plain(export: Export, view: NDArray[np.uint8]) -> bool:
             is_odd = np.logical_or.reduce([after == character for character in _ODD_BEGINS])
         if (is_newline[: len(after)] & is_odd).any():
             return False
-        is_border = (part == ord(export.delimiter)) | is_newline
+        is_border = (part == _COMMA) | is_newline
         for words, which in ((quotes, part == _QUOTE), (borders, is_border)):
             packed = np.packbits(which, bitorder="little")
             words.view(np.uint8)[at : at + len(packed)] = packed

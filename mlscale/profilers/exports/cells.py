@@ -3,7 +3,6 @@
 Both answer alike. Arrow's are quick, and are made where a block is large and plain.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 Wholes = NDArray[np.int64]
 _EXACT = 1 << 53  # whole numbers below are floats without rounding
-_NUMBER = re.compile(r"\s\[[0-9]+\]$")
 
 
 class Labels(NamedTuple):
@@ -69,10 +67,6 @@ class ListedCells:
         codes = [index.setdefault(text, len(index)) for text in self.texts]
         return Labels(np.array(codes, np.intp), list(index))
 
-    def unnumbered(self) -> Labels:
-        """The distinct texts without the ' [17]' at the end, nvprof's number of a launch."""
-        return ListedCells([_NUMBER.sub("", text) for text in self.texts]).labels()
-
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
         return floats_of(quick_number(text) for text in self.texts)
@@ -112,18 +106,6 @@ class ArrowCells:
         encoded = self.array.dictionary_encode()
         codes = numpy_values(encoded.indices).astype(np.intp)
         return Labels(codes, encoded.dictionary.to_pylist())
-
-    def unnumbered(self) -> Labels:
-        """The distinct texts without the ' [17]' at the end, nvprof's number of a launch."""
-        import pyarrow.compute as pc
-
-        open_ = pc.ascii_rtrim(self.array, "]")
-        begun = pc.ascii_rtrim(open_, "0123456789")
-        lengths = [numpy_values(pc.binary_length(array)) for array in (self.array, open_, begun)]
-        has_both = (lengths[0] == lengths[1] + 1) & (lengths[1] > lengths[2])
-        if has_both.all() and pc.all(pc.ends_with(begun, " [")).as_py():
-            return ArrowCells(begun).labels().renamed(lambda text: text.removesuffix(" ["))
-        return ListedCells(self.texts).unnumbered()
 
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""

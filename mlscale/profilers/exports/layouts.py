@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mlscale.profilers.exports.values import TIME_UNITS_NS
 
-COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
+COUNTING_TOOLS = ("ncu", "rocprof", "rocprofv3")
 TOOLS = (*COUNTING_TOOLS, "nsys", "torch")  # the last two give times alone
 
 
@@ -22,7 +22,6 @@ class ExportLayout:
         first: the name of the first column.
         ends_at_blank: a blank line ends the table.
         every_row_quoted: a line that does not begin with a quote is the program's own output.
-        braces: cells such as {64, 1, 1} have commas that part no fields.
     """
 
     key: str
@@ -33,7 +32,6 @@ class ExportLayout:
     first: str | None = None
     ends_at_blank: bool = False
     every_row_quoted: bool = False
-    braces: bool = False
 
     def fits(self, names: Sequence[str]) -> bool:
         """Whether a header is of this layout."""
@@ -57,26 +55,8 @@ LAYOUTS = (
         every_row_quoted=True,
     ),
     ExportLayout(
-        "ncu-summary", "ncu", "Nsight Compute, summary of kernels",
-        ("Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"),
-        first="Process ID", every_row_quoted=True,
-    ),
-    ExportLayout(
         "ncu-raw", "ncu", "Nsight Compute, raw page",
         ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
-    ),
-    ExportLayout(
-        "nvprof-metrics", "nvprof", "nvprof --metrics",
-        ("Device", "Kernel", "Invocations", "Metric Name", "Avg"), ends_at_blank=True,
-        every_row_quoted=True,
-    ),
-    ExportLayout(
-        "nvprof-trace", "nvprof", "nvprof --print-gpu-trace",
-        ("Start", "Duration", "Grid X", "Block X", "Name"), ends_at_blank=True,
-    ),
-    ExportLayout(
-        "nvprof-summary", "nvprof", "nvprof --print-gpu-summary",
-        ("Time(%)", "Time", "Calls", "Avg", "Name"), ends_at_blank=True,
     ),
     ExportLayout(
         "nsys-sum", "nsys", "Nsight Systems, cuda_gpu_kern_sum",
@@ -86,10 +66,6 @@ LAYOUTS = (
     ExportLayout(
         "nsys-trace", "nsys", "Nsight Systems, cuda_gpu_trace",
         (_in_units("Start"), _in_units("Duration"), "GrdX", "BlkX", "Name"), ends_at_blank=True,
-    ),
-    ExportLayout(
-        "torch-averages", "torch", "PyTorch's profiler, table of key_averages()",
-        ("Self CPU", "# of Calls"), first="Name",
     ),
     ExportLayout(
         "rocprofv3-counters", "rocprofv3", "rocprofv3 counter collection",
@@ -105,28 +81,12 @@ LAYOUTS = (
         lacks=("Counter_Name", "Kind"),
     ),
     ExportLayout(
-        "rocprofv3-stats", "rocprofv3", "rocprofv3 statistics of kernels",
-        ("Calls", "TotalDurationNs", "AverageNs", "MinNs"), first="Name",
-    ),
-    ExportLayout(
-        "rocprof-stats", "rocprof", "rocprof v1 statistics of kernels",
-        ("Calls", "TotalDurationNs", "AverageNs"), first="Name",
-    ),
-    ExportLayout(
-        "rocprofv3-summary", "rocprofv3", "rocprofv3 --summary",
-        ("NAME", "DOMAIN", "CALLS", "DURATION (nsec)"), ends_at_blank=True,
-    ),
-    ExportLayout(
         "rocprof-machine", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
         ("gpu_arch", "cu_per_gpu"), lacks=("Kernel_Name",),
     ),
     ExportLayout(
         "rocprofv3-agents", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
         ("Agent_Type", "Cu_Count", "Name", "Product_Name"),
-    ),
-    ExportLayout(
-        "codexl", "codexl", "CodeXL or APP Profiler",
-        ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
     ),
 )  # fmt: skip
 # These have no header.

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 
 from mlscale.errors import InputError
@@ -22,15 +22,12 @@ from mlscale.profilers.exports.layouts import (
     ExportLayout,
     layout_of,
 )
-from mlscale.profilers.exports.locales import has_decimal_commas
 from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
 from mlscale.profilers.exports.unread import ROCPROFV3_MEND, TITLE_LINES, mend_of, refusal_of
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
-_BRACES = re.compile(r"\{[^{}]*\}")
-_TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"[\s\"]*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
@@ -45,7 +42,7 @@ _COMPRESSED = {  # by the bytes with which its files begin, what unpacks them
 }
 _TOOL_ERROR = re.compile(
     r"^SKIPPED: .* does not contain CUDA (kernel|trace) data|"
-    r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
+    r"==ERROR==|^Error: "
 )
 NCU_SECTION = re.compile(r" {4,}Section: \S")
 # Who pastes a text may lose the blanks before its first line, or gain some before each.
@@ -62,11 +59,9 @@ class NoTableError(InputError):
 class Export:
     """An open export whose table begins at the next line.
 
-    header: the names, stripped; command: the program that was profiled, where the file says;
-    lines: with their numbers, or of JSON pieces of any length; complaint: the tool's own error line
-    above the table; borders: where the columns of a table in text stand; decimal_commas: whether
-    its numbers have them, and dots for thousands; skipped: how many lines inside the table were the
-    program's or the tool's own output; is_ended: whether a blank line has ended the table.
+    header: the names, stripped; lines: with their numbers, or of JSON pieces of any length;
+    complaint: the tool's own error line above the table; skipped: how many lines inside the table
+    were the program's or the tool's own output; is_ended: whether a blank line has ended the table.
     """
 
     path: Path
@@ -74,12 +69,8 @@ class Export:
     lines: Iterator[tuple[int, str]] = field(default_factory=lambda: iter(()))
     header: tuple[str, ...] = ()
     header_line: int = 0
-    delimiter: str = ""
     quoted: bool = False
-    command: str | None = None
     complaint: str | None = None
-    borders: tuple[slice, ...] = ()
-    decimal_commas: bool = False
     skipped: int = field(default=0, init=False)
     is_ended: bool = field(default=False, init=False)
     _passed: int = field(default=0, init=False)  # up to this line skipped ones are counted
@@ -107,7 +98,7 @@ class Export:
 
     def counter(self, line: int, row: list[str], column: int) -> float:
         """A counter, NaN where it is missing. Raises InputError."""
-        return parse_counter(row[column], self.where(line, column), self.delimiter == ";")
+        return parse_counter(row[column], self.where(line, column))
 
     def whole(self, line: int, row: list[str], column: int, what: str, least: int = 0) -> int:
         """A whole number, `what` it is in the message otherwise. Raises InputError."""
@@ -121,13 +112,9 @@ class Export:
         lines: of the table, in place of all that follow. Raises InputError on a ragged row and on
         a field that does not end in its line.
         """
-        if self.borders:
-            yield from self._rows_of_text()
-            return
         numbers: list[int] = []
         reader = csv.reader(
             self._table(self.lines if lines is None else lines, numbers),
-            delimiter=self.delimiter,
             strict=True,
             skipinitialspace=True,
         )
@@ -154,19 +141,6 @@ class Export:
                 fields += [""] * (width - len(fields))
             yield line, fields
 
-    def _rows_of_text(self) -> Iterator[tuple[int, list[str]]]:
-        """Rows of a table in text, up to a blank line, dashes, or a line without a last cell."""
-        for number, line in self.lines:
-            if not line[self.borders[-1]].strip() or borders_of(line):
-                return
-            gaps = [line[one.stop : next_.start] for one, next_ in pairwise(self.borders)]
-            if any(gap.strip() for gap in [line[: self.borders[0].start], *gaps]):
-                raise InputError(
-                    f"{self.where(number)}: does not stand in the columns of its header; use the "
-                    "file as the profiler wrote it, or export it as CSV"
-                )
-            yield number, [line[border].strip() for border in self.borders]
-
     def refuse_further_tables(self) -> None:
         """Raise InputError where tables of the same kind stand below what was read."""
         tables = [self, *iter(lambda: _next_table(self.path, self.lines), None)]
@@ -185,21 +159,13 @@ class Export:
                     self.is_ended = True
                     return
                 continue
-            if (
-                _TOOL_LINE.match(line)
-                or (self.quoted and self.layout.every_row_quoted and not line.startswith('"'))
-                or (self.delimiter == "|" and "|" not in line)
-            ):
+            if self.quoted and self.layout.every_row_quoted and not line.startswith('"'):
                 self._aside += number > self._passed
                 self._passed = max(self._passed, number)
                 continue
             self.skipped, self._aside = self.skipped + self._aside, 0
             numbers.append(number)
-            yield _without_commas_in_braces(line) if self.layout.braces else line
-
-
-def _without_commas_in_braces(line: str) -> str:
-    return _BRACES.sub(lambda match: re.sub("[,;]", " ", match[0]), line)
+            yield line
 
 
 @contextmanager
@@ -272,7 +238,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
     if above.other_report is not None:
         raise InputError(
             f"{path}: row {above.other_report}: this report of Nsight Systems is not one of "
-            "kernels; give nsys stats --report cuda_gpu_trace (docs/profiling.md)"
+            "kernels, or no CSV; give nsys stats --report cuda_gpu_trace --format csv"
         )
     mend = above.mend or (
         "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of monitors"
@@ -287,68 +253,33 @@ def _next_table(
 ) -> Export | None:
     """The next table that a reader knows; None without. What stands above it goes to `above`."""
     above = above or _Above()
-    separators, command, last = [",", ";", "|"], None, (0, "")
     program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
     launch: list[tuple[int, str]] = []
     for number, line in lines:
         above.note(number, line)
-        if line.startswith("# ListSeparator="):
-            separators = [line.partition("=")[2].strip()[:1] or ","]
-        command = _command(line) or command
         if NCU_PROGRAM.match(line):
             program = [(number, line)]
         elif NCU_LAUNCH.match(line):
             launch = [(number, line)]
         elif launch and NCU_SECTION.match(line):
             begin = [*sorted(program + launch), (number, line)]
+            return Export(path, NCU_TEXT, chain(begin, lines), complaint=above.complaint)
+        names = _fields(line)
+        layout = layout_of(names)
+        if layout is not None:
+            _check_header(path, number, names)
             return Export(
                 path,
-                NCU_TEXT,
-                chain(begin, lines),
+                layout,
+                lines,
+                tuple(names),
+                number,
+                quoted=line.startswith('"'),
                 complaint=above.complaint,
-                decimal_commas=_has_decimal_commas(lines),
             )
-        if export := _text_table(path, *last, line, lines):
-            return export
-        for separator in separators:
-            names = _fields(line, separator)
-            layout = layout_of(names)
-            if layout is not None:
-                _check_header(path, number, names)
-                return Export(
-                    path,
-                    layout,
-                    lines,
-                    tuple(names),
-                    number,
-                    delimiter=separator,
-                    quoted=line.startswith('"'),
-                    command=command,
-                    complaint=above.complaint,
-                    decimal_commas=layout.tool == "ncu" and _has_decimal_commas(lines),
-                )
-            if refusal := refusal_of(names):
-                raise InputError(f"{path}: row {number}: {refusal}")
-        last = (number, line)
+        if refusal := refusal_of(names):
+            raise InputError(f"{path}: row {number}: {refusal}")
     return None
-
-
-def _has_decimal_commas(lines: Iterator[tuple[int, str]]) -> bool:
-    return isinstance(lines, TextLines) and has_decimal_commas(lines.ahead())
-
-
-def _text_table(
-    path: Path, number: int, header: str, dashes: str, lines: Iterator[tuple[int, str]]
-) -> Export | None:
-    """A table in text, whose columns are as wide as the dashes below its header."""
-    if not (borders := borders_of(dashes)):
-        return None
-    borders = (*borders[:-1], slice(borders[-1].start, None))
-    names = [header[border].strip() for border in borders]
-    layout = layout_of(names)
-    if layout is None:
-        return None
-    return Export(path, layout, lines, tuple(names), number, borders=borders)
 
 
 def borders_of(line: str) -> tuple[slice, ...]:
@@ -363,23 +294,14 @@ def _complaint(line: str) -> str | None:
     return line.strip() if _TOOL_ERROR.search(line, 0, _TOOL_ERROR_IN) else None
 
 
-def _fields(line: str, separator: str) -> list[str]:
-    if separator not in line or len(line) > _LONGEST_HEADER:
+def _fields(line: str) -> list[str]:
+    if "," not in line or len(line) > _LONGEST_HEADER:
         return []
     try:
-        [names] = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+        [names] = csv.reader([line], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):
         return []
     return [name.strip() for name in names]
-
-
-def _command(line: str) -> str | None:
-    """The profiled program's name, where a line above the table says it."""
-    if (match := re.match(r"^==\d+== NVPROF is profiling process \d+, command: (\S+)", line)) or (
-        match := re.match(r"^# Application=(.+)$", line)
-    ):
-        return re.split(r"[/\\]", match[1].strip())[-1] or None
-    return None
 
 
 def _check_header(path: Path, number: int, names: list[str]) -> None:

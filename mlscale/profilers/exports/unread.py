@@ -16,6 +16,17 @@ _OF_A_MOMENT = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia
 _CODECARBON = re.compile(r"timestamp,project_name,run_id,")
 _RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
 _ROCPD_SUMMARY = re.compile(r"\s*[A-Z_]+_SUMMARY:\s*$")
+_V3_SUMMARY = re.compile(r"\s*\|\s*NAME\s*\|\s*DOMAIN\s*\|\s*CALLS\s*\|")
+_KEY_AVERAGES = re.compile(r"\s+Name\s+Self CPU.*# of Calls\s*$")
+_AMD = re.compile(
+    r"=+ ROCm System Management|\s*GPU\[\d+\]|\s*GPU: \d+\s*$|\s*(TIMESTAMP +)?GPU +.*(POWER|GFX)|"
+    r'\s*\{?\s*"(card\d+|gpu_data)"'
+)
+_TEGRASTATS = re.compile(r".*\bRAM \d+/\d+MB\b")
+_NVPROF = re.compile(
+    r"==\d+== (NVPROF|Profiling|Metric|Event)|\"(Type|Time\(%\)|Start|Device)\",\""
+)
+_CODEXL = re.compile(r"# ProfileFileVersion=|Method\s*[,;]\s*ExecutionOrder")
 _EXPORTER = re.compile(r'# (HELP|TYPE) \w+ |\w+\{\w+="')
 _JSON = re.compile(r"\s*[{[]")
 _OWN_LOG = re.compile(
@@ -39,24 +50,38 @@ _MENDS = {
     "(docs/sampled-logs.md)",
     _ROCPD_SUMMARY: "that is what 'rocpd summary' prints; give the database that it is of "
     "(…_results.db)",
-    _EXPORTER: "of Prometheus' metrics those of dcgm-exporter are read; log the run with "
-    "nvidia-smi or amd-smi (docs/sampled-logs.md)",
-    _JSON: "of JSON, PyTorch's traces and monitors' logs are read, and by 'mlscale import "
-    "kernel-tuner' caches of kernel_tuner and T4 files",
+    _V3_SUMMARY: "that is rocprofv3's summary; give …_kernel_trace.csv of rocprofv3 --kernel-trace "
+    "--output-format csv",
+    _KEY_AVERAGES: "that is what key_averages() prints; export the trace: "
+    'prof.export_chrome_trace("trace.json")',
+    _AMD: "of rocm-smi and amd-smi the CSV is read: log the run with --csv",
+    _TEGRASTATS: "tegrastats is not read; give a CSV with nvidia-smi's names of columns "
+    "(docs/sampled-logs.md)",
+    _NVPROF: "nvprof's exports are not read; profile with ncu --csv, or give a tidy table",
+    _CODEXL: "CodeXL's files are not read; AMD's rocprofv3 (--output-format csv) and rocpd are",
+    _EXPORTER: "that is a scrape of an exporter; ask Prometheus for what it kept of dcgm-exporter, "
+    "as JSON (query_range), or log the run with nvidia-smi or amd-smi --csv (docs/sampled-logs.md)",
+    _JSON: "of JSON, PyTorch's traces and Prometheus' answers are read (of monitors the CSV), and "
+    "by 'mlscale import kernel-tuner' caches of kernel_tuner and T4 files",
     _OWN_LOG: "a log of your own is read once its columns have nvidia-smi's names: timestamp "
     "(seconds, or a date and time), index, name, power.draw (W), clocks.current.sm, "
     "clocks.current.memory (MHz), utilization.gpu, utilization.memory (%); a row for each GPU",
 }
-_BY_LAUNCH = (
-    "cannot read nvprof's metrics launch by launch (--print-gpu-trace with --metrics); run "
-    "--metrics alone, and give --print-gpu-trace alone as a further file"
+NCU_SUMMARY = (
+    "Nsight Compute's summary of kernels is not read; export the launches: ncu --import REPORT "
+    "--page raw --csv > run.csv"
+)
+_STATS = (
+    "is rocprof's statistics, not a row for each launch; give …_kernel_trace.csv of rocprofv3 "
+    "--kernel-trace --output-format csv, or results.csv of rocprof --timestamp on"
 )
 ROCPROFV3_MEND = (
     "profile again with --output-format csv, or, from ROCm 7 on, with rocpd, which is a database"
 )
 _V3_MEND = "not of kernels; give …_kernel_trace.csv, which --kernel-trace writes beside it"
 _REFUSED = (  # columns that only such a table has
-    ({"Device", "Context", "Stream", "Kernel"}, _BY_LAUNCH),
+    ({"Kernel Name", "Invocations", "Metric Name", "Average"}, NCU_SUMMARY),
+    ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _STATS),
     (
         {"Domain", "Function", "Correlation_Id"},
         f"is rocprofv3's trace of the host's calls, {_V3_MEND}",

@@ -1,4 +1,4 @@
-"""A cell as a number: thousands commas, decimal commas, and what stands for 'missing'."""
+"""A cell as a number: thousands commas, and what stands for 'missing'."""
 
 import math
 import re
@@ -36,10 +36,9 @@ def quick_number(text: str) -> float | None:
     return float(text.replace(",", "")) if QUICK_NUMBER.fullmatch(text) else None
 
 
-def parse_number(text: str, where: str, semicolons: bool = False) -> float:
+def parse_number(text: str, where: str) -> float:
     """A number; NaN where the cell says that there is none, and for what is not finite.
 
-    semicolons: the file's separator is a semicolon, so that a comma may be a decimal comma.
     Raises InputError, beginning with `where`, on anything ambiguous or not a number.
     """
     cell = text.strip().strip("'")
@@ -50,11 +49,6 @@ def parse_number(text: str, where: str, semicolons: bool = False) -> float:
         return math.nan
     if _DOTS.fullmatch(cell):
         raise InputError(f"{where}: '{text}' is ambiguous: {MEND}")
-    if semicolons:
-        if _DECIMAL_COMMA.fullmatch(cell) and len(cell.partition(",")[2]) != 3:
-            return float(cell.replace(",", "."))
-        if "," in cell:
-            raise InputError(f"{where}: '{text}' is ambiguous: {MEND}")
     if _THOUSANDS.fullmatch(cell):
         return float(cell.replace(",", ""))
     if _DECIMAL_COMMA.fullmatch(cell):
@@ -65,9 +59,9 @@ def parse_number(text: str, where: str, semicolons: bool = False) -> float:
     raise InputError(f"{where}: '{text[:40]}' is {why}")
 
 
-def parse_counter(text: str, where: str, semicolons: bool = False) -> float:
+def parse_counter(text: str, where: str) -> float:
     """As parse_number, but neither negative nor from LARGEST_COUNTER on. Raises InputError."""
-    value = parse_number(text, where, semicolons)
+    value = parse_number(text, where)
     if value < 0:
         raise InputError(f"{where}: '{text}' is negative; a counter cannot be")
     if value >= LARGEST_COUNTER:
@@ -114,8 +108,8 @@ def parse_timestamp(text: str, where: str) -> Fraction | None:
 
 
 def parse_triple(text: str, where: str) -> tuple[int, int, int]:
-    """Three sizes of '(98, 1, 1)' or '{1024 1 1}'; what is not given is 1. Raises InputError."""
-    match = re.fullmatch(r"\s*[({]\s*([0-9]{1,10}(?:[\s,;]+[0-9]{1,10}){0,2})\s*[)}]\s*", text)
+    """Three sizes of '(98, 1, 1)'; what is not given is 1. Raises InputError."""
+    match = re.fullmatch(r"\s*\(\s*([0-9]{1,10}(?:[\s,;]+[0-9]{1,10}){0,2})\s*\)\s*", text)
     if match is None:
         raise InputError(f"{where}: '{text[:40]}' is not a size such as (98, 1, 1)")
     sizes = [int(size) for size in re.split(r"[\s,;]+", match[1].strip())]

@@ -1,6 +1,6 @@
-"""Logs of GPU monitors, sampled while a program runs: DCGM, nvidia-smi, AMD's, and tegrastats.
+"""Logs of GPU monitors, sampled while a program runs: DCGM, nvidia-smi and AMD's.
 
-Each tool's reader (dcgm, prometheus, nvidia_smi, rocm_smi, amd_smi, tegrastats) makes samples of a
+Each tool's reader (dcgm, prometheus, nvidia_smi, rocm_smi, amd_smi) makes samples of a
 file, which become a log for each GPU (log); a file is known by its header (formats); idle head and
 tail are cut and the rest is averaged (busy), into a row of a profile table (importing). Board power
 alone can be joined to another table (power), if the log can be of its GPU (same_gpu).

@@ -8,17 +8,10 @@ from pathlib import Path
 from mlscale.errors import InputError
 from mlscale.files import read_bytes
 from mlscale.profilers.exports.unread import TITLE_LINES, mend_of
-from mlscale.profilers.sampled import (
-    amd_smi,
-    dcgm,
-    nvidia_smi,
-    prometheus,
-    rocm_smi,
-    tegrastats,
-)
+from mlscale.profilers.sampled import amd_smi, dcgm, nvidia_smi, prometheus, rocm_smi
 from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of
 
-TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi", "tegrastats")
+TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi")
 _HEAD_BYTES = 1 << 18
 _LONGEST_HEADER = 1 << 16
 _JSON_HEAD = 1 << 10  # of a document that may be one long line, what tells its form
@@ -48,15 +41,7 @@ OWN_SCRIPT = LogFormat(
 
 FORMATS = (
     LogFormat("dcgm", "dcgmi dmon", re.compile(r"\s*#\s*Entity\s"), dcgm.read_dmon),
-    LogFormat(
-        "dcgm", "dcgm-exporter", re.compile(r"(# (HELP|TYPE) )?DCGM_FI_\w+[ {]"),
-        dcgm.read_exporter,
-    ),
     LogFormat("dcgm", "Prometheus", prometheus.HEADER, prometheus.read_answer),
-    LogFormat(
-        "dcgm", "CSV of DCGM's SDK", re.compile(r"GPUId,TimeStampUs,Field,Values?\s*$"),
-        dcgm.read_sdk,
-    ),
     OWN_SCRIPT,
     LogFormat(
         "nvidia-smi", "nvidia-smi --query-gpu",
@@ -69,12 +54,6 @@ FORMATS = (
     ),
     LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), rocm_smi.read_csv),
     LogFormat(
-        "rocm-smi", "rocm-smi --json", re.compile(r'\{\s*"(card\d+|system)"\s*:'),
-        rocm_smi.read_json,
-    ),
-    LogFormat("rocm-smi", "rocm-smi as text", rocm_smi.TEXT_LINE, rocm_smi.read_text),
-    LogFormat("rocm-smi", "rocm-smi", rocm_smi.TABLE_HEADER, rocm_smi.read_table),
-    LogFormat(
         "amd-smi", "amd-smi metric --csv", re.compile(r"(timestamp,)?gpu,.*\bsocket_power\b"),
         amd_smi.read_csv,
     ),
@@ -82,16 +61,6 @@ FORMATS = (
         "amd-smi", "amd-smi monitor --csv",
         re.compile(r"(timestamp,)?gpu,.*\b(power_usage|gfx_clk)\b"), amd_smi.read_csv,
     ),
-    LogFormat(
-        "amd-smi", "amd-smi --json",
-        re.compile(r'\{\s*"gpu_data"\s*:|\[\s*\{\s*"(timestamp|gpu)"\s*:'), amd_smi.read_json,
-    ),
-    LogFormat("amd-smi", "amd-smi metric", amd_smi.TEXT_HEADER, amd_smi.read_text),
-    LogFormat(
-        "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),
-        amd_smi.read_monitor,
-    ),
-    LogFormat("tegrastats", "tegrastats", tegrastats.LINE, tegrastats.read_lines),
 )  # fmt: skip
 
 

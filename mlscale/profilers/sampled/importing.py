@@ -25,7 +25,7 @@ from mlscale.profilers.configuration import (
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
-from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind, warn_of_sensor
+from mlscale.profilers.sampled.power import check_board, one_gpu, warn_of_sensor
 from mlscale.profilers.sampled.same_gpu import check_tool
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
@@ -245,7 +245,7 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
         if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
             numbers[name] = mean
     if "power_w" in numbers:
-        check_board(str(log), run.device, numbers["power_w"], log.power_of)
+        check_board(str(log), run.device, numbers["power_w"])
         warn_of_sensor(str(log), run.device)
     application = facts.application or Path(log.source).stem
     kernel = f"{application} [GPU {log.gpu}]" if of_several else application
@@ -314,8 +314,7 @@ def _lacking_flags(
 def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any]:
     titles = dict.fromkeys(row.log.title for row in rows)
     shares = [name for name in SHARES if any(name in row.numbers for row in rows)]
-    kinds = [power_kind(row.log.power_of) for row in rows if "power_w" in row.numbers]
-    rails = [row.log.power_of for row in rows if row.log.power_of and "power_w" in row.numbers]
+    has_power = any("power_w" in row.numbers for row in rows)
     timed_by_log = rows if facts.time_ms is None else ()
     periods_ms = [(row, 1e3 * s) for row in timed_by_log if (s := row.span.period_s) is not None]
     return {
@@ -323,8 +322,7 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
         "origin": "measured",
         "profile_kind": "sampled",
         "counter_tool": tool,
-        "power_kind": kinds[0] if kinds else None,
-        **({"power_source": f"mean of {rails[0]}"} if rails else {}),
+        "power_kind": "board" if has_power else None,
         "gpus": [row.log.gpu for row in rows],
         "source": ", ".join(dict.fromkeys(Path(row.log.source).name for row in rows)),
         "utilisation_sources": {name: f"mean of {', '.join(titles)}" for name in shares},

@@ -33,16 +33,12 @@ Columns = Mapping[str, str]  # our names by a tool's; of several with one meanin
 
 
 class Sample(NamedTuple):
-    """One reading of one GPU: its index in the log, its name, its time [s], its values by name.
-
-    power_of: what power is of, in words, where it is not the board's.
-    """
+    """One reading of one GPU: its index in the log, its name, its time [s], its values by name."""
 
     gpu: str
     name: str | None
     seconds: float | None
     values: Mapping[str, float]
-    power_of: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +53,6 @@ class SampledLog:
         seconds: (S,) when each sample was taken [s], ascending; None without time stamps.
         columns: (S,) each, NaN where missing: power_w [W], engine_mhz, memory_mhz,
             engine_mhz_requested [MHz], and shares from 0 to 1.
-        power_of: what power_w is of, in words, where it is not the board's.
     """
 
     source: str
@@ -66,7 +61,6 @@ class SampledLog:
     name: str | None
     seconds: Floats | None
     columns: dict[str, Floats]
-    power_of: str | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -219,5 +213,4 @@ def _log(source: str, title: str, gpu: str, samples: list[Sample]) -> SampledLog
         name=next((sample.name for sample in samples if sample.name), None),
         seconds=seconds,
         columns={name: values for name, values in columns.items() if not np.isnan(values).all()},
-        power_of=next((sample.power_of for sample in samples if sample.power_of), None),
     )

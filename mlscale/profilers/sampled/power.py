@@ -32,41 +32,35 @@ def join_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     """
     if table.has_values("power_w"):
         raise InputError(f"{table.source}: has power_w already; leave --power away")
-    power_w, source, power_of = _watts(table, power, gpu)
+    power_w, source = _watts(table, power, gpu)
     for key in dict.fromkeys(table.text.get("device", ())):
-        check_board(table.source, key, power_w, power_of)
+        check_board(table.source, key, power_w)
         _warn_of_a_part(table, key)
     numbers = dict(table.numbers)
     numbers.pop("power_w", None)
     position = list(numbers).index("time_ms") + 1
     items = list(numbers.items())
     items.insert(position, ("power_w", np.full(len(table), power_w)))
-    metadata = {**table.metadata, "power_kind": power_kind(power_of), "power_source": source}
+    metadata = {**table.metadata, "power_kind": "board", "power_source": source}
     return Table(table.source, table.text, dict(items), metadata, table.lines)
 
 
-def _watts(
-    table: Table, power: float | str | Path, gpu: str | None
-) -> tuple[float, str, str | None]:
-    """Power [W], in words where it is from, and of what it is where it is not the board's.
-
-    Raises InputError.
-    """
-    power_w, power_of = _given_watts(power), None
+def _watts(table: Table, power: float | str | Path, gpu: str | None) -> tuple[float, str]:
+    """Power [W], and in words where it is from. Raises InputError."""
+    power_w = _given_watts(power)
     if power_w is not None:
         source = f"{power_w:g} W, as given"
     else:
         form, log, span = _busy_log(Path(str(power)), gpu)
         check_same_gpu(log, form, span, set(table.text.get("device", ())))
         _check_same_clocks(table, log, span)
-        power_w, power_of = span.working_mean(log.columns["power_w"]), log.power_of
+        power_w = span.working_mean(log.columns["power_w"])
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
-        source += f"; of {power_of}" if power_of else ""
         for key in dict.fromkeys(table.text.get("device", ())):
             warn_of_sensor(str(log), key)
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"a board power of {power_w:g} W cannot be; give watts, or a log")
-    return power_w, source, power_of
+    return power_w, source
 
 
 def _given_watts(power: float | str | Path) -> float | None:
@@ -89,18 +83,11 @@ def gpu_of_log(power: float | str | Path | None, gpu: str | None = None) -> str 
     return names.pop() if len(names) == 1 else None
 
 
-def power_kind(power_of: str | None) -> str:
-    """What a table says its power is. power_of: as of a SampledLog."""
-    return "rail" if power_of else "board"
-
-
-def check_board(where: str, key: str, power_w: float, power_of: str | None = None) -> None:
+def check_board(where: str, key: str, power_w: float) -> None:
     """Raise InputError where a board cannot draw as much, or as little; short peaks can be.
 
-    Warns where it draws less than at idle, and where the power is not the board's, but power_of.
+    Warns where it draws less than at idle.
     """
-    if power_of:
-        warn(f"{where}: power is that of {power_of}, not the whole module's")
     device = find_device(key)
     limit_w = device.most_power_w if device else None
     if limit_w is not None and power_w > _PEAK * limit_w:
@@ -111,7 +98,7 @@ def check_board(where: str, key: str, power_w: float, power_of: str | None = Non
     if device is None or device.idle_w is None:
         check_unit(where, key, "power_w", power_w)
         return
-    if power_of or power_w >= device.idle_w:
+    if power_w >= device.idle_w:
         return
     idle = f"the {device.idle_w:g} W that an idle '{key}' was seen to draw"
     if power_w < _LEAST_OF_IDLE * device.idle_w:

@@ -10,7 +10,7 @@ from mlscale.profilers.sampled.formats import OWN_SCRIPT, LogFormat
 from mlscale.profilers.sampled.log import SampledLog
 
 _VENDORS = {  # whose GPUs each tool can watch; every tool has one maker
-    **dict.fromkeys(("dcgm", "nvidia-smi", "tegrastats"), "NVIDIA"),
+    **dict.fromkeys(("dcgm", "nvidia-smi"), "NVIDIA"),
     **dict.fromkeys(("rocm-smi", "amd-smi"), "AMD"),
 }
 
@@ -27,9 +27,6 @@ def check_tool(source: str, form: LogFormat, gpu: str) -> None:
     is_shipped = device.key in shipped_keys()
     watched, watches = _VENDORS[tool], f"GPUs of {_VENDORS[tool]}"
     cannot = device.vendor != watched and (is_shipped or device.vendor in _VENDORS.values())
-    if tool == "tegrastats":
-        watches = "Jetson modules"
-        cannot = cannot or (is_shipped and not device.is_jetson)
     if cannot:
         raise InputError(
             f"{source}: is of {tool}, which watches {watches} alone, and '{device.key}' is none; "

@@ -1,4 +1,4 @@
-"""Nsight Compute: its CSV pages in every header, details, summary and raw; and its text.
+"""Nsight Compute: its CSV pages in every header, details and raw; and its text.
 
 In the text, which ncu prints without --csv, a launch begins with a line indented by two blanks:
 kernel (grid)x(block), Context 1, …; its sections are tables whose borders are rows of dashes.
@@ -19,6 +19,7 @@ from mlscale.profilers.exports.reader import (
     Export,
     borders_of,
 )
+from mlscale.profilers.exports.unread import NCU_SUMMARY
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.tools.ncu_launches import NcuColumns, NcuLaunches
@@ -26,29 +27,25 @@ from mlscale.profilers.tools.ncu_metrics import NAME, metric_values
 
 _GEOMETRY = re.compile(
     r" (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)),.*?"
-    r"( Invocations (?P<invocations>\d{1,9}))?\s*$"
+    r"( (?P<summed>Invocations \d{1,9}))?\s*$"
 )
 _OLD_END = re.compile(r", \d{4}-[A-Z][a-z]{2}-\d{2} \d\d:\d\d:\d\d, Context \d+, Stream \d+\s*$")
 _DEVICE = re.compile(r", Device (?P<gpu>\d+), ")
 _HEADER = (
-    *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations", "Device"),
+    *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Device"),
     *("Metric Name", "Metric Unit", "Metric Value"),
 )
-_MEASURED_AT = [7, 8, 9]
+_MEASURED_AT = [6, 7, 8]
 _NO_METRIC = ""
 _AT_ONCE = 10_000
-_MEASURED = (3, 5)  # columns: name, unit, value; or name, unit, minimum, maximum, average
+_MEASURED = 3  # columns: name, unit, value
 
 
 def read_rows(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchBatch]:
-    """A launch for each ID of the details page, whose rows stand together.
-
-    Of the summary the launches of each kernel and geometry as one, with the averages. Raises
-    InputError.
-    """
-    measured = export.columns("Metric Name", "Metric Unit", "Metric Value|Average")
+    """A launch for each ID of the details page, whose rows stand together. Raises InputError."""
+    measured = export.columns("Metric Name", "Metric Unit", "Metric Value")
     columns = NcuColumns.of(export)
     rows = blocks(export, [*columns.all(), *measured], shortest=measured[-1] + 1)
     yield from NcuLaunches(content, columns, needed).of_rows(rows, measured)
@@ -86,21 +83,23 @@ def read_raw(
         yield launches.batch(rows, values)
 
 
-def _identity(line: str) -> tuple[str, str, str, str, str]:
-    """Kernel, grid, block, launches and GPU that a line names; old versions print no size."""
+def _identity(line: str, where: str) -> tuple[str, str, str, str]:
+    """Kernel, grid, block and GPU that a line names; old versions print no size. InputError."""
     match = _GEOMETRY.search(line)
     if match is None:
-        return _OLD_END.sub("", line).strip(), "", "", "1", ""
-    kernel, invocations = line[: match.start()].strip(), match["invocations"] or "1"
+        return _OLD_END.sub("", line).strip(), "", "", ""
+    if match["summed"]:
+        raise InputError(f"{where}: {NCU_SUMMARY}")
     device = _DEVICE.search(line, match.start())
-    return kernel, match["grid"], match["block"], invocations, device["gpu"] if device else ""
+    kernel = line[: match.start()].strip()
+    return kernel, match["grid"], match["block"], device["gpu"] if device else ""
 
 
 def read_text(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchBatch]:
-    """A launch for each one that the text names, or a kernel's launches as one. InputError."""
-    columns = NcuColumns(0, 2, 1, 5, None, (3, 4), 6)
+    """A launch for each one that the text names. Raises InputError."""
+    columns = NcuColumns(0, 2, 1, None, (3, 4), 5)
     rows = _blocks(export, content)
     yield from NcuLaunches(content, columns, needed).of_rows(rows, _MEASURED_AT)
 
@@ -136,14 +135,14 @@ def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]
         elif NCU_SECTION.match(line):
             cells = ()
             if heading is not None:
-                launch = [process, str(count), *_identity(heading[1])]
+                launch = [process, str(count), *_identity(heading[1], export.where(number))]
                 yield heading[0], [*launch, _NO_METRIC, "", ""]
                 heading, count = None, count + 1
         elif borders := borders_of(line):
-            cells = borders if len(borders) in _MEASURED else ()
+            cells = borders if len(borders) == _MEASURED else ()
         elif not line.strip():
             cells = ()
         elif launch and cells:
-            name, unit, *_, value = (line[cell].strip() for cell in cells)
+            name, unit, value = (line[cell].strip() for cell in cells)
             if name != _NO_METRIC:
                 yield number, [*launch, name, unit, value]

@@ -34,14 +34,13 @@ _Metrics = dict[str, Floats]
 class NcuColumns:
     """Where a page's columns stand that say which launch a row is of.
 
-    number: None where the launches are summed up, and invocations where they are not; sizes: grid
-    and block, where the page says them; gpu: None where it does not say on which it ran.
+    sizes: grid and block, where the page says them; gpu: None where it does not say on which it
+    ran.
     """
 
     process: int
     kernel: int
-    number: int | None
-    invocations: int | None
+    number: int
     program: int | None
     sizes: tuple[int, ...]
     gpu: int | None = None
@@ -49,13 +48,12 @@ class NcuColumns:
     @classmethod
     def of(cls, export: Export) -> "NcuColumns":
         """The columns of a table. Raises InputError."""
-        process, kernel = export.columns("Process ID", "Kernel Name")
+        process, kernel, number = export.columns("Process ID", "Kernel Name", "ID")
         has_sizes = export.find("Grid Size") is not None
         return cls(
             process,
             kernel,
-            export.find("ID"),
-            export.find("Invocations"),
+            number,
             export.find("Process Name"),
             tuple(export.columns("Grid Size", "Block Size")) if has_sizes else (),
             export.find("Device"),
@@ -63,8 +61,7 @@ class NcuColumns:
 
     def identity(self) -> list[int]:
         """Those that are alike in all rows of a launch."""
-        columns = (self.process, self.number, self.kernel, *self.sizes, self.invocations)
-        return [column for column in columns if column is not None]
+        return [self.process, self.number, self.kernel, *self.sizes]
 
     def all(self) -> list[int | None]:
         """Those that there are, and None."""
@@ -150,7 +147,6 @@ class NcuLaunches:
         workgroups, workgroup_size = self._sizes(launches, metrics, ~has_failed)
         self._note_configuration(metrics)
         time_s = metrics.pop(TIME, np.full(len(launches), np.nan))
-        invocations = self.columns.invocations
         return LaunchBatch(
             launches.lines,
             launches.labels(self.columns.kernel),
@@ -160,9 +156,6 @@ class NcuLaunches:
             metrics,
             numbers,
             processes=launches.labels(self.columns.process),
-            weights=None
-            if invocations is None
-            else launches.wholes(invocations, "a number of launches", least=1).astype(np.float64),
             gpus=None if self.columns.gpu is None else launches.labels(self.columns.gpu),
         )
 
@@ -173,10 +166,8 @@ class NcuLaunches:
             if text:
                 self.content.facts["device_name"][text] += count
 
-    def _numbers(self, launches: Block) -> Wholes | None:
-        """The launches' numbers, of which none came before, if any. Raises InputError."""
-        if self.columns.number is None:
-            return None
+    def _numbers(self, launches: Block) -> Wholes:
+        """The launches' numbers, of which none came before. Raises InputError."""
         numbers = launches.wholes(self.columns.number, "a launch's number")
         processes = launches.labels(self.columns.process)
         for code, process in enumerate(processes.texts):

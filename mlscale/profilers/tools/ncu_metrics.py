@@ -1,6 +1,7 @@
 """Nsight Compute's metrics: the names that its sections show, units, values in base units."""
 
 import math
+import re
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.profilers.exports.blocks import Block
-from mlscale.profilers.exports.locales import AMBIGUOUS, with_point
 from mlscale.profilers.exports.values import MEND, parse_counter
 
 TIME = "gpu__time_duration.sum"
@@ -64,6 +64,8 @@ ALWAYS = (
 )
 
 _MOST_PERCENT = 1000  # from here on a percentage with a comma may have a decimal one
+# Three digits behind a point: none of the tool's two decimals, nor surely thousands.
+_AMBIGUOUS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _WHOLE = ("ns", "nsecond", "byte")  # of which there is no part
 _COUNTS = {
     *("", "inst", "cycle", "sector", "warp", "block", "sm", "thread", "request", "pass"),
@@ -124,9 +126,8 @@ def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
     NaN where it is missing. Raises InputError.
     """
     scale = _scale_of(metric, unit)
-    has_commas = block.export.decimal_commas
     values = np.full(len(block), math.nan)
-    if scale is not None and not has_commas:
+    if scale is not None:
         numbers = block.cells[column].numbers()
         values = numbers * scale
         if unit == "%":
@@ -134,7 +135,7 @@ def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
         elif _is_whole(metric, unit):
             values[numbers % 1 != 0] = math.nan
     return block.filled(
-        column, values, lambda text, where: _metric_value(where, metric, unit, text, has_commas)
+        column, values, lambda text, where: _metric_value(where, metric, unit, text)
     )
 
 
@@ -143,17 +144,14 @@ def _is_whole(metric: str, unit: str) -> bool:
     return unit in _WHOLE or (metric.endswith(".sum") and unit in _COUNTS)
 
 
-def _metric_value(where: str, metric: str, unit: str, text: str, has_commas: bool) -> float:
+def _metric_value(where: str, metric: str, unit: str, text: str) -> float:
     """One value, however it is written. Raises InputError, see `where`."""
     scale = _scale_of(metric, unit)
     where = where if f"'{metric}'" in where else f"{where}, metric '{metric}'"
     # '(!) nan' of a failed launch; 'value (a; b; c)': the instances follow in brackets.
     head = text.removeprefix("(!)").strip().partition(" (")[0]
-    decimal = "," if has_commas else "."
-    if (has_commas or _is_whole(metric, unit)) and AMBIGUOUS[decimal].fullmatch(head):
+    if _is_whole(metric, unit) and _AMBIGUOUS.fullmatch(head):
         raise InputError(f"{where}: '{text}' is ambiguous, it may be of thousands: {MEND}")
-    if has_commas:
-        head = with_point(head)
     value = parse_counter(head, where)
     if math.isnan(value):
         return value

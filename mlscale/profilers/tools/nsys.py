@@ -1,4 +1,4 @@
-"""Nsight Systems: what `nsys stats` prints of kernels, as CSV and text, and the SQLite export."""
+"""Nsight Systems: what `nsys stats` prints of kernels as CSV, and the SQLite export."""
 
 import math
 import re
@@ -17,8 +17,8 @@ from mlscale.profilers.exports.values import TIME_UNITS_NS, parse_product
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import is_cut_off, warn_of_cut_off
-from mlscale.profilers.tools.nvprof import launched, numbered_gpu
 
+_DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"([0-9]{1,30}|[0-9]{1,3}(,[0-9]{3}){1,9})(\.[0-9]{0,20})?")
 _EXACT_NS = 2.0**53  # below it a float holds every nanosecond
@@ -55,13 +55,10 @@ def _time_column(export: Export, name: str) -> tuple[int, int]:
     return column, TIME_UNITS_NS[unit[1] if unit else "ns"]
 
 
-def _nanoseconds(text: str, where: str, unit_ns: int, semicolons: bool = False) -> Fraction:
-    """A time in a unit, exactly. Raises InputError.
-
-    semicolons: the file's separator is a semicolon, so that a comma may be a decimal comma.
-    """
+def _nanoseconds(text: str, where: str, unit_ns: int) -> Fraction:
+    """A time in a unit, exactly. Raises InputError."""
     cell = text.strip()
-    if not _TIME.fullmatch(cell) or (semicolons and "," in cell):
+    if not _TIME.fullmatch(cell):
         mend = ", or has a decimal comma; use the file as nsys wrote it" if "," in cell else ""
         raise InputError(f"{where}: '{cell[:40]}' is not a time{mend}")
     return Fraction(cell.replace(",", "")) * unit_ns
@@ -81,8 +78,7 @@ def read_sum(
     for line, row in export.rows():
         row[instances] = row[instances].replace(",", "")
         count = export.whole(line, row, instances, "a number of launches", least=1)
-        where, semicolons = export.where(line, total), export.delimiter == ";"
-        total_ns = _nanoseconds(row[total], where, unit_ns, semicolons)
+        total_ns = _nanoseconds(row[total], export.where(line, total), unit_ns)
         cut_off += is_cut_off(row[name])
         yield LaunchRecord(
             line=line,
@@ -110,30 +106,38 @@ def read_trace(
     [name] = export.columns("Name")
     grid = export.columns("GrdX", "GrdY", "GrdZ")
     size = export.columns("BlkX", "BlkY", "BlkZ")
-    device, semicolons = export.find("Device"), export.delimiter == ";"
+    device = export.find("Device")
     for block in blocks(export, [start[0], duration[0], name, *grid, *size, device]):
-        launches = launched(block, grid[0])
+        launches = block.where_label(grid[0], lambda text: bool(text.strip()))
         yield LaunchBatch(
             launches.lines,
             launches.labels(name),
             launches.sizes(*grid),
             launches.sizes(*size),
-            _times_ns(launches, duration, semicolons).astype(np.float64) / 1e9,
-            gpus=launches.renamed(device, lambda text: numbered_gpu(text, content)),
-            begin_ns=_times_ns(launches, start, semicolons),
+            _times_ns(launches, duration).astype(np.float64) / 1e9,
+            gpus=launches.renamed(device, lambda text: _gpu_number(text, content)),
+            begin_ns=_times_ns(launches, start),
         )
 
 
-def _times_ns(block: Block, column: tuple[int, int], semicolons: bool) -> Timestamps:
-    """A column of times, exactly; semicolons: as of `_nanoseconds`. Raises InputError."""
+def _gpu_number(text: str, content: FileContent) -> str:
+    """The number of 'Tesla P100 (0)', whose name is put on the facts of that GPU; '' without."""
+    match = _DEVICE.fullmatch(text.strip())
+    name, number = (match["name"], match["number"]) if match else (text.strip(), "")
+    if name:
+        content.gpu_facts[number] = {"device_name": name}
+    return number
+
+
+def _times_ns(block: Block, column: tuple[int, int]) -> Timestamps:
+    """A column of times, exactly. Raises InputError."""
     position, unit_ns = column
-    if not semicolons:
-        values = block.cells[position].numbers() * unit_ns
-        if (values < _EXACT_NS).all():
-            return values
+    values = block.cells[position].numbers() * unit_ns
+    if (values < _EXACT_NS).all():
+        return values
     return np.array(
         [
-            _nanoseconds(text, block.where(row, position), unit_ns, semicolons)
+            _nanoseconds(text, block.where(row, position), unit_ns)
             for row, text in enumerate(block.cells[position].texts)
         ],
         np.object_,

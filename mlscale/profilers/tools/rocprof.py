@@ -21,11 +21,10 @@ from mlscale.profilers.exports.blocks import (
 )
 from mlscale.profilers.exports.cells import Labels
 from mlscale.profilers.exports.reader import Export
-from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent, NumberSet
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
-_API_CALL = re.compile(r"_*(hip|hsa|roctx)[A-Z_]")
 _CHANNEL = re.compile(r"(?P<name>.+)\[\d+\]")
 _COUNTER = re.compile(r"(SQC?|GRBM|TCC|TCP|TA|TD|SPI|CP[CF]|GL[12]C)_")
 _DISPATCH = "a dispatch's number"
@@ -196,50 +195,6 @@ def read_trace(
 def _gpus(launches: Block, agent: int | None) -> Labels | None:
     """The number of each launch's agent, where the file says it."""
     return launches.renamed(agent, lambda text: text.strip().removeprefix("Agent "))
-
-
-def read_stats(
-    export: Export, _content: FileContent, _needed: Collection[str]
-) -> Iterator[LaunchRecord]:
-    """All launches of a kernel as one, by their total time. InputError on an API's calls."""
-    kernel, calls, total = export.columns("Name", "Calls", "TotalDurationNs")
-    for line, row in export.rows():
-        if _API_CALL.match(row[kernel]):
-            raise InputError(
-                f"{export.where(line, kernel)}: '{row[kernel][:40]}' is a call of the host's, no "
-                "kernel; give the kernels' statistics (kernel_stats)"
-            )
-        count = export.whole(line, row, calls, "a number of launches", least=1)
-        yield LaunchRecord(
-            line=line,
-            kernel=kernel_name(row[kernel]),
-            time_s=float(np.nan_to_num(export.counter(line, row, total))) / count / 1e9,
-            weight=count,
-        )
-
-
-def read_summary(
-    export: Export, _content: FileContent, _needed: Collection[str]
-) -> Iterator[LaunchRecord]:
-    """All launches of a kernel as one, of the table that v3 prints.
-
-    Raises InputError on further tables and on one without kernels.
-    """
-    kernel, domain, calls, total = export.columns("NAME", "DOMAIN", "CALLS", "DURATION (nsec)")
-    has_kernels = False
-    for line, cells in export.rows():
-        row = [cell.strip() for cell in cells]
-        if row[domain] == "KERNEL_DISPATCH":
-            has_kernels = True
-            count = export.whole(line, row, calls, "a number of launches", least=1)
-            time_s = float(np.nan_to_num(export.counter(line, row, total))) / count / 1e9
-            yield LaunchRecord(line, kernel_name(row[kernel]), time_s=time_s, weight=count)
-    export.refuse_further_tables()
-    if not has_kernels:
-        raise InputError(
-            f"{export.where(export.header_line)}: is a summary without kernels; profile again with "
-            "rocprofv3 --kernel-trace --summary, or give …_kernel_trace.csv"
-        )
 
 
 def read_machine(export: Export, content: FileContent) -> None:

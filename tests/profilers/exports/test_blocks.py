@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from synthetic.exports import (
     BASE,
     NCU,
-    NVPROF_TRACE,
     V3_TRACE,
     long_page,
     long_rows,
@@ -40,7 +39,6 @@ PAGES = {
     "rocprof": V1,
     "rocprofv3": rocprofv3({"SQ_WAVES": 10, "FETCH_SIZE": 5}),
     "rocprofv3 trace": V3_TRACE,
-    "nvprof trace": NVPROF_TRACE.replace("Tesla P100-PCIE-16GB", "Made GPU"),
 }  # fmt: skip
 
 
@@ -113,9 +111,7 @@ def test_an_error_in_a_late_block_names_its_row(
         imported(tmp_path / "run.csv", text[:at] + after + text[at + len(before) :])
 
 
-@pytest.mark.parametrize(
-    "odd", ["\n", "  \n", "==77== Warning\n", '"a ""quoted"" name"', ' "after a blank"']
-)
+@pytest.mark.parametrize("odd", ["\n", "  \n", '"a ""quoted"" name"', ' "after a blank"'])
 def test_what_is_not_plain_is_read_row_by_row(
     tmp_path: Path, odd: str, by_arrow: Callable[[int], list[bool]]
 ) -> None:
@@ -147,7 +143,7 @@ def test_quotes_that_balance_but_are_not_in_turn_are_not_plain(
 
 
 @pytest.mark.parametrize("at", [0, 7, 1023, 1024, 1025, 3000])
-@pytest.mark.parametrize("odd", ["\n", " 2,3,4,5\n", "\t2,3,4,5\n", "=,3,4,5\n", "2,3,4,5\n"])
+@pytest.mark.parametrize("odd", ["\n", " 2,3,4,5\n", "\t2,3,4,5\n", "2,3,4,5\n"])
 @pytest.mark.parametrize("is_ncu", [False, True])
 def test_a_line_that_begins_oddly_is_not_plain(
     tmp_path: Path, at: int, odd: str, is_ncu: bool, monkeypatch: pytest.MonkeyPatch

@@ -14,8 +14,6 @@ from mlscale.profilers import import_exports
 from mlscale.profilers.sampled import RunFacts, import_logs, log_format
 from mlscale.profilers.sampled.formats import FORMATS
 
-TWO_HOSTS = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{host}"}} 5\n' for host in "ab")
-
 
 def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     ticks = together(block(1, 9, 1), block(1, 9, 1, gpu=1))
@@ -93,11 +91,8 @@ def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
         ("# gpu pwr sm\n# Idx W %\n 0 - -\n", "has neither activity nor power"),
         ("#Time gpu sm\n#HH:MM:SS Idx %\n 10.00 0 5\n", "row 3, column 'Time': '10.00' is no time"),
         ("power.draw [W], timestamp\n3 W, noon\n", "'noon' is no time such as"),
-        ("GPUId,TimeStampUs,Field,Value\n0,1,sm_active,0.5\n0,2\n0,1,a,1\n", "row 3: has 2 fiel"),
-        ('{"card0": {"GPU use (%)": "10"}', "row 1: is not valid JSON"),
-        ("GPU  POWER\n  0  x\n  0  5 W\n", "row 2: has 1 fields, the header has 2"),
+        ("#Entity GRACT\nID\nGPU 0\nGPU 0 0.5\n", "row 3: has 1 fields, the header has 2"),
         ("timestamp,power.draw\n1790000000000,5\n", "'1790000000000' is no time such as 2024/"),
-        (TWO_HOSTS, "row 2: is of the hosts 'a' and 'b'"),
     ],
 )  # fmt: skip
 def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -130,7 +125,12 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
             "Dumping to -, line limit 1.\n1700000000.5: bus 03, gpu 90.00%, sclk 99.00% 2.4ghz\n",
             "radeontop tells no power: log the run with rocm-smi or amd-smi",
         ),
-        ('gpu_package_power{gpu_id="0"} 300\n', "those of dcgm-exporter are read; log"),
+        ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 90\n', r"ask Prometheus for .* JSON \(query_range\)"),
+        ('{"card0": {"GPU use (%)": "10"}}', "the CSV is read: log the run with --csv"),
+        ("GPU[0]\t\t: GPU use (%): 90\n", "the CSV is read: log the run with --csv"),
+        ("GPU: 0\n    POWER:\n", "the CSV is read: log the run with --csv"),
+        ("GPU  POWER   GFX_CLK\n0 300 W 1900 MHz\n", "the CSV is read: log the run with --csv"),
+        ("RAM 4/8MB (lfb 1x1MB) GR3D_FREQ 45%\n", "tegrastats is not read; give a CSV"),
         ("# HELP gpu_nodes_total Number of GPUs\n", "log the run with nvidia-smi or amd-smi"),
         ("timestamp,gpu_0_power,gpu_0_clock\n1.5,300,1980\n", "a log of your own is read once"),
         ("Time,GPU 0\n1.5,300\n", "a log of your own is read once"),

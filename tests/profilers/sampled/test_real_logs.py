@@ -23,13 +23,6 @@ READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
         [{"time_ms": 16700, "engine_mhz": 1005, "memory_mhz": 1215, "power_w": 103.551,
           "gr_engine_active": 0.388754, "sm_active": 0.168946, "dram_active": 0.0308204}],
     ),
-    # The scrape as it stands.
-    "dcgm_exporter/t4_ericsson.prom": (
-        "dcgm", {"time_ms": 5000, "base": {"cu_count": 40}},
-        [{"time_ms": 5000, "engine_mhz": 660, "memory_mhz": 5000, "power_w": 68.244,
-          "gr_engine_active": 0.156205, "tensor_active": 0.005822, "dram_active": 0.092781,
-          "gpu_utilisation": 0.91, "memory_copy_utilisation": 0.73}],
-    ),
     # Lines 91 to 1990, from 11:16:58.590 to 11:33:20.896, and a sample of 0.103 s; a gap inside.
     "nvidia_smi_query/a100_falcon7b.csv": (
         "nvidia-smi", {"device": "a100-sxm4-40gb", "base": {**A100, "engine_mhz": 1410}},
@@ -67,13 +60,8 @@ READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
 NO_BUSY_SPAN = "has no busy span: {} is at most 0, the GPU is idle"
 REFUSED = {
     "dcgmi_dmon/h800_pcie_na.txt": ("dcgm", "has neither activity nor power, no reading"),
-    "dcgm_sdk_csv/dcgm_test_dmon.csv": ("dcgm", "power is all that tells busy from idle, and it"),
-    "dcgm_exporter/l40s_upcloud.prom": ("dcgm", NO_BUSY_SPAN.format("gr_engine_active")),
     "nvidia_smi_dmon/h100_idle.txt": ("nvidia-smi", NO_BUSY_SPAN.format("gpu_utilisation")),
     "rocm_smi_csv/rx7900xtx_x3.csv": ("rocm-smi", NO_BUSY_SPAN.format("gpu_utilisation")),
-    "rocm_smi_json/mi100_rocm602.json": ("rocm-smi", NO_BUSY_SPAN.format("gpu_utilisation")),
-    "rocm_smi_json/rx6700xt_rocm612.json": ("rocm-smi", NO_BUSY_SPAN.format("gpu_utilisation")),
-    "amd_smi_monitor/mi300x_x8_idle.txt": ("amd-smi", NO_BUSY_SPAN.format("gpu_utilisation")),
     "amd_smi_metric_csv/mi355x_x8_metric_head.csv": (
         "amd-smi", NO_BUSY_SPAN.format("gpu_utilisation")
     ),

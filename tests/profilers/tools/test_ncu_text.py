@@ -1,9 +1,9 @@
-"""Nsight Compute's text and its summaries, written by hand in the forms of ncu 2021 to 2025."""
+"""Nsight Compute's text, written by hand in the forms of ncu 2021 to 2025."""
 
 from pathlib import Path
 
 import pytest
-from synthetic.exports import BASE, NCU_TEXT, long_page, quoted, read, row
+from synthetic.exports import BASE, NCU_TEXT, long_page, read, row
 
 from mlscale import InputError
 from mlscale.profilers.tools import ncu
@@ -42,26 +42,6 @@ METRICS = """\
     dram__bytes_write.sum                    byte        5,000
     gpu__time_duration.sum                     us        10.00
     --------------------------------- ----------- ------------
-"""
-SUMMARY = """\
-[77] app@127.0.0.1
-  add(float *, int) (2, 2, 2)x(8, 8, 8), Device 0, CC 8.9, Invocations 4
-    Section: GPU Speed Of Light Throughput
-    ----------------------- ----------- -------- -------- --------
-    Metric Name             Metric Unit  Minimum  Maximum  Average
-    ----------------------- ----------- -------- -------- --------
-    DRAM Throughput                   %     2.62    15.02    11.00
-    Duration                         us     1.95     2.27     2.00
-    ----------------------- ----------- -------- -------- --------
-
-  mul(float *, int) (1, 1, 1)x(64, 1, 1), Device 0, CC 8.9, Invocations 3
-    Section: GPU Speed Of Light Throughput
-    ----------------------- ----------- -------- -------- --------
-    Metric Name             Metric Unit  Minimum  Maximum  Average
-    ----------------------- ----------- -------- -------- --------
-    DRAM Throughput                   %     2.00     4.00     3.00
-    Duration                         ms     1.00     3.00     2.00
-    ----------------------- ----------- -------- -------- --------
 """
 FAILED = """\
 ==ERROR== LaunchFailed
@@ -122,31 +102,6 @@ def test_units_of_each_metric(tmp_path: Path) -> None:
     assert values["WriteBandwidth"] == pytest.approx(5e8)
 
 
-def test_summary_as_text(tmp_path: Path) -> None:
-    imported = read(tmp_path, SUMMARY)
-    assert (imported.kernels, imported.launches) == (2, 7)
-    assert imported.table.numbers["time_ms"] == pytest.approx([0.002, 2])
-    assert imported.table.numbers["dram_utilisation"] == pytest.approx([0.11, 0.03])
-
-
-def test_summary_as_csv(tmp_path: Path) -> None:
-    """One kernel with two geometries, of 14 launches each."""
-    names = ("Process ID", "Process Name", "Host Name", "Kernel Name", "Block Size", "Grid Size",
-             "Device", "CC", "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum",
-             "Maximum", "Average")  # fmt: skip
-    text = quoted(names)
-    for block, time in (("(256, 1, 1)", "1,000.00"), ("(1, 1, 1)", "3,000.00")):
-        head = ["9", "app", "h", "saxpy(float, unsigned long)", block, "(64, 1, 1)", "0", "11.0"]
-        for name, unit, value in (("Duration", "ns", time), ("DRAM Throughput", "%", "50.00")):
-            text += quoted([*head, "14", "SpeedOfLight", name, unit, "0", "0", value])
-    imported = read(tmp_path, text)
-    assert imported.launches == 28
-    assert imported.table.numbers["time_ms"] == pytest.approx([0.001, 0.003])
-    assert imported.table.numbers["dram_utilisation"] == pytest.approx([0.5, 0.5])
-    with pytest.raises(InputError, match="sums launches up; --each cannot part them"):
-        read(tmp_path, text, each=True)
-
-
 @pytest.mark.parametrize(("of_launch", "of_sections"), [("", ""), (" ", ""), (" " * 4, " " * 2)])
 def test_blanks_lost_or_gained_in_a_paste(tmp_path: Path, of_launch: str, of_sections: str) -> None:
     """Each launch has its own time and reads, 10 and 30 us, none those of the one above."""
@@ -192,6 +147,18 @@ def test_clocks_that_vary_count_as_their_mean_when_it_is_given(tmp_path: Path) -
         assert read(tmp_path, text).launches == 2
     with pytest.raises(InputError, match=r"let all count as their mean.*; give --base engine=1000"):
         read(tmp_path, text, base={"cu_count": 4.0, "memory_mhz": 500.0})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        METRICS.replace("Context 1, Stream 7, Device 0, CC 8.9", "Device 0, CC 8.9, Invocations 4"),
+        '"Process ID","Kernel Name","Invocations","Metric Name","Metric Unit","Average"\n',
+    ],
+)
+def test_a_summary_says_how_to_write_csv(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"summary of kernels is not read; .* --page raw --csv"):
+        read(tmp_path, text)
 
 
 def test_the_csv_page_is_not_taken_for_text(tmp_path: Path) -> None:

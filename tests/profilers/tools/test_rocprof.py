@@ -8,7 +8,6 @@ from synthetic.exports import (
     AMD_FEATURES,
     BASE,
     V3_TRACE,
-    by_kernel,
     read,
     rocprof_v1,
     rocprofv3,
@@ -108,59 +107,22 @@ def test_without_the_number_of_xcds_there_are_no_ratios_to_cycles(tmp_path: Path
     assert imported.features["V_IPC"].status == "missing"
 
 
-STATS = (
-    '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
-    '"__amd_rocclr_copyBuffer",7,700,100,10.0\n"f(int, int) [clone .kd]",4,6000,1500,90.0\n'
-)
 MACHINE = "gpu_model,gpu_arch,cu_per_gpu,max_sclk,max_mclk\nMI300X_A1,gfx942,304,2100,1300\n"
 
 
-def test_statistics_give_the_time_of_a_launch(tmp_path: Path) -> None:
-    with pytest.warns(match="times without counters"):
-        imported = read(tmp_path, STATS)
-    assert (imported.kernels, imported.launches) == (2, 11)  # the runtime's copies take time too
-    assert row(imported, 1)["time_ms"] == pytest.approx(1.5e-3)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"f(int)",4,6000,1500,90.0\n',
+        "    ROCPROFV3 SUMMARY:\n\n    | NAME | DOMAIN | CALLS | DURATION (nsec) |\n",
+    ],
+)
+def test_statistics_say_which_flag_writes_the_launches(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"_kernel_trace.csv of rocprofv3 --kernel-trace --output"):
+        read(tmp_path, text)
 
 
-SUMMARY = """\
-    ROCPROFV3 SUMMARY:
-
-    |          NAME          |     DOMAIN      |  CALLS  | DURATION (nsec) | AVERAGE (nsec)  |
-    |------------------------|-----------------|---------|-----------------|-----------------|
-    | hipDeviceSynchronize   | HIP_API         |      50 |        99000000 |       1.980e+06 |
-    | step(float*, int)      | KERNEL_DISPATCH |      40 |        80000000 |       2.000e+06 |
-    | halo<double, 4>(int)   | KERNEL_DISPATCH |       5 |         1000000 |       2.000e+05 |
-    Done.
-"""
-
-
-def test_the_table_that_v3_prints(tmp_path: Path) -> None:
-    """Of kernels alone: 80 ms in 40 launches, 1 ms in 5; the host's calls are none."""
-    with pytest.warns(match="times without counters"):
-        imported = read(tmp_path, SUMMARY)
-    assert (imported.kernels, imported.launches) == (2, 45)
-    assert by_kernel(imported, "time_ms") == {
-        "step(float*, int)": pytest.approx(2.0),
-        "halo<double, 4>(int)": pytest.approx(0.2),
-    }
-    with pytest.raises(InputError, match=r"has tables of kernels in rows 3, 11; each is of a run"):
-        read(tmp_path, SUMMARY + SUMMARY)
-    with pytest.raises(InputError, match="--summary sums launches up; --each cannot part them"):
-        read(tmp_path, SUMMARY, each=True)
-
-
-def test_a_row_of_the_program_inside_the_table_that_v3_prints(tmp_path: Path) -> None:
-    """What it prints there ends no table: the kernels below it count, 45 launches by hand."""
-    between = SUMMARY.replace("    | halo", "step 10 of 40 done\n    | halo")
-    with pytest.warns() as told:
-        assert read(tmp_path, between).launches == 45
-    assert "passed over: 1 line inside the table" in str(told[0].message)
-
-
-def test_a_summary_without_kernels_says_what_to_ask_for(tmp_path: Path) -> None:
-    calls = "\n".join(line for line in SUMMARY.splitlines() if "KERNEL_DISPATCH" not in line)
-    with pytest.raises(InputError, match=r"row 3: is a summary without kernels; .* --kernel-trace"):
-        read(tmp_path, calls)
+def test_the_summary_of_a_database_names_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="that is what 'rocpd summary' prints; give the database"):
         read(tmp_path, "KERNELS_SUMMARY:\n    Name  Calls  DURATION (nsec)\n       k      1  5\n")
 
@@ -188,11 +150,6 @@ def test_passes_in_which_the_runtime_copies_more_or_less_often(tmp_path: Path) -
     for first, second in (([], copies), (copies[:1], copies), (copies, [])):
         imported = read(tmp_path, one + "".join(first), one + "".join(second))
         assert imported.launches == 1 + len(first)
-
-
-def test_statistics_of_api_calls_are_no_kernels(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'hipFree' is a call of the host's, no kernel"):
-        read(tmp_path, STATS + '"hipFree",1,5,5,0.0\n')
 
 
 def test_sysinfo_says_gpu_and_cus(tmp_path: Path) -> None:
