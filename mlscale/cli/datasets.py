@@ -1,4 +1,4 @@
-"""mlscale datasets: list, show and fetch data sets, and make those that are drawn."""
+"""mlscale datasets: list, show and fetch data sets."""
 
 import argparse
 import json

@@ -17,8 +17,8 @@ from mlscale.errors import DataWarning, InputError, UsageError, extra_named
 
 COMMANDS = {
     "demo": "show, in a minute, an export to advice, and the main job on simulated data",
-    "datasets": "list, fetch and make data sets",
-    "devices": "list, show and describe GPUs",
+    "datasets": "list, show and fetch data sets",
+    "devices": "list and show GPUs",
     "import": "turn a file of measurements into a tidy table",
     "collect": "measure a training set on the GPU at hand",
     "train": "train a model on a table of measurements",

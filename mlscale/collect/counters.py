@@ -135,14 +135,15 @@ def _run(line: Sequence[str], limit_s: float) -> tuple[int | None, str]:
 
 def _part(export: Path, kernels: Sequence[str], folder: Path) -> None:
     """Give each kernel that ncu counted its rows in a file of its own: clocks differ by launch."""
-    with export.open(newline="", errors="replace") as file:  # lines of ncu's own begin with ==
-        head, units, *rows = [*csv.reader(line for line in file if line[0] == '"')] or [[], []]
+    lines = export.read_text(errors="replace").splitlines() if export.exists() else []
+    # Lines of ncu's own begin with ==; a header and units come first.
+    table = [*csv.reader(line for line in lines if line[:1] == '"')]
     shutil.rmtree(export.parent)
     for kernel in kernels:
-        if own := [row for row in rows if kernel in row]:
+        if own := [row for row in table[2:] if kernel in row]:
             (folder / kernel).mkdir()
             with (folder / kernel / "ncu.csv").open("w", newline="") as file:
-                csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, units, *own])
+                csv.writer(file, quoting=csv.QUOTE_ALL).writerows([*table[:2], *own])
 
 
 def _read(plan: Plan, kernel: str, base: Mapping[str, float], folder: Path) -> dict[str, float]:

@@ -154,6 +154,17 @@ def test_kernels_are_profiled_in_one_run(folder: Path) -> None:
     assert (folder / "runs").read_text() == "run "
 
 
+@pytest.mark.parametrize(
+    "wrote", ["", """open(sys.argv[sys.argv.index("--log-file") + 1], "w").write('"ID"')"""]
+)
+def test_a_profiler_that_writes_nothing_of_use(folder: Path, wrote: str) -> None:
+    """It is told, and what was measured stays."""
+    stand_in(folder, "ncu", f"import sys\n{wrote}")
+    counters, [why] = collected(folder, H200)
+    assert counters == {}
+    assert why.startswith("there are no counters: ")
+
+
 def test_a_profiler_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is ended with what it started, which would keep its output open."""
     monkeypatch.setattr(profiling, "_START_S", 0.5)

@@ -147,6 +147,12 @@ def test_a_clock_that_moves_over_the_cu_count(measured: Any, gpu: cuda_gpu.Gpu) 
     assert note.endswith("(column 'engine_mhz_observed'): copy_1m")
 
 
+def test_cupy_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kernel_tuner would import it for arguments of its type, which takes seconds."""
+    monkeypatch.setitem(sys.modules, "cupy", cuda_gpu.module("cupy", object()))
+    assert measuring.core._get_cupy() is None
+
+
 def test_without_power(measured: Any) -> None:
     samples = measured(power_s=0.0)
     assert samples["power_w"].isna().all()

@@ -48,3 +48,9 @@ def test_configurations() -> None:
     assert json.loads(json.dumps(plan.record())) == plan.record()
     assert plan.record()["kernels"] == ["copy_4m", "copy_16m"]
     assert plan.record()["device"]["name"] == "made"
+
+
+def test_the_long_chase_goes_past_an_l2_cache() -> None:
+    """A line of 128 bytes for each load: more than twice the 50 MB of an H100's cache."""
+    [chase] = select("full", ["chase_128m"], "cuda")
+    assert chase.case.keywords["steps"] * 128 > 2 * 50e6  # type: ignore[attr-defined]
