@@ -20,7 +20,7 @@ from mlscale.text import counted, number
 if TYPE_CHECKING:
     import pandas as pd
 
-# Compiling, checking and timing a kernel: 0.47 s on an H100, counters included.
+# Compiling, checking and timing a kernel: 0.47 s on an H100.
 _SAMPLE_S = 0.5
 
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", choices=("full", "small"), default="full", help=sizes)
     names = "kernels or applications of the suite, * for any characters (default: all)"
     add("--kernels", type=values.names, default=(), metavar="NAME,…", help=names)
-    facts = "device file of this GPU, where the device table lacks it (see docs/devices.md)"
+    facts = "device file of this GPU, where the table lacks it: edit what 'devices show' prints"
     add("--device", type=values.device_key, metavar="DEVICE", help=facts)
     counts = "numbers of compute units (SMs) to run on (default: up to eight, evenly spaced)"
     add("--cu-counts", type=_numbers, metavar="N,N,…", help=counts)

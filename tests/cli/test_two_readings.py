@@ -38,6 +38,12 @@ def table(path: Path, device: str, reading: Reading) -> Path:
     return path
 
 
+def both_orders(folder: Path, device: str, *readings: Reading) -> list[list[Path]]:
+    """The tables of two readings, in either order."""
+    files = [table(folder / f"{n}.csv", device, own) for n, own in enumerate(readings)]
+    return [files, files[::-1]]
+
+
 def answers(
     capsys: Capture, base: Path, also: Path, command: str, *options: str
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -52,9 +58,9 @@ def answers(
 def test_power_never_falls_and_the_order_does_not_matter(
     capsys: Capture, tmp_path: Path, device: str, one: Reading, other: Reading
 ) -> None:
-    files = [table(tmp_path / f"{n}.csv", device, own) for n, own in enumerate((one, other))]
     rows, swapped = (
-        answers(capsys, base, also, "predict")[0] for base, also in (files, files[::-1])
+        answers(capsys, base, also, "predict")[0]
+        for base, also in both_orders(tmp_path, device, one, other)
     )
     assert len(rows) == len(swapped) > 40
     for column in COLUMNS:
@@ -71,10 +77,9 @@ def test_power_never_falls_and_the_order_does_not_matter(
 def test_advice_names_one_clock_whichever_is_the_base(
     capsys: Capture, tmp_path: Path, device: str, one: Reading, other: Reading
 ) -> None:
-    files = [table(tmp_path / f"{n}.csv", device, own) for n, own in enumerate((one, other))]
     best, swapped = (
         answers(capsys, base, also, "advise")[1]["whole_run"]["best"]
-        for base, also in (files, files[::-1])
+        for base, also in both_orders(tmp_path, device, one, other)
     )
     for column in ("engine_mhz", "time_ms", "power_w", "energy_mj"):
         assert best[column] == pytest.approx(swapped[column], rel=1e-6), column
@@ -161,11 +166,8 @@ def test_readings_that_contradict_each_other_by_their_noise(
 
     But for the rows of the readings, which say what was measured.
     """
-    files = [
-        table(tmp_path / f"{n}.csv", "h100-sxm5", reading)
-        for n, reading in enumerate(((1755, 50000, 495), (1500, 52000, 500)))
-    ]
-    for base, also in (files, files[::-1]):
+    readings = (1755, 50000, 495), (1500, 52000, 500)
+    for base, also in both_orders(tmp_path, "h100-sxm5", *readings):
         rows, _ = answers(capsys, base, also, "predict")
         predicted = [row for row in rows if row["engine_mhz"] not in (1500, 1755)]
         for column in COLUMNS[:3]:
