@@ -116,8 +116,9 @@ class TestPublicFiles:
 
 
 class TestOwnSets:
-    def test_simulated(self) -> None:
-        entry = all_datasets()["simulated-gcn3"]
+    @pytest.mark.parametrize("name", ["simulated-gcn3", "h100-suite", "h200-suite"])
+    def test_whole_grids(self, name: str) -> None:
+        entry = all_datasets()[name]
         assert_holds(entry, read(path(entry.file)))
 
     @pytest.mark.parametrize("name", [n for n, entry in all_datasets().items() if entry.parts])
