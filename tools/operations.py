@@ -1,6 +1,6 @@
-"""Operations of PyTorch on fewer SMs of an H100: predicted from one profile on all, and measured.
+"""Operations of PyTorch on fewer SMs of a GPU: predicted from one profile on all, and measured.
 
-    python tools/h100_operations.py MODEL      (a model of datasets/h100-suite.csv)
+    python tools/operations.py MODEL GPU     (GPU: h100 or h200)
 
 No operation was trained on. Printed is time over that on all SMs, for each operation and number of
 SMs, and the mean error. gemm_bf16_1024 is left out: Python takes longer to launch it than it runs.
@@ -13,17 +13,17 @@ import sys
 import tempfile
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 import mlscale
-from mlscale.data.grid import HardwareConfig
 from mlscale.data.public.registry import path
 from mlscale.shipped import model_for
 
-EXPORT = Path(__file__).parent.parent / "tests" / "h100" / "ncu-operations.csv.gz"
+TESTS = Path(__file__).parent.parent / "tests"
 # In the order in which they were profiled, a spinning kernel after each.
 ORDER = (
     "gemm_bf16_1024", "gemm_bf16_4096", "gemm_bf16_8192", "gemm_bf16_8192_zeros",
@@ -34,9 +34,10 @@ ORDER = (
 MATRIX = ("gemm", "attention", "convolution")
 
 
-def exports(folder: Path) -> dict[str, Path]:
+def exports(gpu: str, folder: Path) -> dict[str, Path]:
     """Write ncu's rows of each operation into a file of its own."""
-    with gzip.open(EXPORT, "rt", encoding="utf-8") as file:
+    export = TESTS / gpu / "ncu-operations.csv.gz"
+    with gzip.open(export, "rt", encoding="utf-8") as file:
         head, units, *launches = csv.reader(line for line in file if line.startswith('"'))
     place, names, lot, files = head.index("Kernel Name"), iter(ORDER), [], {}
     for launch in launches:
@@ -51,26 +52,27 @@ def exports(folder: Path) -> dict[str, Path]:
     return files
 
 
-def main(model_file: str) -> None:
-    """Print the table and the means."""
+def main(model_file: str, gpu: str) -> None:
+    """Print the table and the means, of one GPU."""
     warnings.simplefilter("ignore", mlscale.DataWarning)
     model, measured, errors = mlscale.load(model_file), defaultdict(dict), defaultdict(list)
-    with path("h100-operations.csv").open(encoding="utf-8") as file:
+    with path(f"{gpu}-operations.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             measured[row["operation"]][int(row["sm_count"])] = float(row["time_ms"])
+            memory_mhz = float(row["memory_mhz"])
     print(f"{'operation':<22} SMs  measured x  predicted x  error %")
     with tempfile.TemporaryDirectory() as folder:
-        for name, file in exports(Path(folder)).items():
+        for name, file in exports(gpu, Path(folder)).items():
             times = measured.get(name, {})
             fewer = sorted(n for n in times if n < max(times))
             if not fewer or name == "gemm_bf16_1024":
                 continue
-            base = {"cu_count": max(times), "engine_mhz": 1980, "memory_mhz": 2619}
+            base = {"cu_count": max(times), "engine_mhz": 1980, "memory_mhz": memory_mhz}
             try:
                 profiles = mlscale.import_profile(file, base=base)
             except mlscale.InputError:  # its clock fell at the power limit
                 profiles = mlscale.import_profile(file, base={"cu_count": max(times)})
-            at = [HardwareConfig(n, profiles.base.engine_mhz, 2619) for n in (max(times), *fewer)]
+            at = [replace(profiles.base, cu_count=n) for n in (max(times), *fewer)]
             rows = model_for(model, profiles, at).predict(profiles).rows([*at])
             by_kernel = np.array([r["time_ms"] for r in rows]).reshape(len(profiles.kernels), -1)
             total = profiles.weights @ by_kernel
@@ -85,4 +87,4 @@ def main(model_file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
