@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import peer
 from make_hd7970 import make_hd7970
+from mlscale.studies.splits import folds
 from sklearn.preprocessing import MinMaxScaler
 from table import Row
 from timing import peak_mib, timed
@@ -24,7 +25,6 @@ from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.wu.clusters import CU_AXIS, region_values, scaling_from_regions
 from mlscale.predictors.wu.scaling import scaling_values, walk
 from mlscale.studies import wu2015
-from mlscale.studies.splits import folds
 
 CLUSTERS, SEED = 12, 0
 PEER_STEP = 45  # no multiple of a number of steps of an axis, so that all of them are met

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import two_clocks
+from mlscale.studies.extrapolation import without_edge
 from synthetic import bottleneck_kernels as made
 from synthetic import sampled_kernels
 
@@ -20,7 +21,6 @@ from mlscale import ConfigGrid, HardwareConfig, Measurements, read
 from mlscale.data.public import path
 from mlscale.model_file import load
 from mlscale.shipped import model_for
-from mlscale.studies.extrapolation import without_edge
 
 TOLERANCE = 0.05
 DOCS = Path(__file__).parents[1] / "docs"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mlscale.advice.fleet import Sums, run_base
 from synthetic.frugal import new_kernels
 
 from mlscale.advice.advise import Terms, WholePower
-from mlscale.advice.fleet import Sums, run_base
 from mlscale.advice.objectives import Limits
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlscale.advice.fleet import advise_part, advise_run, run_base
 from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import HardwareConfig, Profiles, load, train
 from mlscale.advice.advise import Terms, WholePower, advise
-from mlscale.advice.fleet import advise_part, advise_run, run_base
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Run
 from mlscale.advice.search import Search

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from mlscale.report.comparison_figures import error_by_points, strips
 
 from mlscale.report import comparison_figures
-from mlscale.report.comparison_figures import error_by_points, strips
 
 VALUES = {"good": [1.0, 2.0, 3.0, 6.0], "nearest": [4.0, 6.0], "no-scaling": [0.0, 20.0]}
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mlscale.report.map_figures import draw_confusion, heat_maps
 
 from mlscale import ConfigGrid, HardwareConfig
-from mlscale.report.map_figures import draw_confusion, heat_maps
 
 
 class TestHeatMaps:

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
+from mlscale.report.scaling_figures import draw_surface, surface_figure
 
 from mlscale import load, read_profiles
 from mlscale.arrays import Floats
 from mlscale.data.public import path
 from mlscale.predictions import Predictions
-from mlscale.report.scaling_figures import draw_surface, surface_figure
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from mlscale.studies.classifier import ClassifierStudy
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import Wu
 from mlscale.studies import classifier
-from mlscale.studies.classifier import ClassifierStudy
 
 DATA = made.measurements()
 

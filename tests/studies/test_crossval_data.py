@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mlscale.studies.splits import folds
 from public_tables import of_all_gpus
 
 from mlscale import Measurements
@@ -18,7 +19,6 @@ from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.splits import folds
 
 POOLED = {"gtx980-low": 2.8, "gtx980-high": 2.8, "gtx1080ti": 1.8, "p100": 3.3}
 UNSEEN = 3.7

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlscale.studies.extrapolation import ExtrapolationStudy, edges, on_edge, without_edge
 from synthetic import bottleneck_kernels, profiled
 from synthetic import kernels as made
 from synthetic.tidy import refused
@@ -12,7 +13,6 @@ from synthetic.tidy import refused
 from mlscale import ConfigGrid, Measurements
 from mlscale.studies import extrapolation
 from mlscale.studies.base import Edge, PredictorStudy
-from mlscale.studies.extrapolation import ExtrapolationStudy, edges, on_edge, without_edge
 from mlscale.studies.regret import RegretStudy
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0, 4000.0), (700.0,))

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mlscale.studies.importance import ALL, BEST, SHUFFLED, ImportanceStudy, shuffled_errors
+from mlscale.studies.splits import folds
 from synthetic import kernels as made
 
 from mlscale.data.measurements import Measurements
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.importance import ALL, BEST, SHUFFLED, ImportanceStudy, shuffled_errors
-from mlscale.studies.splits import folds
 from mlscale.studies.study import plan, study
 
 KINDS = len(made.LAWS)

@@ -5,11 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from mlscale.studies.next_point import NextPointStudy
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Predictor, Profiles, Surfaces, study
 from mlscale.predictions import COVERAGE
-from mlscale.studies.next_point import NextPointStudy
 
 GRID = ConfigGrid((8,), (500.0, 1000.0), (400.0, 800.0, 1600.0))
 BASE = GRID.config((0, 0, 0))

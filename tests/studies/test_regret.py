@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlscale.studies.goal import LaunchMix
 from regret_study import regret_of
 from synthetic import frugal
 from synthetic import kernels as made
@@ -15,7 +16,6 @@ from mlscale.advice.objectives import Limits
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.goal import LaunchMix
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 PROTOCOL = "leave-one-application-out"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from mlscale.studies.goal import LaunchMix, random_runs
 from regret_study import regret_of
 from synthetic import frugal
 from synthetic import kernels as made
@@ -19,7 +20,6 @@ from mlscale.predictors.regressors import Nearest
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.goal import LaunchMix, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 DATA = frugal.measurements(per_group=10).in_order  # so that every training has both kinds

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic.tidy import refused
-
 from mlscale.studies.splits import SPLITS, folds, is_random
+from synthetic.tidy import refused
 
 LOAO, K_FOLD, HOLDOUT = "leave-one-application-out", "k-fold", "holdout"
 KERNELS = "random-kernels"

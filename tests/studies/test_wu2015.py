@@ -12,16 +12,16 @@ import pytest
 import sklearn.cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlscale.cli.study.wu2015 import as_text
+from mlscale.studies.splits import folds
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Nearest, create
-from mlscale.cli.study.wu2015 import as_text
 from mlscale.predictors.wu import training as wu_training
 from mlscale.studies import wu2015 as paper
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import BASELINES
-from mlscale.studies.splits import folds
 
 PAPER_GRID = ConfigGrid(
     tuple(range(4, 33, 4)), tuple(range(300, 1001, 100)), tuple(range(475, 1376, 150))

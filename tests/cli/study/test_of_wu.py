@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 from command import Capture, succeed
-from synthetic import kernels as made
-
 from mlscale.cli.study.of_wu import as_text
+from synthetic import kernels as made
 
 GIVEN = ("--clusters", 4, "--seeds", 1, "--protocol", "k-fold")
 

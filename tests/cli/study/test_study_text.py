@@ -1,7 +1,6 @@
 """What stands above a study's table."""
 
 import pytest
-
 from mlscale.cli.study.text import conditions
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from mlscale.studies.wu2015 import STUDIES
 from synthetic import kernels as made
 from synthetic import tidy
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.studies.candidates import BASELINES
-from mlscale.studies.wu2015 import STUDIES
 
 pytestmark = pytest.mark.usefixtures("one_process")
 

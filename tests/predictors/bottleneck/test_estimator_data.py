@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mlscale.studies.next_point import kernel_errors
+from mlscale.studies.splits import folds
 from public_tables import FILES, measured
 
 from mlscale import Measurements, read
@@ -22,8 +24,6 @@ from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.regressors import Nearest
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.next_point import kernel_errors
-from mlscale.studies.splits import folds
 
 TIME = {"gtx980-low": 2.9, "gtx980-high": 2.5, "gtx1080ti": 1.9, "p100": 3.4}
 # 2.6 on P100 takes time learnt from all four tables (2.53); alone it is 2.66, in five folds 2.92.
