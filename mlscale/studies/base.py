@@ -32,18 +32,18 @@ Tables = dict[str, Measurements]
 class Part:
     """One candidate, cross-validated with one seed on one table: what is done or resumed whole.
 
-    split: None where all kernels are tested, and other tables learnt from. quantity: None where the
-    study needs all. clusters: None for a candidate that has none. base: where the kernels are
-    profiled.
+    split: None where all kernels are tested, and other tables learnt from. base: where the kernels
+    are profiled. quantity: None where the study needs all. clusters: None for a candidate that has
+    none.
     """
 
     table: str
     candidate: Candidate
     split: str | None
     seed: int
-    quantity: str | None
-    clusters: int | str | None
     base: HardwareConfig
+    quantity: str | None = None
+    clusters: int | str | None = None
 
     def folds(self, data: Measurements) -> list[Fold]:
         """Return the folds. Raises InputError where the table has too few applications."""

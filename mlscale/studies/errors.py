@@ -152,7 +152,7 @@ class ErrorStudy(Study):
         for table in self.learnt:
             everyone = self._candidates(table)
             parts += [
-                Part(table, candidate, split, seed, quantity, count, self.base_of(table))
+                Part(table, candidate, split, seed, self.base_of(table), quantity, count)
                 for quantity in self._quantities(table, everyone)
                 for candidate in everyone
                 if candidate.predicts(quantity) and self._learns(candidate, table, quantity)

@@ -43,7 +43,6 @@ AXIS_LABELS = {
     "engine_mhz": "engine clock [MHz]",
     "memory_mhz": "memory clock [MHz]",
 }
-HATCH = "//"
 DPI = 150
 WIDTH = 5.6  # inches: 9 points are read on a phone
 FONT = 9

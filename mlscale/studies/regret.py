@@ -190,7 +190,7 @@ class RegretStudy(Study):
         if self.runs and self.split != SPLITS[0]:
             raise InputError(f"runs are drawn where the protocol is '{SPLITS[0]}'")
         return [
-            Part(table, candidate, self.split, seed, None, count, goal.base)
+            Part(table, candidate, self.split, seed, goal.base, clusters=count)
             for table, goal in self.goals.items()
             for candidate in self._advisors(self.tables[table], goal.base)
             if known_objectives(candidate, goal)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlscale.advice.fleet import advise_part, advise_run, run_base
 from synthetic import frugal
 from synthetic import kernels as made
 
@@ -23,6 +22,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.predictions import ABOVE_LIMIT
 from mlscale.predictors.baselines import NoScaling
 from mlscale.predictors.regressors import Nearest
+from mlscale.studies.fleet import advise_part, advise_run, run_base
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = replace(train(frugal.measurements(), MID, "nearest"), device="h100-sxm5")

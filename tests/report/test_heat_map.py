@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
-from mlscale.report.style import ink
 
 from mlscale import ConfigGrid
 from mlscale.report.heat_map import MOST_COLUMNS, HeatMap
+from mlscale.studies.figures import ink
 
 GRID = ConfigGrid((4, 8), (400.0, 800.0, 1000.0), (500.0, 700.0))
 # By hand: value = 1 + index in the order of the grid, 1 to 12.

@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from mlscale.studies.goal import Goal, random_runs
 
 from mlscale import ConfigGrid, Measurements
 from mlscale.advice.objectives import Limits
+from mlscale.studies.regret import Goal, random_runs
 
 MANY = [f"app{n}" for n in range(27)]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlscale.studies.oracle import Oracle
 from synthetic import kernels as made
 from synthetic import profiled
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
+from mlscale.studies.candidates import Oracle
 
 GRID = ConfigGrid((4, 8), (500.0, 800.0, 1000.0), (400.0, 700.0))
 FIGURE_13 = tuple(range(2, 21, 2))  # the paper's numbers of clusters

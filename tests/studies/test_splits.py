@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlscale.studies.splits import SPLITS, folds, is_random
 from synthetic.tidy import refused
+
+from mlscale.studies.crossval import SPLITS, folds, is_random
 
 LOAO, K_FOLD, HOLDOUT = "leave-one-application-out", "k-fold", "holdout"
 KERNELS = "random-kernels"

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mlscale.studies.splits import folds
 from public_tables import measured
 
 from mlscale.predictors import create
 from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.studies.crossval import cross_validate
+from mlscale.studies.crossval import cross_validate, folds
 
 
 # Bounds [%] above what was measured when this was written, and their share of the mean surface's
