@@ -24,7 +24,7 @@ from mlscale.papers.nagasaka import (
     fit_ridge,
 )
 from mlscale.papers.nagasaka_inputs import BASELINE, FULL, PowerInputs, derive_inputs
-from mlscale.studies.splits import grouped_folds
+from mlscale.studies.crossval import grouped_folds
 
 FOLDS, SHUFFLES = 10, 5
 PENALTIES = (0.0, *np.logspace(-2, 4, 25))  # from none to nothing but the intercept

@@ -21,8 +21,7 @@ from make_hd7970 import GRID, make_hd7970
 from mlscale import ConfigGrid, HardwareConfig, Measurements
 from mlscale.arrays import Floats
 from mlscale.studies.candidates import BASELINES, Candidate
-from mlscale.studies.crossval import cross_validate
-from mlscale.studies.splits import folds
+from mlscale.studies.crossval import cross_validate, folds
 
 CLUSTERS, COUNTS = 12, tuple(range(2, 21, 2))  # section V; Fig. 13, 15, 16
 BINS = np.arange(0, 101, 10)  # Fig. 14, 17; the last bin is open

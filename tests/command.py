@@ -1,5 +1,6 @@
 """The command line in-process: what it prints, and the check that a refusal is clean."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +76,16 @@ def interrupted(capsys: Capture, *arguments: object) -> str:
 def files_in(folder: Path) -> dict[str, bytes]:
     """What the files of a folder hold, by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def study_files(folder: Path) -> dict[str, Any]:
+    """What the files of a study of errors hold, by name; without the seconds that it took."""
+    files = files_in(folder)
+    document = json.loads(files["study.json"])
+    rows = tidy.read_csv(folder / "errors.csv")
+    for row in (*document["rows"], *rows):
+        del row["train_seconds"], row["predict_microseconds"]
+    return {**files, "study.json": document, "errors.csv": rows}
 
 
 def _content(folder: Path) -> dict[Path, bytes | None]:

@@ -72,8 +72,8 @@ def in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The studies of Wu et al. draw nothing, which is quicker."""
-    monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
+    """Studies of errors draw nothing, which is quicker."""
+    monkeypatch.setattr("mlscale.studies.figures.draw_errors", lambda *_: [])
 
 
 @pytest.fixture

@@ -10,4 +10,4 @@ def regret_of(data: Measurements, **options: Any) -> RegretStudy:
     """A study of one table, of `nearest`, energy and one seed unless told."""
     usual: dict[str, Any] = {"predictors": ["nearest"], "objectives": ["energy"], "seeds": 1}
     given = {"features": ["raw"], "clusters": 2, **usual, **options}
-    return RegretStudy(name="advice", tables={"made": data}, **given)
+    return RegretStudy(tables={"made": data}, **given)

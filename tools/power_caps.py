@@ -29,8 +29,7 @@ from mlscale.cli.text import columns
 from mlscale.data.measurements import Measurements, read
 from mlscale.predictors.conditioning import MeasuredRatios, SurfacePrior, condition
 from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.studies.crossval import cross_validate
-from mlscale.studies.splits import folds
+from mlscale.studies.crossval import cross_validate, folds
 
 SHARES = (0.6, 0.7, 0.8, 0.9)
 Run = dict[tuple[float, float], tuple[float, float]]  # by clock and cap: time [s], power [W]

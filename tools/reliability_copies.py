@@ -18,7 +18,7 @@ GUARD_BYTES = 6 << 30  # of address space, so that a trial that fails does not t
 # The process that is copied has no thread but its first.
 _COPIES = multiprocessing.get_context("forkserver")
 _COPIES.set_forkserver_preload(
-    ["__main__", "mlscale.cli.study.command", "mlscale.report.wu2015_figures", "pandas", "tqdm",
+    ["__main__", "mlscale.cli.study", "mlscale.studies.figures", "pandas", "tqdm",
      "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "scipy.stats"]
 )  # fmt: skip
 tqdm.set_lock(RLock())  # its own is a semaphore, which a killed process would leave behind

@@ -34,8 +34,7 @@ from mlscale.model import Model, train
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.board_time import BoardTime
 from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.studies.crossval import cross_validate
-from mlscale.studies.splits import folds
+from mlscale.studies.crossval import cross_validate, folds
 from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"

@@ -73,8 +73,8 @@ def _advise_for_export() -> None:
 
 def _predict_simulated(folder: Path, has_torch: bool) -> None:
     from mlscale.data.surfaces import absolute_percentage_error, without_base
-    from mlscale.report.scaling_figures import draw_surface
-    from mlscale.studies.splits import folds
+    from mlscale.studies.crossval import folds
+    from mlscale.studies.figures import draw_surface
 
     data = mlscale.read(registry.path("simulated-gcn3.parquet"))
     base = data.grid.mid

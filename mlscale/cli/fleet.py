@@ -14,14 +14,12 @@ from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
 from mlscale.cli import goal, options, outputs, subject
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.study.run import finished_document, in_order
 from mlscale.cli.text import json_text
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import remove_unfinished, write_text
 from mlscale.progress import Progress
-from mlscale.studies.dask_client import connected
 from mlscale.studies.fleet import (
     FleetWork,
     advice_work,
@@ -31,7 +29,7 @@ from mlscale.studies.fleet import (
     prediction_work,
     whole_document,
 )
-from mlscale.studies.parallel import sweep
+from mlscale.studies.parallel import connected, sweep
 from mlscale.text import counted
 
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
@@ -94,7 +92,7 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
     fingerprint = joblib.hash((__version__, content, of.model, settings))
     with ExitStack() as stack:
         folder = stack.enter_context(outputs.output_folder(arguments.output))
-        document = finished_document(folder / DOCUMENT, fingerprint, "fleet")
+        document = outputs.finished_document(folder / DOCUMENT, fingerprint, "fleet")
         parts_there = sum(1 for _ in folder.glob("*.parquet"))
         if document is None and parts_there and not Progress.is_in(folder):
             raise InputError(f"{folder}: holds other Parquet files; name another folder")
@@ -129,7 +127,7 @@ def _result(
     calls = [(of.model, work, number) for number in range(len(work.fleet.groups))]
     jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
     running = checked(work, sweep(do_part, calls, jobs, progress, client))
-    parts = in_order(running, len(calls), progress, output)
+    parts = outputs.in_order(running, len(calls), progress, output)
     is_of_monitor = is_sampled(of.profiles.metadata)
     return whole_document(work, of.model, parts, of.profile_name, of.notes, is_of_monitor)
 

@@ -31,7 +31,7 @@ COMMANDS = {
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 FOR_FILES = {"mlscale": "advise", "mlscale import": "auto", "mlscale study": "errors"}
-MODULES = {"import": "import_", "study": "study.command"}
+MODULES = {"import": "import_"}
 
 
 class Parser(argparse.ArgumentParser):

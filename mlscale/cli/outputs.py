@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError, UsageError
-from mlscale.files import only_writer
+from mlscale.files import only_writer, parse_json_object
+from mlscale.progress import Progress
 
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
 _NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
@@ -141,3 +142,45 @@ def write_into(
     if arguments.output:
         with output_folder(arguments.output) as folder:
             document[key] = [str(path) for path in draw(folder)]
+
+
+def finished_document(path: Path, fingerprint: str, what: str = "study") -> dict[str, Any] | None:
+    """Return the document of this study, if the file holds one.
+
+    what: it is called in messages. Raises InputError when the file holds one of another.
+    """
+    try:
+        document = parse_json_object(path.read_bytes(), str(path))
+    except (OSError, InputError):
+        return None
+    if document.get("fingerprint") != fingerprint:
+        of = f"{document.get(what)} of {', '.join(document.get('tables', []))}"
+        raise InputError(
+            f"{path.parent}: holds the results of another {what} ({of}), or of the same with other "
+            "data or settings; name another folder"
+        )
+    return document
+
+
+def in_order(
+    running: Iterator[tuple[int, Any]], total: int, progress: Progress | None, folder: str | None
+) -> list[Any]:
+    """Return all results in order, with a progress bar; an interrupt says what is kept."""
+    from tqdm import tqdm
+
+    done = len(progress.done) if progress else 0
+    results: dict[int, Any] = {}
+    bar = tqdm(total=total, initial=done, unit="part", disable=None, leave=False)
+    try:
+        with bar:
+            for number, result in running:
+                results[number] = result
+                bar.update(len(results) > done)
+    except KeyboardInterrupt:
+        if not progress:
+            raise
+        raise KeyboardInterrupt(
+            f"interrupted; {len(progress.done)} of {total} parts are kept in {folder}; "
+            "go on with --resume"
+        ) from None
+    return [results[number] for number in range(total)]

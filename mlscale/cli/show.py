@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _draw(folder: Path, model: Model, name: str) -> list[Path]:
-    from mlscale.report.scaling_figures import draw_centroids
+    from mlscale.studies.figures import draw_centroids
 
     written = []
     for quantity, predictor in model.predictors.items():

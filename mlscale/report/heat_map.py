@@ -11,7 +11,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.surfaces import relative_values
 from mlscale.report.markup import Markup, cu_in_words, element, paragraph, times
-from mlscale.report.style import COLOUR_MAP, ink
+from mlscale.studies.figures import COLOUR_MAP, ink
 from mlscale.text import number
 
 MOST_COLUMNS = 12  # of a heat map that a reader can take in

@@ -35,7 +35,7 @@ from mlscale.report.markup import (
     table,
     times,
 )
-from mlscale.report.style import AXIS_LABELS
+from mlscale.studies.figures import AXIS_LABELS
 from mlscale.text import number
 
 WITHOUT_COUNTERS = (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from mlscale.predictors.base import Predictor
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
 from mlscale.studies.candidates import AnyPredictor, Candidate
+from mlscale.studies.crossval import RANDOM_SPLITS, SEEDS, Fold, folds, is_random
 from mlscale.studies.parallel import fingerprint, sweep
-from mlscale.studies.splits import RANDOM_SPLITS, SEEDS, Fold, folds, is_random
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,35 +26,30 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Rows = list[Row]
 Tables = dict[str, Measurements]
-Edge = tuple[str, str]  # an axis, and 'lowest' or 'highest'
 
 
 @dataclass(frozen=True)
 class Part:
     """One candidate, cross-validated with one seed on one table: what is done or resumed whole.
 
-    split: None where everything is held out of other tables. quantity: None where the study needs
-    all. clusters: None for a candidate that has none. bases:
-    where the kernels are profiled. fold: the number of the one fold that is meant; None for all.
-    edge: the outermost step that is left out of the training, see `ExtrapolationStudy`.
+    split: None where all kernels are tested, and other tables learnt from. base: where the kernels
+    are profiled. quantity: None where the study needs all. clusters: None for a candidate that has
+    none.
     """
 
     table: str
     candidate: Candidate
     split: str | None
     seed: int
+    base: HardwareConfig
     quantity: str | None = None
     clusters: int | str | None = None
-    bases: tuple[HardwareConfig, ...] = ()
-    fold: int | None = None
-    edge: Edge | None = None
 
     def folds(self, data: Measurements) -> list[Fold]:
         """Return the folds. Raises InputError where the table has too few applications."""
         if self.split is None:
             return [(np.arange(0), np.arange(len(data.kernels)))]
-        every = folds(self.split, data.applications, self.seed)
-        return every if self.fold is None else [every[self.fold]]
+        return folds(self.split, data.applications, self.seed)
 
     def predictors(self, quantities: Sequence[str] = (), **parameters: Any) -> list[Predictor]:
         """Make a new predictor of each quantity, by default of the part's own.
@@ -70,15 +65,23 @@ class Part:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Study(ABC):
-    """A study of some tables; its fields are its options. `name` is the one of the command.
+    """A study of predictors on some tables; its fields are its options.
 
-    base: where the kernels are profiled: a configuration, its index, or a text such as 'mid'.
-    split: who is held out; see splits. seeds: with how many seeds each part is repeated that a
-    random number enters; None for RANDOM_SPLITS where the split is random, else SEEDS.
+    predictors: objects, classes or names; each study says what it takes without any. features:
+    kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
+    that do not set their own; by default DEFAULT_CLUSTERS, or the number of training kernels if
+    that is smaller. base: where the kernels are profiled: a configuration, its index, or a text
+    such as 'mid'. split: who is held out; see `folds`. seeds: with how many seeds each part is
+    repeated that a random number enters; None for RANDOM_SPLITS where the split is random, else
+    SEEDS.
     """
 
-    name: str
+    name: ClassVar[str]  # of the command
+
     tables: Tables
+    predictors: Sequence[AnyPredictor] = ()
+    features: Sequence[str] = ()
+    clusters: int | str | None = None
     base: Any = "mid"
     split: str = "leave-one-application-out"
     seeds: int | None = None
@@ -97,9 +100,9 @@ class Study(ABC):
         """Return all parts. Raises InputError where options do not suit each other or a table."""
 
     @property
-    @abstractmethod
     def settings(self) -> Row:
         """Return what the document says of the study beside its rows, as JSON values."""
+        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
 
     @abstractmethod
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
@@ -109,9 +112,9 @@ class Study(ABC):
     def rows(self, results: Sequence[Any]) -> Rows:
         """Return the figures, as JSON values, of the parts' results: docs/file-formats.md."""
 
+    @abstractmethod
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """Return the tables to write, by the name of their file: rows of plain values."""
-        return {self.name: [flat(row) for row in self.rows(results)]}
 
     @property
     def seed_count(self) -> int:
@@ -137,6 +140,10 @@ class Study(ABC):
         random = is_random(self.split) or "seed" in candidate.parameters
         return range(self.seed_count if random else 1)
 
+    def clusters_of(self, candidate: Candidate) -> int | str | None:
+        """Return the number to set; None for a candidate without clusters, or to leave its own."""
+        return self.clusters if "clusters" in candidate.parameters else None
+
     def run(
         self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None
     ) -> Iterator[tuple[int, Any]]:
@@ -148,22 +155,6 @@ class Study(ABC):
         """Return the result of each part, in their order. Raises InputError."""
         return [result for _, result in sorted(self.run(jobs), key=itemgetter(0))]
 
-    def kernel_rows(self, results: Sequence[Rows]) -> Rows:
-        """Return the rows that parts give of each kernel, with what each part is of."""
-        return [
-            {
-                "table": part.table,
-                "quantity": part.quantity,
-                "edge": part.edge,
-                "predictor": part.candidate.name,
-                "features": part.candidate.features,
-                "seed": part.seed,
-                **kernel,
-            }
-            for part, kernels in zip(self.parts, results, strict=True)
-            for kernel in kernels
-        ]
-
     def document(self, results: Sequence[Any]) -> Row:
         """Return everything as JSON values: docs/file-formats.md."""
         head = {"study": self.name, "tables": list(self.tables), "protocol": self.protocol}
@@ -173,35 +164,12 @@ class Study(ABC):
         """Return a digest of the measurements, the options, the predictors, and the version."""
         options = [f.name for f in fields(self) if f.name not in ("tables", "predictors")]
         asked = {
+            "study": self.name,
             "options": {name: repr(getattr(self, name)) for name in options},
             "parts": [repr(part) for part in self.parts],
             "candidates": {repr(p.candidate): p.candidate.description for p in self.parts},
         }
         return fingerprint(self.sources, asked)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PredictorStudy(Study):
-    """A study of predictors that it trains.
-
-    predictors: objects, classes or names; each study says what it takes without any. features:
-    kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
-    that do not set their own; by default DEFAULT_CLUSTERS, or the number of training kernels if
-    that is smaller.
-    """
-
-    predictors: Sequence[AnyPredictor] = ()
-    features: Sequence[str] = ()
-    clusters: int | str | None = None
-
-    @property
-    def settings(self) -> Row:
-        """Return the number of clusters."""
-        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
-
-    def clusters_of(self, candidate: Candidate) -> int | str | None:
-        """Return the number to set; None for a candidate without clusters, or to leave its own."""
-        return self.clusters if "clusters" in candidate.parameters else None
 
 
 def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[str]:

@@ -2,25 +2,85 @@
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, Self
 
-from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
-from mlscale.data.grid import Base
+import numpy as np
+
+from mlscale.counters.features import WITH_POWER, default_kind
+from mlscale.data.grid import Base, ConfigGrid
 from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.predictors import PREDICTORS, applying, create, find_predictor, or_default
-from mlscale.predictors.base import Predictor
-from mlscale.studies.oracle import Oracle
+from mlscale.predictors import applying, create, find_predictor, or_default
+from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
+from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
+from mlscale.predictors.wu.estimator import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors.wu.scaling import scaling_values, walk
 
 AnyPredictor = str | type[Predictor] | Predictor
 
-ORACLE = Oracle.name
 BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest")
+
+
+@dataclass
+class Oracle(Predictor):
+    """The clusters of `wu` with a classifier that never errs, because it sees the answer.
+
+    Source: Wu et al., HPCA 2015, section V-B2.
+
+    clusters: as many as there are training kernels at most; None and 'auto' take the number that
+    `wu` has by default.
+    """
+
+    name = "wu-oracle"
+    quantity: str = "time"
+    clusters: int | str | None = None
+    seed: int = 0
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Cluster the training kernels."""
+        from mlscale.predictors.wu.training import cluster
+
+        data, self.base_ = single_gpu(self, training, base)
+        self.grid_ = data.grid
+        own = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
+        count = min(own, len(data.kernels))
+        scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
+        self.centroids_ = {
+            region: cluster(values, count, self.seed)[1]
+            for region, values in region_values(scaling).items()
+        }
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:  # noqa: ARG002
+        """Raise InputError: the oracle predicts from measured surfaces alone."""
+        raise InputError(f"'{self.name}' predicts measured kernels only; use predict_measured")
+
+    def predict_measured(self, kernels: Measurements) -> Surfaces:
+        """The surfaces of kernels whose best cluster is known in every cluster set.
+
+        Each kernel takes the centroid nearest to its own scaling values. For the training kernels
+        themselves this is the paper's oracle; for others it bounds what any classifier could reach
+        with these clusters.
+        """
+        at = self.grid_.index(self.base_)
+        regions = region_values(scaling_values(kernels.quantity(self.quantity), at))
+        nearest = {}
+        for region, values in regions.items():
+            centroids = self.centroids_[region]
+            distances = np.linalg.norm(values[:, None, :] - centroids, axis=2)
+            nearest[region] = centroids[distances.argmin(axis=1)]
+        scaling = scaling_from_regions(nearest, self.grid_.shape, len(kernels.kernels))
+        return Surfaces(self.grid_, self.base_, walk(scaling, at))
+
+
+ORACLE = Oracle.name
 
 
 @dataclass(frozen=True)
@@ -163,35 +223,6 @@ def candidates(
         if not alone or one.name in names
         for candidate in one.with_kinds(kinds)
     ]
-
-
-def single_candidate(
-    predictor: AnyPredictor, tables: Mapping[str, tuple[Measurements, Base]]
-) -> Candidate:
-    """The candidate of a study that takes one predictor, for all its tables at their bases.
-
-    Raises InputError where 'default' stands for different ones.
-    """
-    for_tables = {name: or_default(predictor, *of) for name, of in tables.items()}
-    (first, one), *others = for_tables.items()
-    for name, other in others:
-        if other is not one and other != one:
-            raise InputError(
-                f"the default is '{one}' for '{first}' and '{other}' for '{name}'; name one "
-                "predictor for all tables"
-            )
-    return Candidate.of(one)
-
-
-def all_candidates(kinds: Sequence[str], measurements: Measurements) -> list[Candidate]:
-    """All predictors that apply; without kinds, every kind of features that the table gives.
-
-    What suits best comes with the base's power too, which some predictors of power see anyway.
-    """
-    fitting = kinds or kinds_for(measurements.counter_names, measurements.device)
-    if not kinds and measurements.power_samples is not None:
-        fitting = [*fitting, fitting[0] + WITH_POWER]
-    return candidates(applying(PREDICTORS, measurements), fitting, measurements, "mid")
 
 
 @contextmanager

@@ -1,18 +1,20 @@
 """The one cross-validation of all studies: what is held out is predicted from everything else.
 
-Everything random and everything chosen is fitted anew inside each fold.
+Everything random and everything chosen is fitted anew inside each fold. `folds` says who is held
+out; a training, such as `own`, says what is learnt from instead.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.arrays import Floats, Indices
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import (
     Surfaces,
@@ -27,20 +29,117 @@ from mlscale.predictors.base import (
     Training,
     fit_all,
     for_other_gpus,
-    predict_beyond,
     predict_surfaces,
 )
-from mlscale.studies.candidates import own_failures
-from mlscale.studies.oracle import Oracle
-from mlscale.studies.splits import Fold
+from mlscale.studies.candidates import Oracle, own_failures
 from mlscale.text import counted
 
-TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
-ProfiledTable = tuple[Measurements, HardwareConfig]
+Split = Literal["leave-one-application-out", "k-fold", "holdout", "random-kernels"]
+Fold = tuple[Indices, Indices]
 
-TRAININGS: tuple[str, ...] = get_args(TrainingOn)
+SPLITS: tuple[str, ...] = get_args(Split)
+FOLDS = 5
+RANDOM_KERNELS = "random-kernels"
+HELD_OUT_SHARE = 0.2
+RANDOM_SPLITS = 12  # to repeat with by default: three say little of their mean
+SEEDS = 3  # by default where the folds are not random, but a predictor may be
+_OUTER_SEED = 20_150_207  # keeps the splits' random numbers apart from the predictors' seeds
+
+ProfiledTable = tuple[Measurements, HardwareConfig]
+Learnt = list[tuple[ProfiledTable, Indices]]  # tables, and which of their kernels
+TrainingRule = Callable[[ProfiledTable, Fold, Sequence[ProfiledTable]], Learnt]
 
 TRAIN, TEST = 0, 1  # the places in a fold
+
+
+def folds(split: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
+    """Positions of training and held-out kernels, for each fold.
+
+    k-fold: 5 folds of the applications; holdout: 20 % of the applications once; random-kernels:
+    20 % of the kernels once, as Wu et al. hold them out, whatever application they are of.
+    Raises InputError where there are too few applications, or kernels.
+    """
+    grouped = split != RANDOM_KERNELS
+    count = len(set(applications) if grouped else applications)
+    needed = FOLDS if split == "k-fold" else 2
+    if count < needed:
+        what = "applications" if grouped else "kernels"
+        raise InputError(f"the protocol '{split}' needs {needed} {what}, not {count}")
+    match split:
+        case "leave-one-application-out":
+            # Not scikit-learn's LeaveOneGroupOut: its import takes longer than many a study.
+            own = np.array(applications)
+            return [(np.flatnonzero(own != a), np.flatnonzero(own == a)) for a in np.unique(own)]
+        case "k-fold":
+            return grouped_folds(np.array(applications), FOLDS, _OUTER_SEED + seed)
+        case "holdout" | "random-kernels":
+            return [_random_fold(applications, grouped, _OUTER_SEED + seed)]
+        case _:
+            raise InputError(f"there is no protocol '{split}'; one of {', '.join(SPLITS)}")
+
+
+def _random_fold(applications: tuple[str, ...], grouped: bool, seed: int) -> Fold:
+    """Return one fold with a share of the applications held out, or of the kernels."""
+    from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+
+    kind, groups = (GroupShuffleSplit, applications) if grouped else (ShuffleSplit, None)
+    splitter = kind(1, test_size=HELD_OUT_SHARE, random_state=seed)
+    fold: Fold = next(splitter.split(np.zeros(len(applications)), groups=groups))
+    return fold
+
+
+def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:
+    """That many folds, drawn at random; groups (K,): kernels of one group are held out together."""
+    from sklearn.model_selection import GroupKFold
+
+    splitter = GroupKFold(count, shuffle=True, random_state=seed)
+    return list(splitter.split(np.zeros(len(groups)), groups=groups))
+
+
+def is_partial(split: str) -> bool:
+    """Whether each seed holds out some kernels alone, so that a mean depends on which."""
+    return split in ("holdout", RANDOM_KERNELS)
+
+
+def is_random(split: str) -> bool:
+    """Whether the folds depend on the seed."""
+    return split != "leave-one-application-out"
+
+
+def own(target: ProfiledTable, fold: Fold, _: Sequence[ProfiledTable] = ()) -> Learnt:
+    """Learn from the target itself, without what is held out."""
+    return [(target, fold[TRAIN])]
+
+
+def pooled(target: ProfiledTable, fold: Fold, tables: Sequence[ProfiledTable]) -> Learnt:
+    """Learn from all tables, without the applications that are held out of the target.
+
+    The target comes first if it is among them, then those like it; a table of which nothing is left
+    is left out.
+    """
+    tested = {target[0].applications[k] for k in fold[TEST]}
+    in_turn = sorted(tables, key=lambda one: (one[0] is not target[0], not alike(one, target)))
+    learnt = []
+    for table in in_turn:
+        kernels = [k for k, name in enumerate(table[0].applications) if name not in tested]
+        if kernels:
+            learnt.append((table, np.array(kernels)))
+    return learnt
+
+
+def unseen(target: ProfiledTable, fold: Fold, tables: Sequence[ProfiledTable]) -> Learnt:
+    """Learn from the tables of other GPUs alone, without the applications that are held out."""
+    return pooled(target, fold, [one for one in tables if one[0].device != target[0].device])
+
+
+def alike(one: ProfiledTable, other: ProfiledTable) -> bool:
+    """Whether two tables are of one GPU, grid and base."""
+    return (one[0].device, one[0].grid, one[1]) == (other[0].device, other[0].grid, other[1])
+
+
+def is_elsewhere(target: ProfiledTable, learnt: Learnt) -> bool:
+    """Whether nothing that is learnt from is of the target's GPU, grid and base."""
+    return not any(alike(table, target) for table, _ in learnt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,47 +195,55 @@ def cross_validate(
     bases: Sequence[HardwareConfig],
     folds: Sequence[Fold],
     make: Callable[[], Sequence[Predictor]],
-    pool: Sequence[ProfiledTable] = (),
-    unseen: bool = False,
+    training: TrainingRule = own,
+    tables: Sequence[ProfiledTable] = (),
     coverage: float | None = None,
 ) -> Iterator[FoldPrediction]:
     """Predict the held-out kernels of each fold, and within a fold from each base.
 
     make: gives new predictors, one of each quantity that is wanted; those of all folds, bases and
-    quantities are fitted as one batch where they can be. pool: the tables to train on instead of
-    `data`; an application that is held out is held out of all of them. unseen: `data` is of a GPU
-    or grid that no table of the pool is of; the predictors learn its peaks from the base profiles
-    of the other kernels, where there are any; else where the first table of the pool is on
-    another grid, `data`'s is predicted beyond it. coverage: of the intervals; None for none. Raises
-    InputError where something cannot be fitted or predicted.
+    quantities are fitted as one batch where they can be. training: what they learn from, of these
+    tables. Where none is of the GPU, grid and base of `data`, the predictors learn its peaks
+    from the base profiles of the other kernels, if there are any. coverage: of the intervals; None
+    for none. Raises InputError where something cannot be fitted or predicted.
     """
-    # A fold has many bases, and a selection is a copy.
-    selected = cache(lambda fold, part: data.select(folds[fold][part]))
     cases = [
         (n, base, predictor) for n in range(len(folds)) for base in bases for predictor in make()
     ]
+    learnt = {
+        (n, base): training((data, base), fold, tables)
+        for n, fold in enumerate(folds)
+        for base in bases
+    }
+    selected: dict[tuple[int, int], Measurements] = {}  # by fold and table: it is a copy
+
+    def select(fold: int, table: Measurements, kernels: Indices) -> Measurements:
+        if (fold, id(table)) not in selected:
+            selected[fold, id(table)] = table.select(kernels)
+        return selected[fold, id(table)]
+
     started = time.perf_counter()
     jobs: list[tuple[Predictor, Training, Bases]] = []
-    for fold, base, predictor in cases:
-        tables = [(selected(fold, TRAIN), base)]
-        if pool:
-            tables = without_applications(pool, {data.applications[k] for k in folds[fold][TEST]})
-        jobs.append((predictor, *_as_training(tables)))
+    for n, base, predictor in cases:
+        own_tables = [
+            (select(n, table, kernels), own_base) for (table, own_base), kernels in learnt[n, base]
+        ]
+        jobs.append((predictor, *_as_training(own_tables)))
     with own_failures(cases[0][2], "fit", data.device):
         fit_all(jobs)
-    for fold, base, predictor in cases:
-        if unseen and len(folds[fold][TRAIN]):
-            others = selected(fold, TRAIN).profiles(base)
+    elsewhere = {key: is_elsewhere((data, key[1]), tables) for key, tables in learnt.items()}
+    for n, base, predictor in cases:
+        if elsewhere[n, base] and len(folds[n][TRAIN]):
+            others = data.select(folds[n][TRAIN]).profiles(base)
             with own_failures(predictor, "learn_peaks", data.device):
                 for_other_gpus(predictor).learn_peaks(others, data.grid)
     train_seconds = (time.perf_counter() - started) / len(cases)
-    trained = pool[0][0].grid if pool else data.grid
-    for fold, base, predictor in cases:
-        held_out = selected(fold, TEST)
+    held_out = cache(lambda n: data.select(folds[n][TEST]))  # a fold has many bases
+    for n, base, predictor in cases:
         started = time.perf_counter()
-        surfaces = _predicted(predictor, held_out, base, None if unseen else trained, coverage)
+        surfaces = _predicted(predictor, held_out(n), base, elsewhere[n, base], coverage)
         predict_seconds = time.perf_counter() - started
-        yield FoldPrediction(predictor, held_out, surfaces, train_seconds, predict_seconds)
+        yield FoldPrediction(predictor, held_out(n), surfaces, train_seconds, predict_seconds)
 
 
 def _as_training(tables: Sequence[ProfiledTable]) -> tuple[Training, Bases]:
@@ -150,57 +257,29 @@ def _predicted(
     predictor: Predictor,
     held_out: Measurements,
     base: HardwareConfig,
-    trained: ConfigGrid | None,
+    elsewhere: bool,
     coverage: float | None,
 ) -> Surfaces:
-    """The surfaces of held-out kernels; trained: the grid learnt from, None of other GPUs alone."""
+    """The surfaces of held-out kernels; elsewhere: nothing was learnt on their GPU and grid."""
     if isinstance(predictor, Oracle):
         return predictor.predict_measured(held_out)
-    profiles, grid = held_out.profiles(base), held_out.grid
+    profiles, grid = held_out.profiles(base), held_out.grid if elsewhere else None
     with own_failures(predictor, "predict", held_out.device):
-        if trained is None:
-            return predict_surfaces(predictor, profiles, grid, coverage)
-        if trained == grid:
-            return predict_surfaces(predictor, profiles, None, coverage)
-        return predict_beyond(predictor, profiles, trained, grid, coverage)
+        return predict_surfaces(predictor, profiles, grid, coverage)
 
 
-def training_tables(
-    training: str, target: ProfiledTable, tables: Sequence[ProfiledTable]
-) -> list[ProfiledTable]:
-    """The tables that predictors of the target train on, before anything is held out.
-
-    pooled: all, the target first. unseen-gpu: those of other devices. own-table: none, which
-    stands for the target itself. Raises InputError on another word, and where too few are left.
-    """
-    if training not in TRAININGS:
-        raise InputError(f"there is no training '{training}'; one of {', '.join(TRAININGS)}")
-    if training == "own-table":
-        return []
-    if training == "pooled":
-        if len(tables) < 2:
-            raise InputError("training on several GPUs at once needs two tables at least")
-        return [target, *(table for table in tables if table is not target)]
-    others = [table for table in tables if table[0].device != target[0].device]
-    if not others:
-        raise InputError(f"no table is of another GPU than '{target[0].device}' to train on")
-    return others
-
-
-def warn_of_tested_kernels(
-    name: str, tested: Measurements, tables: Sequence[ProfiledTable]
-) -> None:
+def warn_of_tested_kernels(name: str, tested: Measurements, learnt: Learnt) -> None:
     """Warn where tables to train on have kernels under test, under another application's name.
 
     What is tested is left out of them by its application, so that these would be trained on.
     """
     ours = {k.casefold(): a for k, a in zip(tested.kernels, tested.applications, strict=True)}
     known = [
-        f"'{kernel}' of '{own}', there of '{ours[kernel.casefold()]}'"
-        for table, _ in tables
+        f"'{kernel}' of '{application}', there of '{ours[kernel.casefold()]}'"
+        for (table, _), positions in learnt
         if table is not tested
-        for kernel, own in zip(table.kernels, table.applications, strict=True)
-        if ours.get(kernel.casefold(), own) != own
+        for kernel, application in ((table.kernels[k], table.applications[k]) for k in positions)
+        if ours.get(kernel.casefold(), application) != application
     ]
     if known:
         warn(
@@ -208,15 +287,3 @@ def warn_of_tested_kernels(
             f"{known[0]}: what is tested is left out of the training by its application; if it is "
             "one program, name its application alike in all tables"
         )
-
-
-def without_applications(
-    tables: Sequence[ProfiledTable], applications: set[str]
-) -> list[ProfiledTable]:
-    """Return the tables without those applications' kernels; what is then empty is left out."""
-    rest = []
-    for table, base in tables:
-        kernels = [k for k, name in enumerate(table.applications) if name not in applications]
-        if kernels:
-            rest.append((table.select(kernels), base))
-    return rest

@@ -1,80 +1,71 @@
-"""Cross-validated errors of predictors, beside the baselines: `study errors`, `study compare`."""
+"""Cross-validated errors of predictors, beside the baselines: `study errors`."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.counters.features import WITH_POWER, kinds_for
+from mlscale.data.grid import BASE_NAMES
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors import applying, default_predictor
-from mlscale.predictors.base import (
-    PoolsGpus,
-    PredictsFromTimes,
-    PredictsOtherBases,
-    for_other_gpus,
-)
+from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.base import (
-    Part,
-    PredictorStudy,
-    Row,
-    Rows,
-    Tables,
-    flat,
-    measured_quantities,
-)
-from mlscale.studies.candidates import Candidate, all_candidates, candidates
+from mlscale.studies.base import Part, Row, Rows, Study, Tables, flat, measured_quantities
+from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
 from mlscale.studies.crossval import (
+    RANDOM_KERNELS,
+    Learnt,
     ProfiledTable,
-    TrainingOn,
+    TrainingRule,
     cross_validate,
-    training_tables,
+    is_elsewhere,
+    own,
+    pooled,
+    unseen,
     warn_of_tested_kernels,
 )
-from mlscale.studies.splits import RANDOM_KERNELS
-from mlscale.studies.statistics import behind_best, error_over, p_values, split_error, summarise
-from mlscale.studies.train_on import TRAIN_ON, OtherTables
+from mlscale.studies.statistics import behind_best, error_over, split_error, summarise
 
-COMPARE = "compare"
+TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
+
+TRAININGS: dict[str, TrainingRule] = {"own-table": own, "pooled": pooled, "unseen-gpu": unseen}
+OWN_TABLE: TrainingOn = "own-table"
+TRAIN_ON = "train-on"  # the name of the protocol that learns from other tables
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ErrorStudy(PredictorStudy):
+class ErrorStudy(Study):
     """Each part is one predictor with one kind of features, one quantity, table and seed.
 
-    predictors: without any, `wu` and what suits a table best, or for 'compare' all that apply; the
-    baselines stand beside. When trained on several tables: `bottleneck`, and no baselines.
-    features: without any, the kind that suits a table best, or for 'compare' all that it gives.
-    quantity: both, where measured, unless any is named. train_on: tables to train on instead, by
-    name, each at the base as its own grid has it; then there are no folds, and what the options
-    leave open is what suits the first of them. Their kernels of applications under test are left
-    out. train_base: where the kernels that are trained on are profiled, if not at the base; only
-    predictors that predict from other bases, and what learns nothing, stand then.
+    predictors: without any, `wu` and what suits a table best; the baselines stand beside. When
+    trained on several tables: `bottleneck`, and no baselines. What suits another of the tables, but
+    not this one, a predictor or a kind of features, is left out here. quantity: both, where
+    measured, unless any is named. training: what is learnt from, one of TRAININGS. train_on: tables
+    to train on instead, by name, each at the base as its own grid has it; then there are no folds,
+    and what the options leave open is what suits the first of them. Their kernels of
+    applications under test are left out.
     """
 
+    name: ClassVar[str] = "errors"
+
     quantity: str | Sequence[str] = ()
-    training: TrainingOn = "own-table"
+    training: TrainingOn = OWN_TABLE
     train_on: Tables = field(default_factory=dict)
-    train_base: Any = None
 
     @property
     def settings(self) -> Row:
         """Return the number of clusters, and what was trained on if not a table itself."""
-        training: Row = {} if self.training == "own-table" else {"training": self.training}
+        training: Row = {} if self.training == OWN_TABLE else {"training": self.training}
         if self.train_on:
             training["train_on"] = list(self.train_on)
-        if self.train_base is not None:
-            training["train_base"] = {
-                name: data.grid.config(self.train_base).as_dict()
-                for name, data in self.tables.items()
-            }
         return {**super().settings, **training}
 
     @property
@@ -87,72 +78,97 @@ class ErrorStudy(PredictorStudy):
         """Return the tables, and those to train on."""
         return {**self.tables, **{f"{TRAIN_ON} {n}": data for n, data in self.train_on.items()}}
 
+    @property
+    def rule(self) -> TrainingRule:
+        """Return what says which kernels are learnt from. Raises InputError on another word."""
+        if self.training not in TRAININGS:
+            raise InputError(
+                f"there is no training '{self.training}'; one of {', '.join(TRAININGS)}"
+            )
+        return pooled if self.train_on else TRAININGS[self.training]
+
     @cached_property
-    def others(self) -> dict[str, OtherTables]:
-        """For each table the other tables to train on; empty without. Raises InputError."""
+    def targets(self) -> dict[str, ProfiledTable]:
+        """Return each table with its base. Raises InputError."""
+        return {name: (data, self.base_of(name)) for name, data in self.tables.items()}
+
+    @cached_property
+    def pool(self) -> dict[str, ProfiledTable]:
+        """Return the tables that training may be on, with their bases. Raises InputError."""
         if not self.train_on:
-            return {}
-        if self.split != ErrorStudy.split or self.training != ErrorStudy.training:
+            return self.targets
+        pool: dict[str, ProfiledTable] = {}
+        for name, data in self.train_on.items():
+            try:
+                pool[name] = (data, data.grid.config(self.base))
+            except InputError as error:
+                named = " and ".join(f"'{text}'" for text in BASE_NAMES)
+                raise InputError(f"'{name}': {error}; {named} are on every grid") from None
+        return pool
+
+    @cached_property
+    def learnt(self) -> dict[str, Learnt]:
+        """Return what all predictors of each table may learn from; folds leave more out.
+
+        Raises InputError where it is too little.
+        """
+        self._check_training()
+        learnt = {}
+        for name, target in self.targets.items():
+            tested = np.arange(len(target[0].kernels) if self.train_on else 0)
+            of_table = self.rule(target, (tested[:0], tested), list(self.pool.values()))
+            if not of_table and self.train_on:
+                raise InputError(
+                    f"no kernel is left to train on: '{name}' tests every application of "
+                    f"{_quoted(self.pool)}; --unseen-gpu and --pooled hold one out at a time"
+                )
+            if not of_table:
+                raise InputError(
+                    f"no table is of another GPU than '{target[0].device}' to train on"
+                )
+            warn_of_tested_kernels(name, target[0], of_table)
+            learnt[name] = of_table
+        return learnt
+
+    def _check_training(self) -> None:
+        """Raise InputError where options of the training do not suit each other or the tables."""
+        is_usual = self.training == OWN_TABLE
+        if self.train_on and not (is_usual and self.split == Study.split):
+            other = self.training if self.split == Study.split else self.split
             raise InputError(
                 "a study that trains on other tables has a protocol of its own: leave out "
-                f"'{self.split if self.split != ErrorStudy.split else self.training}'"
+                f"'{other}'"
             )
-        return {
-            name: OtherTables.of(name, (data, self.base_of(name)), self.train_on, self.base)
-            for name, data in self.tables.items()
-        }
-
-    @cached_property
-    def pools(self) -> dict[str, Sequence[ProfiledTable]]:
-        """Return what the predictors of each table train on. Raises InputError on too little."""
-        pools = self._pools()
-        for name, pool in pools.items():
-            warn_of_tested_kernels(name, self.tables[name], pool)
-        return pools
-
-    def _pools(self) -> dict[str, Sequence[ProfiledTable]]:
-        if self.train_base is not None and (self.train_on or self.training != "own-table"):
-            raise InputError("a train_base is for predictors that learn from the table itself")
-        elsewhere = self.train_base is not None or self.training != "own-table"
-        if self.split == RANDOM_KERNELS and elsewhere:
-            raise InputError(
-                f"'{RANDOM_KERNELS}' is for predictors that learn from the table at its base"
-            )
-        if self.train_on:
-            return {name: others.pool for name, others in self.others.items()}
-        if self.train_base is not None:
-            return {
-                name: [(data, data.grid.config(self.train_base))]
-                for name, data in self.tables.items()
-            }
-        tables = {name: (data, self.base_of(name)) for name, data in self.tables.items()}
-        return {
-            name: training_tables(self.training, table, list(tables.values()))
-            for name, table in tables.items()
-        }
+        if self.rule is not own and self.split == RANDOM_KERNELS:
+            raise InputError(f"'{RANDOM_KERNELS}' is for predictors that learn from one table")
+        if self.training == "pooled" and len(self.tables) < 2:
+            raise InputError("training on several GPUs at once needs two tables at least")
 
     @cached_property
     def parts(self) -> list[Part]:
         """Return all parts. Raises InputError."""
-        return [
-            Part(table, candidate, split, seed, quantity, count, (self.base_of(table),))
-            for split in [None if self.train_on else self.split]
-            for table in self.pools
-            for quantity in self._quantities(table)
-            for candidate in self._candidates(table)
-            if candidate.predicts(quantity) and self._learns(candidate, table, quantity)
-            for count in [self.clusters_of(candidate)]
-            for seed in self.seeds_of(candidate)
-        ]
+        split = None if self.train_on else self.split
+        parts = []
+        for table in self.learnt:
+            everyone = self._candidates(table)
+            parts += [
+                Part(table, candidate, split, seed, self.base_of(table), quantity, count)
+                for quantity in self._quantities(table, everyone)
+                for candidate in everyone
+                if candidate.predicts(quantity) and self._learns(candidate, table, quantity)
+                for count in [self.clusters_of(candidate)]
+                for seed in self.seeds_of(candidate)
+            ]
+        return parts
 
-    def _quantities(self, table: str) -> list[str]:
+    def _quantities(self, table: str, everyone: Sequence[Candidate]) -> list[str]:
         measured = measured_quantities(self.tables[table], self.quantity)
-        everyone = self._candidates(table)
         if any(isinstance(one.predictor, PredictsFromTimes) for one in everyone):
             return measured
-        if not self._is_unseen(table):
-            learnt = self.others[table].quantities if self.train_on else measured
-            return [quantity for quantity in measured if quantity in learnt]
+        if not self._is_elsewhere(table):
+            (first, _), _ = self.learnt[table][0]
+            has_power = first.power_samples is not None
+            return [quantity for quantity in measured if quantity == "time" or has_power]
         if "power" in self.quantity:
             raise InputError(
                 "power is learnt on the GPU itself; only time is for unseen GPUs, or power by "
@@ -162,70 +178,80 @@ class ErrorStudy(PredictorStudy):
 
     def _learns(self, candidate: Candidate, table: str, quantity: str) -> bool:
         """Whether a candidate can learn a quantity for a table: power of an unseen GPU or not."""
-        if quantity == "time" or not self._is_unseen(table):
+        if quantity == "time" or not self._is_elsewhere(table):
             return True
         return isinstance(candidate.predictor, PredictsFromTimes | Untrained)
 
-    def _is_unseen(self, table: str) -> bool:
-        """Whether no table that is trained on is of this one's GPU and grid."""
-        return self.others[table].elsewhere if self.train_on else self.training == "unseen-gpu"
+    def _is_elsewhere(self, table: str) -> bool:
+        return is_elsewhere(self.targets[table], self.learnt[table])
 
     def _candidates(self, table: str) -> list[Candidate]:
-        own = (self.tables[table], self.train_base or self.base_of(table))
-        data, base = self.others[table].pool[0] if self.train_on else own
-        if self.training != "own-table":
-            asked = self.predictors or (Bottleneck.name,)
-            able = candidates(asked, self.features, data, base, alone=True)
-            for candidate in able:
-                self._check_training(candidate)
-            return able
-        if self.name == COMPARE and not self.predictors:
-            everyone = all_candidates(self.features, data)
-        else:
-            usual = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
-            everyone = candidates(self.predictors or [*usual], self.features, data, base)
-        if self.train_base is not None:
-            return self._predicting_other_bases(everyone)
-        if not self.train_on:
-            return everyone
-        named = candidates(self.predictors, self.features, data, base, alone=True)
-        return self.others[table].able(everyone, [candidate.name for candidate in named])
+        """Return those that can learn from what is trained on, and predict the table.
 
-    def _predicting_other_bases(self, everyone: Sequence[Candidate]) -> list[Candidate]:
-        """Those that predict from other bases than that of their training.
-
-        Raises InputError where a predictor that was asked for is none of them.
+        Raises InputError where one that was asked for cannot.
         """
-        able = [
-            one for one in everyone if isinstance(one.predictor, PredictsOtherBases | Untrained)
-        ]
-        asked = [Candidate.of(one).name for one in self.predictors if one != "default"]
-        for name in {*asked}.difference(one.name for one in able):
-            raise InputError(
-                f"'{name}' predicts from the base of its training alone; leave out the train base"
-            )
+        on_several = self.training != OWN_TABLE
+        data, base = self.learnt[table][0][0] if self.train_on else self.targets[table]
+        asked = [one for one in self.predictors if self._suits(one, data)]
+        usual: list[AnyPredictor] = []
+        if not self.predictors:
+            suiting = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
+            usual = [Bottleneck.name] if on_several else [*suiting]
+        kinds = [kind for kind in self.features if self._gives(kind, data)] or self.features
+        named = {one.name for one in candidates(asked, kinds, data, base, alone=True)}
+        able = []
+        for candidate in candidates(asked or usual, kinds, data, base, alone=on_several):
+            refusal = self._refusal(candidate, table, is_asked=candidate.name in named)
+            if refusal is None:
+                able.append(candidate)
+            elif candidate.name in named:
+                raise InputError(refusal)
         return able
 
-    def _check_training(self, candidate: Candidate) -> None:
-        """Raise InputError where a predictor cannot learn from other tables than its own."""
-        if self.training == "unseen-gpu" and candidate.predictor:
-            for_other_gpus(candidate.predictor)
-        elif not isinstance(candidate.predictor, PoolsGpus | Untrained):
-            raise InputError(
-                f"'{candidate.name}' learns from one GPU at a time, not from "
-                f"{len(self.tables)} tables"
+    def _suits(self, predictor: AnyPredictor, data: Measurements) -> bool:
+        """Whether a predictor is for a table: one for another of the tables alone is not."""
+        known = Candidate.of(predictor).predictor if predictor != "default" else None
+        return (
+            known is None
+            or known.applies_to(data)
+            or not any(known.applies_to(other) for other in self.tables.values())
+        )
+
+    def _gives(self, kind: str, data: Measurements) -> bool:
+        """Whether a table gives a kind of features: one of another of the tables it may not."""
+        plain = kind.removesuffix(WITH_POWER)
+        given = [kinds_for(one.counter_names, one.device) for one in (data, *self.tables.values())]
+        return plain in given[0] or not any(plain in of_table for of_table in given)
+
+    def _refusal(self, candidate: Candidate, table: str, is_asked: bool) -> str | None:
+        """Return why a candidate cannot learn from what is trained on, None where it can."""
+        predictor, learnt, target = candidate.predictor, self.learnt[table], self.targets[table]
+        tables = [one for one, _ in learnt]
+        names = [name for name, one in self.pool.items() if any(one is two for two in tables)]
+        if self._is_elsewhere(table) and not isinstance(predictor, PredictsOtherGpus):
+            (data, base), (trained, trained_base) = target, tables[0]
+            if trained.device != data.device:
+                return (
+                    f"'{candidate.name}' cannot predict a GPU that it was not trained on: "
+                    f"'{table}' is of '{data.device}', {_quoted(names)} of '{trained.device}'"
+                )
+            if not is_asked or base != trained_base:
+                return (
+                    f"'{candidate.name}' predicts on the grid and from the base of its training: "
+                    f"{_quoted(names)} is at {trained_base}, '{table}' at {base}"
+                )
+        if len(tables) > 1 and not isinstance(predictor, PoolsGpus | Untrained):
+            return (
+                f"'{candidate.name}' learns from one table at a time, not from {len(tables)}: "
+                f"{_quoted(names)}"
             )
+        return None
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """Return what measures the errors of a part, and each part's arguments."""
+        pool = [] if self.rule is own else list(self.pool.values())
         return part_errors, [
-            (
-                part,
-                self.tables[part.table],
-                self.pools[part.table],
-                self._is_unseen(part.table),
-            )
-            for part in self.parts
+            (part, self.tables[part.table], self.rule, pool) for part in self.parts
         ]
 
     def rows(self, results: Sequence[Any]) -> Rows:
@@ -240,8 +266,8 @@ class ErrorStudy(PredictorStudy):
                 candidate: application_errors([result for _, result in group])
                 for candidate, group in block.items()
             }
-            tests, behind = p_values(errors), behind_best(errors)
-            rows += [self._row(group) | behind[one] | tests[one] for one, group in block.items()]
+            behind = behind_best(errors)
+            rows += [self._row(group) | behind[one] for one, group in block.items()]
         return rows
 
     def _row(self, group: Sequence[tuple[Part, Any]]) -> Row:
@@ -255,7 +281,7 @@ class ErrorStudy(PredictorStudy):
         by_seed = [float(np.mean(result["errors"])) for result in results]
         return {
             "table": part.table,
-            "base": part.bases[0].as_dict(),
+            "base": part.base.as_dict(),
             "predictor": part.candidate.name,
             "features": part.candidate.features,
             "quantity": part.quantity,
@@ -270,7 +296,18 @@ class ErrorStudy(PredictorStudy):
             "predict_microseconds": float(1e6 * np.mean([r["predict_seconds"] for r in results])),
             "faulty_kernels": [name for name in dict.fromkeys(kernels) if name in faults],
             "without_faulty": _without(faults, errors, kernels),
-            **(self.others[part.table].columns if self.train_on else {}),
+            **(self._training_columns(part.table) if self.train_on else {}),
+        }
+
+    def _training_columns(self, table: str) -> Row:
+        """Return what a row says of the other tables that were trained on."""
+        tested = set(self.tables[table].applications)
+        known = {name for data in self.train_on.values() for name in data.applications}
+        return {
+            "protocol": TRAIN_ON,
+            "train_on": list(self.train_on),
+            "n_training_kernels": sum(len(kernels) for _, kernels in self.learnt[table]),
+            "left_out_of_training": sorted(tested & known),
         }
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
@@ -303,16 +340,19 @@ class ErrorStudy(PredictorStudy):
 
 
 def part_errors(
-    part: Part, data: Measurements, pool: Sequence[ProfiledTable] = (), unseen: bool = False
+    part: Part,
+    data: Measurements,
+    training: TrainingRule = own,
+    tables: Sequence[ProfiledTable] = (),
 ) -> dict[str, Any]:
     """Errors [%] of each held-out kernel at every configuration but the base. Raises InputError.
 
-    pool: the tables to train on; empty for the measurements themselves. `covered` is the share [%]
-    of kernel x target in the 90 % intervals, None without intervals; `train_seconds` are of one
-    fold, `predict_seconds` of one kernel.
+    training: what is learnt from, of these tables. `covered` is the share [%] of kernel x target in
+    the 90 % intervals, None without intervals; `train_seconds` are of one fold, `predict_seconds`
+    of one kernel.
     """
     folds, make = part.folds(data), part.predictors
-    predictions = list(cross_validate(data, part.bases, folds, make, pool, unseen, COVERAGE))
+    predictions = list(cross_validate(data, [part.base], folds, make, training, tables, COVERAGE))
     held_out = [k for _, test in folds for k in test]
     covered = [prediction.covered for prediction in predictions]
     inside = [shares for shares in covered if shares is not None]
@@ -349,3 +389,7 @@ def application_errors(results: Sequence[Any]) -> dict[str, list[float]]:
         for application, of_kernel in zip(result["applications"], result["errors"], strict=True):
             errors.setdefault(application, []).append(float(np.mean(of_kernel)))
     return errors
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

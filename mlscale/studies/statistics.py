@@ -1,15 +1,14 @@
-"""What sums up the errors of a study, and how sure it is: standard errors and paired tests."""
+"""What sums up the errors of a study, and how sure it is: standard and paired errors."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.features import WITH_POWER
 from mlscale.studies.candidates import ORACLE, Candidate
-from mlscale.studies.splits import is_partial
+from mlscale.studies.crossval import is_partial
 
 Row = dict[str, Any]
 Errors = Mapping[str, Sequence[float]]  # of each application's kernels
@@ -93,11 +92,12 @@ def _of_sums(shares: Floats) -> float:
     return float(np.sqrt(count / (count - 1) * (shares**2).sum()))
 
 
-def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, float]:
-    """Return the mean of one - other, its standard error, and p of the paired t test.
+def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, bool]:
+    """Return the mean of one - other, its standard error, and whether a paired t test tells it.
 
     one, other: the errors of each application's kernels; applications are the pairs, and count
-    as they have kernels in `one`. None and 1 with fewer than two applications.
+    as they have kernels in `one`. The test is two-sided at LEVEL; with fewer than two applications
+    there is no standard error, and nothing is told.
     """
     from scipy.stats import t
 
@@ -106,11 +106,9 @@ def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, 
     differences = np.array([np.mean(one[name]) - np.mean(other[name]) for name in one])
     mean = float(weights @ differences)
     if len(differences) < 2:
-        return mean, None, 1.0
+        return mean, None, False
     error = _of_sums(weights * (differences - mean))
-    if error == 0:
-        return mean, error, float(mean == 0)
-    return mean, error, float(2 * t.sf(abs(mean) / error, len(differences) - 1))
+    return mean, error, bool(abs(mean) > t.isf(LEVEL / 2, len(differences) - 1) * error)
 
 
 def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
@@ -127,8 +125,8 @@ def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
     for candidate, of in errors.items():
         mean = error = within = None
         if best is not None and candidate in means:
-            mean, error, p = paired_difference(of, errors[best])
-            within = candidate == best or (error is not None and p > LEVEL)
+            mean, error, is_told = paired_difference(of, errors[best])
+            within = candidate == best or (error is not None and not is_told)
         rows[candidate] = {
             "behind_best": mean,
             "behind_best_standard_error": error,
@@ -137,57 +135,5 @@ def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
     return rows
 
 
-def p_values(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
-    """For each candidate of a table and quantity: n_applications, compared_with and p_value.
-
-    errors: of each application's kernels. Compared are the applications' mean errors with those of
-    `wu` on the features that suit the table best, for power with the base's power among them if
-    that stands in the study. The p-values are corrected for their number; None for that wu itself,
-    for the oracle, which knows the truth, and where there is no wu.
-    """
-    wu = _wu(errors)
-    tested = [one for one in errors if wu and one != wu and one.name != ORACLE]
-    p = holm([signed_rank(errors[one], errors[wu]) for one in tested]) if wu else []
-    corrected = dict(zip(tested, p, strict=True))
-    return {
-        candidate: {
-            "n_applications": len(of),
-            "compared_with": wu.features if wu and candidate in corrected else None,
-            "p_value": corrected.get(candidate),
-        }
-        for candidate, of in errors.items()
-    }
-
-
 def _mean(errors: Errors) -> float:
     return float(np.mean([value for values in errors.values() for value in values]))
-
-
-def _wu(candidates: Iterable[Candidate]) -> Candidate | None:
-    """Return the `wu` that the others of its table and quantity are compared with."""
-    wus = [one for one in candidates if one.name == "wu"]
-    with_power = [one for one in wus if (one.features or "").endswith(WITH_POWER)]
-    return next(iter([*with_power, *wus]), None)
-
-
-def signed_rank(one: Errors, other: Errors) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test on the mean errors of the same applications.
-
-    Applications with equal errors are left out, as Wilcoxon does; 1 where all are equal.
-    """
-    from scipy.stats import wilcoxon
-
-    differences = np.array([np.mean(one[name]) - np.mean(other[name]) for name in one])
-    differences = differences[differences != 0]
-    return float(wilcoxon(differences).pvalue) if differences.size else 1.0
-
-
-def holm(p: list[float]) -> list[float]:
-    """Holm's correction: the i-th smallest of n times n - i + 1, at least those before it.
-
-    Source: Holm, A simple sequentially rejective multiple test procedure, 1979.
-    """
-    order = np.argsort(p)
-    corrected = np.empty(len(p))
-    corrected[order] = np.maximum.accumulate(np.arange(len(p), 0, -1) * np.asarray(p)[order])
-    return [*map(float, np.minimum(corrected, 1.0))]

@@ -11,14 +11,9 @@ import numpy as np
 
 from mlscale.data.measurements import Measurements, read
 from mlscale.errors import InputError, extra_named, require_type
-from mlscale.studies import wu2015
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
-from mlscale.studies.classifier import ClassifierStudy
 from mlscale.studies.errors import ErrorStudy
-from mlscale.studies.extrapolation import ExtrapolationStudy
-from mlscale.studies.importance import ImportanceStudy
-from mlscale.studies.next_point import NextPointStudy
 from mlscale.studies.regret import RegretStudy
 
 if TYPE_CHECKING:
@@ -27,18 +22,9 @@ if TYPE_CHECKING:
 AnyTable = Measurements | str | Path
 AnyTables = AnyTable | Sequence[AnyTable] | Mapping[str, Measurements]
 
-STUDIES: dict[str, type[Study]] = {
-    "errors": ErrorStudy,
-    "compare": ErrorStudy,
-    **dict.fromkeys(wu2015.STUDIES, wu2015.WuStudy),
-    "classifier": ClassifierStudy,
-    "importance": ImportanceStudy,
-    "advice": RegretStudy,
-    "next-profile": NextPointStudy,
-    "extrapolation": ExtrapolationStudy,
-}
+STUDIES: dict[str, type[Study]] = {study.name: study for study in (ErrorStudy, RegretStudy)}
 
-COUNTS = {"seeds": 1, "clusters": 1, "points": 0, "runs": 0}  # the least of each
+COUNTS = {"seeds": 1, "clusters": 1, "runs": 0}  # the least of each
 
 
 @extra_named("a study", "study")
@@ -51,16 +37,14 @@ def study(
 ) -> "pd.DataFrame":
     """Measure errors by cross-validation; a row of figures for each case, errors in percent.
 
-    name: 'errors', 'compare', 'base-configuration', 'cluster-count', 'error-distribution',
-    'oracle', 'classifier', 'importance', 'advice', 'next-profile' or 'extrapolation'. tables:
-    measurements or their files; several in a list, or in a dict by name. predictors: names
-    ('nearest', 'package.module:Class'), classes or objects, whose own hyper-parameters are kept.
-    jobs: processes; as many as there are cores.
+    name: 'errors', or 'advice' for its regret. tables: measurements or their files; several in a
+    list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or
+    objects, whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
 
-    options: of every study base='mid', split='leave-one-application-out' and seeds, how many; and
-    those of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8, and of
-    'errors' and 'compare' train_on=['micro.parquet'], tables to train on instead. None leaves the
-    default.
+    options: of both studies base='mid', features=['raw'], clusters=8,
+    split='leave-one-application-out' and seeds, how many; and those of the class in STUDIES, such
+    as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to train on instead. None
+    leaves the default.
     The columns are those of docs/file-formats.md. Raises InputError.
 
     Example:
@@ -88,7 +72,7 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
         raise InputError(
             f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
         )
-    for option in ("predictors", "features", "objectives", "vary"):
+    for option in ("predictors", "features", "objectives"):
         if isinstance(given.get(option), np.ndarray):
             given[option] = given[option].tolist()
         if option in given and not isinstance(given[option], list | tuple):
@@ -98,7 +82,7 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     _check_counts(given)
     if not tables:
         raise InputError("a study needs a table")
-    planned = STUDIES[name](name=name, tables=tables, **given)
+    planned = STUDIES[name](tables=tables, **given)
     if not planned.parts:
         raise InputError("no table has a column 'power_w'")
     return planned
@@ -114,7 +98,7 @@ def _check_counts(given: Mapping[str, Any]) -> None:
 
 def settings_of(name: str) -> list[str]:
     """Return what a study can be planned with."""
-    return [field.name for field in fields(STUDIES[name]) if field.name not in ("name", "tables")]
+    return [field.name for field in fields(STUDIES[name]) if field.name != "tables"]
 
 
 def tables_by_name(tables: AnyTables) -> Tables:

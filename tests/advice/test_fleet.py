@@ -7,11 +7,11 @@ import pytest
 from synthetic.frugal import new_kernels
 
 from mlscale.advice.advise import Terms, WholePower
-from mlscale.advice.fleet import Sums, run_base
 from mlscale.advice.objectives import Limits
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
+from mlscale.studies.fleet import Sums, run_base
 
 HIGHEST = HardwareConfig(8, 1000.0, 700.0)
 

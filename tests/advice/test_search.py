@@ -11,7 +11,6 @@ from synthetic import kernels as made
 
 from mlscale import HardwareConfig, Profiles, load, train
 from mlscale.advice.advise import Terms, WholePower, advise
-from mlscale.advice.fleet import advise_part, advise_run, run_base
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Run
 from mlscale.advice.search import Search
@@ -23,6 +22,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.predictions import ABOVE_LIMIT
 from mlscale.predictors.baselines import NoScaling
 from mlscale.predictors.regressors import Nearest
+from mlscale.studies.fleet import advise_part, advise_run, run_base
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = replace(train(frugal.measurements(), MID, "nearest"), device="h100-sxm5")

@@ -14,7 +14,7 @@ from command import Capture, refuse, succeed
 from html_page import Node, parse
 from synthetic import bottleneck_kernels as made
 
-from mlscale import ConfigGrid, save, train
+from mlscale import save, train
 from mlscale.cli.main import main
 from mlscale.data.public import path
 
@@ -301,37 +301,3 @@ class TestNextProfile:
     def test_needs_a_predictor_that_can(self, capsys: Capture, folder: Path) -> None:
         given = ["advise", folder / "mean.mlscale", folder / "profile.csv", "--next-profile"]
         assert "makes nothing of further" in refuse(capsys, folder, *given)
-
-
-@pytest.mark.usefixtures("one_process")
-class TestStudy:
-    def test_error_falls_with_points(self, capsys: Capture, tmp_path: Path) -> None:
-        """Counters of random traffic: the law's own kernels, so points alone can tell."""
-        grid = ConfigGrid((16,), (500.0, 800.0, 1100.0), (1000.0, 4000.0))
-        table = made.measurements(6, grid=grid)
-        noise = np.random.default_rng(0).uniform(0.4, 1, 6)[:, None, None, None, None]
-        replace(
-            table, counter_samples=table.counter_samples * noise, power_samples=None,
-            applications=("a", "b", "c", "a", "b", "c"),
-        ).write(tmp_path / "t.csv")  # fmt: skip
-        given = ["study", "next-profile", tmp_path / "t.csv", "--points", 2, "--json"]
-        out, _ = succeed(capsys, *given, "-o", tmp_path / "out")
-        document = json.loads(out)
-        mape = [row["mape"] for row in document["rows"]]
-        assert [row["points"] for row in document["rows"]] == [0, 1, 2]
-        assert mape[2] < 0.3 * mape[0]
-        with (tmp_path / "out" / "chosen.csv").open(encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["kernel"] == "k0"]
-        assert len({row["chosen"] for row in rows}) == 3  # none, and two different ones
-        assert str(grid.mid) not in {row["chosen"] for row in rows}
-
-    def test_bad_input(self, capsys: Capture, folder: Path) -> None:
-        table = folder / "truth.csv"
-        for more, message in (
-            (["--points", 15], "16 configurations; 15 points and the base leave none"),
-            (["--predictor", "wu"], "'wu' makes nothing of further measured points"),
-        ):
-            given = ["study", "next-profile", table, *more]
-            assert message in refuse(capsys, folder, *given)
-        message = refuse(capsys, folder, "study", "errors", table, "--points", 1)
-        assert message == "unrecognized arguments: --points 1; see 'mlscale study errors --help'"

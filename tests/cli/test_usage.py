@@ -12,7 +12,6 @@ TRAIN = "train t.csv --base mid -o m"
 PREDICT = "predict m.mlscale p.csv"
 ADVISE = "advise m.mlscale p.csv --next-profile"
 COLLECT = "collect -o out"
-STUDY = "study errors t.csv --predictor mean-surface"
 
 REFUSED = {
     f"{TRAIN} --predictor nearest --clusters 5": "--clusters: of no effect with 'nearest'",
@@ -56,14 +55,6 @@ REFUSED = {
     "collect": "name a folder for the measurements with -o DIR",
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
     f"{COLLECT} --micro --cu-counts 4": "--cu-counts: of no effect with --micro",
-    f"{STUDY} --clusters 3": ("--clusters: of no effect with the predictors of this study"),
-    "study errors t.csv --quantity time --features raw+power": (
-        "--features: of no effect with the predictors of this study"
-    ),
-    f"{STUDY} --resume --format parquet": "--resume, --format: of no effect without -o DIR",
-    "study base-configuration t.csv --base mid": "--base: of no effect without --vary",
-    "study oracle t.csv --predictor wu": "unrecognized arguments: --predictor wu",
-    "study cluster-count t.csv --predictor wu": "unrecognized arguments: --predictor wu",
     "import ncu t.csv -o x.csv --base cu=0": (
         "argument --base: '0' in 'cu=0' must be positive and finite"
     ),

@@ -12,7 +12,7 @@ from synthetic.tidy import refused
 from mlscale import Profiles, create
 from mlscale.counters.features import compute_features
 from mlscale.predictors.features import FeatureScaling
-from mlscale.studies.candidates import Candidate, all_candidates
+from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import ErrorStudy
 
 MID = made.GRID.mid
@@ -92,17 +92,8 @@ class TestInStudies:
         assert not Candidate.of("wu", "raw+power").predicts("time")
         assert Candidate.of("wu", "raw").predicts("time")
 
-    def test_what_suits_best_comes_with_power_in_a_comparison(self) -> None:
-        data = made.measurements()
-        kinds = {c.features for c in all_candidates([], data) if c.name == "wu"}
-        assert kinds == {"raw", "raw+power"}
-        unpowered = all_candidates([], replace(data, power_samples=None))
-        assert {c.features for c in unpowered if c.name == "wu"} == {"raw"}
-        assert {c.features for c in all_candidates(["raw"], data) if c.name == "wu"} == {"raw"}
-
     def test_plan(self) -> None:
         planned = ErrorStudy(
-            name="errors",
             tables={"t": made.measurements()},
             predictors=["nearest"],
             features=["raw", "raw+power"],

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 
 from mlscale import ConfigGrid
 from mlscale.report.heat_map import MOST_COLUMNS, HeatMap
-from mlscale.report.style import ink
+from mlscale.studies.figures import ink
 
 GRID = ConfigGrid((4, 8), (400.0, 800.0, 1000.0), (500.0, 700.0))
 # By hand: value = 1 + index in the order of the grid, 1 to 12.

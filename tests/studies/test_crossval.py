@@ -14,8 +14,8 @@ from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Profiles
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.crossval import TrainingOn, training_tables, without_applications
-from mlscale.studies.errors import ErrorStudy
+from mlscale.studies.crossval import TrainingRule, own, pooled, unseen
+from mlscale.studies.errors import ErrorStudy, TrainingOn
 
 MID = made.CLOCKS.mid
 TARGET = made.measurements(6)
@@ -28,7 +28,6 @@ def study(
 ) -> dict[str, Any]:
     """The errors of the target's time."""
     planned = ErrorStudy(
-        name="errors",
         tables=tables,
         predictors=[predictor],
         quantity="time",
@@ -56,25 +55,31 @@ def slower(table: Measurements, kernels: list[int], by: float = 2.0) -> Measurem
 BASED = [(table, MID) for table in TABLES.values()]
 
 
+def tables(training: TrainingRule, target: Any) -> list[Any]:
+    """What is learnt from where nothing is held out."""
+    return [table for table, _ in training(target, (np.arange(6), np.arange(0)), BASED)]
+
+
 class TestTables:
     def test_own_table_all_or_other_devices(self) -> None:
         """'sibling' is of the target's device, so it is left out of what has never seen it."""
         target, sibling, other = BASED
-        assert training_tables("own-table", target, BASED) == []  # which means itself
-        assert training_tables("pooled", target, BASED) == [target, sibling, other]
-        assert training_tables("unseen-gpu", target, BASED) == [other]
+        assert tables(own, target) == [target]
+        assert tables(pooled, sibling) == [sibling, target, other]  # the target comes first
+        assert tables(unseen, target) == [other]
 
     def test_too_few(self) -> None:
-        target, sibling, _ = BASED
+        one, sibling = {"target": TARGET}, {"target": TARGET, "sibling": TABLES["sibling"]}
         with refused("^training on several GPUs at once needs two tables at least$"):
-            training_tables("pooled", target, [target])
+            study(one, "pooled")
         with refused("^no table is of another GPU than 'gtx980' to train on$"):
-            training_tables("unseen-gpu", target, [target, sibling])
+            study(sibling, "unseen-gpu")
 
     def test_applications_are_left_out_of_every_table(self) -> None:
-        one = (TARGET.select([3]), MID)
-        left = without_applications([*BASED, one], {"app3", "app5"})
-        assert [table.kernels for table, _ in left] == [("k0", "k1", "k2", "k4")] * 3
+        """The last table has the kernel 3 alone, and nothing of it is left."""
+        one, fold = (TARGET.select([3]), MID), (np.array([0, 1, 2, 4]), np.array([3, 5]))
+        learnt = pooled(BASED[0], fold, [*BASED, one])
+        assert [kernels.tolist() for _, kernels in learnt] == [[0, 1, 2, 4]] * 3
 
 
 class TestPooled:
@@ -95,7 +100,7 @@ class TestPooled:
         assert not np.allclose(after[[0, 1, 3, 4, 5]], before[[0, 1, 3, 4, 5]])
 
     def test_one_gpu_predictors_say_so(self) -> None:
-        with refused("^'mean-surface' learns from one GPU at a time, not from 3 tables$"):
+        with refused("^'mean-surface' learns from one table at a time, not from 3: 'target', "):
             study(TABLES, "pooled", "mean-surface")
 
 
@@ -135,5 +140,5 @@ class TestUnseenGpu:
         assert sorted(shown) == sorted(tuple(n for n in names if n != name) for name in names)
 
     def test_those_that_cannot_say_so(self) -> None:
-        with refused("^'mean-surface' cannot predict a GPU that it was not trained on$"):
+        with refused("^'mean-surface' cannot predict a GPU that it was not trained on: 'target'"):
             study(TABLES, "unseen-gpu", "mean-surface")

@@ -17,8 +17,7 @@ from mlscale.arrays import Floats
 from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.crossval import cross_validate
-from mlscale.studies.splits import folds
+from mlscale.studies.crossval import TrainingRule, cross_validate, folds, pooled, unseen
 
 POOLED = {"gtx980-low": 2.8, "gtx980-high": 2.8, "gtx1080ti": 1.8, "p100": 3.3}
 UNSEEN = 3.7
@@ -30,7 +29,7 @@ def tables(data_folder: Path) -> dict[str, Measurements]:
 
 
 def cross_validated(
-    targets: list[Measurements], trained_on: list[Measurements], unseen: bool
+    targets: list[Measurements], trained_on: list[Measurements], training: TrainingRule
 ) -> list[float]:
     """MAPE [%] of each target; all have the same applications, so a fold's fit serves all."""
     first = targets[0]
@@ -39,16 +38,16 @@ def cross_validated(
     pool = [(table, table.grid.mid) for table in trained_on]
     errors: list[list[Floats]] = [[] for _ in targets]
     cases = cross_validate(
-        first, [first.grid.mid], split, lambda: [Bottleneck(intervals=False)], pool, unseen
+        first, [first.grid.mid], split, lambda: [Bottleneck(intervals=False)], training, pool
     )
     for (train, test), fold in zip(split, cases, strict=True):
         for target, own in zip(targets, errors, strict=True):
             base = target.grid.mid
             model = copy.copy(fold.predictor)  # so that two files of one GPU keep their peaks apart
-            if unseen:
+            if training is unseen:
                 for_other_gpus(model).learn_peaks(target.select(train).profiles(base), target.grid)
             held_out = target.select(test)
-            grid = target.grid if unseen else None
+            grid = target.grid if training is unseen else None
             predicted = model.predict(held_out.profiles(base), grid).values
             found = absolute_percentage_error(predicted, held_out.relative("time", base))
             own.append(without_base(found, target.grid.index(base)))
@@ -57,7 +56,7 @@ def cross_validated(
 
 def test_pooled(tables: dict[str, Measurements]) -> None:
     everyone = list(tables.values())
-    found = dict(zip(tables, cross_validated(everyone, everyone, unseen=False), strict=True))
+    found = dict(zip(tables, cross_validated(everyone, everyone, pooled), strict=True))
     assert all(found[name] <= POOLED[name] for name in tables), found
 
 
@@ -66,5 +65,5 @@ def test_never_trained_on(tables: dict[str, Measurements], device: str) -> None:
     """Both files of the GTX 980 are left out together."""
     targets = [table for table in tables.values() if table.device == device]
     others = [table for table in tables.values() if table.device != device]
-    found = cross_validated(targets, others, unseen=True)
+    found = cross_validated(targets, others, unseen)
     assert max(found) <= UNSEEN

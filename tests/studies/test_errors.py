@@ -48,7 +48,7 @@ def study(
 ) -> list[dict[str, Any]]:
     """The errors of one table named 't' with three clusters, for each predictor and quantity."""
     parts = [
-        Part("t", Candidate.of(name, FEATURES.get(name)), protocol, 0, quantity, 3, (base,))
+        Part("t", Candidate.of(name, FEATURES.get(name)), protocol, 0, base, quantity, 3)
         for quantity in quantities
         for name in predictors
     ]
@@ -57,7 +57,7 @@ def study(
 
 def study_of(data: Measurements, **options: Any) -> errors.ErrorStudy:
     """A study of one table named 't'."""
-    return errors.ErrorStudy(name="errors", tables={"t": data}, **options)
+    return errors.ErrorStudy(tables={"t": data}, **options)
 
 
 def rows_of(data: Measurements, predictor: str) -> list[dict[str, Any]]:
@@ -101,8 +101,6 @@ class TestByHand:
     def test_row_of_figures(self) -> None:
         data, _ = by_hand()
         [row] = rows_of(data, "no-scaling")
-        for of_others in ("n_applications", "compared_with", "p_value"):
-            del row[of_others]
         for of_best in ("behind_best", "behind_best_standard_error", "within_error_of_best"):
             del row[of_best]
         assert row == {
@@ -189,7 +187,7 @@ def two_seeds(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class TestPlan:
     def test_power_only_where_it_was_measured(self) -> None:
         tables = {"yes": made.measurements(), "no": made.measurements(power=False)}
-        planned = errors.ErrorStudy(name="errors", tables=tables, predictors=["no-scaling"])
+        planned = errors.ErrorStudy(tables=tables, predictors=["no-scaling"])
         found = dict.fromkeys((part.table, part.quantity) for part in planned.parts)
         assert list(found) == [("yes", "time"), ("yes", "power"), ("no", "time")]
 

@@ -28,7 +28,6 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 def study(tables: dict[str, Measurements], features: str, seeds: int = SEEDS) -> Rows:
     """The rows of `wu` and of the mean surface, by table and predictor."""
     planned = ErrorStudy(
-        name="errors",
         tables=tables,
         predictors=["wu"],
         features=[features],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mlscale import ConfigGrid, Measurements
 from mlscale.advice.objectives import Limits
-from mlscale.studies.goal import Goal, random_runs
+from mlscale.studies.regret import Goal, random_runs
 
 MANY = [f"app{n}" for n in range(27)]
 

@@ -10,7 +10,7 @@ from synthetic import kernels as made
 from synthetic import profiled
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
-from mlscale.studies.oracle import Oracle
+from mlscale.studies.candidates import Oracle
 
 GRID = ConfigGrid((4, 8), (500.0, 800.0, 1000.0), (400.0, 700.0))
 FIGURE_13 = tuple(range(2, 21, 2))  # the paper's numbers of clusters

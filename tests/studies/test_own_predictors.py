@@ -87,7 +87,7 @@ class TestObjects:
     def test_an_object_keeps_its_hyper_parameters_and_its_class_names_it(self) -> None:
         """Twice no-scaling's factor: 100 |2 p - 1| where no-scaling errs by 100 |p - 1|."""
         one, two = (
-            ErrorStudy(name="errors", tables={"t": DATA}, predictors=[given], quantity="time")
+            ErrorStudy(tables={"t": DATA}, predictors=[given], quantity="time")
             for given in (Level, Level(level=2.0))
         )
         results = [row["mape"] for study in (one, two) for row in rows_of(study, "Level")]
@@ -97,7 +97,7 @@ class TestObjects:
 
     def test_own_clusters_and_features_are_kept(self) -> None:
         given = mlscale.Wu(clusters=2, features="rates")
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[given])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[given])
         [part] = [p for p in study.parts if p.candidate.name == "wu" and p.seed == 0][:1]
         assert (part.candidate.features, part.clusters) == ("rates", None)
         model = part.candidate.create(quantity="power", clusters=part.clusters, seed=7)
@@ -106,7 +106,7 @@ class TestObjects:
         }  # fmt: skip
 
     def test_two_of_one_name_are_refused(self) -> None:
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Nearest(neighbours=1)])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[Nearest(neighbours=1)])
         with refused("^two predictors are called 'nearest'; give yours another `name`$"):
             _ = study.parts
 
@@ -117,7 +117,7 @@ class TestObjects:
         class Other(NoScaling):
             name = "Still"
 
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Still, Other])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[Still, Other])
         with refused("^two predictors are called 'Still'; give yours another `name`$"):
             _ = study.parts
 
@@ -125,13 +125,13 @@ class TestObjects:
         class Same(Level):
             pass
 
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Level, Same])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[Level, Same])
         assert {"Level", "Same"} <= {part.candidate.name for part in study.parts}
 
     def test_a_name_of_its_own_tells_them_apart(self) -> None:
         closest = Nearest(neighbours=1)
         closest.name = "closest"  # type: ignore[misc]
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[closest, "nearest"])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[closest, "nearest"])
         assert {"closest", "nearest"} <= {part.candidate.name for part in study.parts}
 
     def test_without_a_quantity_it_predicts_time_alone(self) -> None:
@@ -141,7 +141,7 @@ class TestObjects:
             def __init__(self) -> None:
                 self.quantity = "time"
 
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Plain])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[Plain])
         own = [part for part in study.parts if part.candidate.name == "plain"]
         assert [part.quantity for part in own] == ["time"]
 
@@ -149,7 +149,7 @@ class TestObjects:
 class TestTraining:
     def test_one_that_does_not_pool_is_refused(self) -> None:
         tables = {"a": DATA, "b": DATA}
-        with refused("^'Level' learns from one GPU at a time, not from 2 tables$"):
+        with refused("^'Level' learns from one table at a time, not from 2: 'a', 'b'$"):
             plan("errors", tables, predictors=[Level], training="pooled")
 
     def test_one_that_needs_no_training_can_stand_beside(self) -> None:
@@ -198,7 +198,7 @@ class TestElsewhere:
     def test_a_process_without_the_module_can_use_it(self, module: str, tmp_path: Path) -> None:
         """The class travels with its module: pickled here, used where no such file is."""
         candidate = Candidate.of(f"{module}:Mine")
-        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[f"{module}:Mine"])
+        study = ErrorStudy(tables={"t": DATA}, predictors=[f"{module}:Mine"])
         work, calls = study.calls()
         [own] = [call for call in calls if call[0].candidate == candidate and call[0].quantity ==
                  "time"]  # fmt: skip
@@ -248,9 +248,7 @@ def test_every_fold_is_predicted_once(monkeypatch: pytest.MonkeyPatch, predictor
 
     data = bottleneck_kernels.measurements(6)
     calls = counted(monkeypatch, mlscale.PREDICTORS[predictor])
-    study = ErrorStudy(
-        name="errors", tables={"t": data}, predictors=[predictor], quantity="time", seeds=1
-    )
+    study = ErrorStudy(tables={"t": data}, predictors=[predictor], quantity="time", seeds=1)
     work, arguments = study.calls()
     [own] = [call for call in arguments if call[0].candidate.name == predictor]
     work(*own)

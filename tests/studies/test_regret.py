@@ -15,7 +15,7 @@ from mlscale.advice.objectives import Limits
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.goal import LaunchMix
+from mlscale.studies.regret import LaunchMix
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 PROTOCOL = "leave-one-application-out"
@@ -122,7 +122,7 @@ class TestLeakage:
         candidate = Candidate(advisor)
         if advisor not in regret.STRATEGIES:
             candidate = Candidate.of(advisor, "raw" if advisor == "nearest" else None)
-        part = Part("made", candidate, PROTOCOL, 0, bases=(MID,))
+        part = Part("made", candidate, PROTOCOL, 0, MID)
         honest, other = (regret.part_choices(part, data, goal) for data in (DATA, spoilt))
         where = regret.judged(part, DATA, 0).index(LaunchMix(k + 1, (k,), (1.0,)))
         for objective in goal.objectives:

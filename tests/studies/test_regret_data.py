@@ -22,7 +22,6 @@ def tables(data_folder: Path) -> Tables:
 def figures(tables: Tables, runs: int) -> Rows:
     """The figures for energy of `nearest` and of the strategies, by table and advisor."""
     planned = RegretStudy(
-        name="advice",
         tables=tables,
         predictors=["nearest"],
         features=["utilisation"],

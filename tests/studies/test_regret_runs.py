@@ -19,7 +19,7 @@ from mlscale.predictors.regressors import Nearest
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.goal import LaunchMix, random_runs
+from mlscale.studies.regret import LaunchMix, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 DATA = frugal.measurements(per_group=10).in_order  # so that every training has both kinds
@@ -226,7 +226,7 @@ class TestLeakage:
         candidate = Candidate(advisor)
         if advisor not in regret.STRATEGIES:
             candidate = Candidate.of(advisor, "raw")
-        part = Part("made", candidate, "leave-one-application-out", 0, bases=(MID,))
+        part = Part("made", candidate, "leave-one-application-out", 0, MID)
         goal = regret.Goal(MID, ("energy",), Limits())
         honest, other = (
             regret.part_choices(part, data, goal, RUNS)["energy"] for data in (DATA, self.spoilt(k))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic.tidy import refused
 
-from mlscale.studies.splits import SPLITS, folds, is_random
+from mlscale.studies.crossval import SPLITS, folds, is_random
 
 LOAO, K_FOLD, HOLDOUT = "leave-one-application-out", "k-fold", "holdout"
 KERNELS = "random-kernels"

@@ -50,8 +50,6 @@ def test_tables_in_any_shape(tables: Any, names: list[str]) -> None:
 def test_bases_in_any_shape(base: Any) -> None:
     frame = mlscale.study("errors", DATA, quantity="time", base=base, **CHEAP)
     assert set(frame["cu_count"]) == {8}
-    frame = mlscale.study("cluster-count", DATA, quantity="time", base=base, seeds=1, jobs=1)
-    assert set(frame["cu_count"]) == {8}
 
 
 def test_tables_of_other_grids_take_their_own_highest_and_mid() -> None:
@@ -59,7 +57,7 @@ def test_tables_of_other_grids_take_their_own_highest_and_mid() -> None:
     small = made.measurements(grid=ConfigGrid((4,), (500.0, 700.0, 900.0), (400.0,)))
     tables = {"a": DATA, "b": small}
     for base, engines in (("mid", [1000, 700]), ("highest", [1000, 900])):
-        for name in ("compare", "advice"):
+        for name in ("errors", "advice"):
             frame = mlscale.study(name, tables, base=base, **CHEAP)
             assert frame.groupby("table")["engine_mhz"].unique().explode().tolist() == engines
 
@@ -73,17 +71,18 @@ def test_default_is_the_predictor_that_suits_each_table() -> None:
         assert ("known", "bottleneck") in parts
         assert ("made", "wu") in parts
         assert ("known", "wu") not in parts
-    with refused("^the default is 'bottleneck' for 'known' and 'wu' for 'made'; name one predic"):
-        mlscale.study("next-profile", tables, "default")
-    assert plan("base-configuration", {"t": DATA}, predictors=["default"]).settings == {
-        "predictor": "wu"
-    }
 
 
-def test_several_bases() -> None:
-    bases = ["mid", (0, 0, 0)]
-    frame = mlscale.study("cluster-count", DATA, quantity="time", base=bases, seeds=1, jobs=1)
-    assert set(frame["cu_count"]) == {4, 8}
+def test_what_suits_another_table_alone_is_left_out() -> None:
+    """nvprof's counters of a known GPU give features and models that made counters do not."""
+    tables = {"known": bottleneck_kernels.measurements(4), "made": DATA}
+    asked = {"predictors": ["wu", "bottleneck"], "features": ["utilisation", "raw"], "seeds": 1}
+    planned = plan("errors", tables, quantity="time", **asked)
+    learnt = {(p.table, p.candidate.name, p.candidate.features) for p in planned.parts}
+    assert {of for of in learnt if of[1] in ("wu", "bottleneck")} == {
+        ("known", "wu", "utilisation"), ("known", "wu", "raw"), ("known", "bottleneck", None),
+        ("made", "wu", "raw"),
+    }  # fmt: skip
 
 
 def test_regret() -> None:
@@ -97,17 +96,19 @@ def test_regret() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        ("clusters", {}, "there is no study 'clusters'; one of errors, compare, base-conf"),
-        ("errors", {"points": 3}, "the study 'errors' has no option 'points'; it has base, split"),
-        ("oracle", {"seeds": 0}, "seeds is a whole number of at least 1, not 0$"),
+        ("clusters", {}, "there is no study 'clusters'; one of errors, advice$"),
+        (
+            "errors",
+            {"points": 3},
+            "the study 'errors' has no option 'points'; it has predictors",
+        ),
+        ("errors", {"seeds": 0}, "seeds is a whole number of at least 1, not 0$"),
         ("errors", {"seeds": 1.5}, "seeds is a whole number of at least 1, not 1.5$"),
         ("errors", {"clusters": 0}, "clusters is a whole number of at least 1, not 0$"),
         ("errors", {"clusters": 2.5}, "clusters is a whole number of at least 1, not 2.5$"),
         ("errors", {"clusters": "few"}, "clusters is a whole number or 'auto', not 'few'$"),
         ("advice", {"runs": -1}, "runs is a whole number of at least 0, not -1$"),
         ("advice", {"runs": "few"}, "runs is a whole number of at least 0, not 'few'$"),
-        ("next-profile", {"points": 1.5}, "points is a whole number of at least 0, not 1.5$"),
-        ("base-configuration", {"vary": "cu"}, "'made-gpu': there is no axis 'cu'; one of cu"),
         ("errors", {"split": "half"}, "there is no protocol 'half'; one of leave-one-app"),
         ("errors", {"quantity": "energy"}, "there is no quantity 'energy'; one of time, power"),
         ("errors", {"quantity": 3}, "there is no quantity '3'; one of time, power"),
@@ -115,8 +116,6 @@ def test_regret() -> None:
         ("errors", {"training": "all"}, "there is no training 'all'; one of own-table, pooled"),
         ("advice", {"objectives": "joy"}, "there is no objective 'joy'; one of energy, edp"),
         ("advice", {"objectives": "clock"}, "there is no objective 'clock'; one of .*, power$"),
-        ("oracle", {"clusters": 3}, "only the study 'base-configuration' takes clusters"),
-        ("oracle", {"predictors": ["wu", "nearest"]}, "the study 'oracle' takes one predictor"),
     ],
 )
 def test_what_is_wrong_is_told(name: str, options: dict[str, Any], problem: str) -> None:

@@ -11,6 +11,7 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid, Measurements, create
+from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.study import plan
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,))
@@ -93,8 +94,9 @@ class TestKnownTruth:
         own = other_kernels(bottleneck_kernels.measurements(8, seed=2))
         other = replace(other_kernels(own), device="gtx1080ti")
         planned = plan("errors", {"t": tested}, train_on={"other": other, "own": own}, seeds=1)
-        pool = planned.calls()[1][0][2]
-        assert [table.device for table, _ in pool] == ["gtx980", "gtx1080ti"]
+        assert isinstance(planned, ErrorStudy)
+        learnt = planned.learnt["t"]
+        assert [table.device for (table, _), _ in learnt] == ["gtx980", "gtx1080ti"]
         quantities = {(part.candidate.name, part.quantity) for part in planned.parts}
         assert {("bottleneck", "time"), ("bottleneck", "power")} < quantities
         assert not {name for name, _ in quantities} & {"wu", "nearest", "mean-surface"}
@@ -217,16 +219,12 @@ def test_what_cannot_be_studied(train_on: Any, options: dict[str, Any], problem:
 
 
 def test_other_studies_have_no_such_protocol() -> None:
-    with refused("^the study 'advice' has no option 'train_on'; it has base, split"):
+    with refused("^the study 'advice' has no option 'train_on'; it has predictors, features"):
         mlscale.study("advice", {"t": TESTED}, train_on=[TRAINED])
 
 
-def test_compare_takes_all_that_apply() -> None:
-    """Every predictor but those for nvprof's counters of a known GPU and for sampled profiles."""
-    planned = plan("compare", {"t": TESTED}, train_on={"m": TRAINED}, quantity="time")
-    names = {part.candidate.name for part in planned.parts}
-    assert {"no-scaling", "mean-surface", "nearest", "extra-trees", "wu", "wu-oracle"} <= names
-    elsewhere = plan("compare", {"t": TESTED}, train_on={"m": OTHER_GRID}, quantity="time")
+def test_on_another_grid_those_stand_that_predict_it() -> None:
+    elsewhere = plan("errors", {"t": TESTED}, train_on={"m": OTHER_GRID}, quantity="time")
     assert {part.candidate.name for part in elsewhere.parts} == {
         *("no-scaling", "engine-bound", "core-bound", "memory-bound")
     }

@@ -8,8 +8,7 @@ from public_tables import measured
 
 from mlscale.predictors import create
 from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.studies.crossval import cross_validate
-from mlscale.studies.splits import folds
+from mlscale.studies.crossval import cross_validate, folds
 
 
 # Bounds [%] above what was measured when this was written, and their share of the mean surface's

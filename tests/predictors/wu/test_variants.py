@@ -90,20 +90,6 @@ def test_a_broken_number_of_clusters_is_refused() -> None:
         Wu(clusters=3.5).fit(made.measurements(), MID)
 
 
-@pytest.mark.parametrize("name", ["cluster-count", "oracle"])
-def test_the_papers_studies_take_a_base_as_an_array(name: str) -> None:
-    """Not of the base that they take by themselves, the grid's mid."""
-    grid = ConfigGrid((4, 8), (400.0, 800.0), (700.0,))
-    data = made.measurements(per_group=1, power=False, grid=grid)
-    lowest = grid.config((0, 0, 0))
-    frames = [
-        study(name, {"made": data}, base=one, seeds=1, jobs=1)
-        for one in (np.array([0, 0, 0]), lowest)
-    ]
-    assert frames[0].equals(frames[1])
-    assert set(frames[0]["cu_count"]) == {lowest.cu_count}
-
-
 def test_auto_with_few_applications_takes_the_default() -> None:
     data = made.measurements(per_group=1).select([0, 1])
     assert len(Wu(clusters="auto").fit(data, MID).cluster_sets_[0].centroids) == 2

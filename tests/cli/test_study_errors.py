@@ -1,4 +1,4 @@
-"""study errors and study compare: the document, its figures by hand, files, text, protocols.
+"""study errors: the document, its figures by hand, files, text, protocols.
 
 Kernels are those of tests/synthetic/kernels.py. Their laws are known, and so are the errors of what
 needs no training.
@@ -257,40 +257,6 @@ class TestText:
         note = "\nbare: not 'bottleneck', which gives intervals: the peaks of 'made-gpu' are not in"
         assert note in succeed(capsys, *given)[0]
         assert note not in succeed(capsys, *given, "--predictor", "wu")[0]
-
-
-class TestCompare:
-    @pytest.fixture
-    def compare(self, capsys: Capture, folder: Path) -> list[dict[str, Any]]:
-        given = ["study", "compare", folder / "both.csv", "--protocol", "holdout", "--seeds", 1]
-        out, _ = succeed(capsys, *given, "--clusters", 3, "--quantity", "time", "--json")
-        document = json.loads(out)
-        assert document["study"] == "compare"
-        return document["rows"]
-
-    def test_lists_every_predictor_with_features_that_fit(
-        self, compare: list[dict[str, Any]]
-    ) -> None:
-        """Counters that nobody knows fit 'raw'; the GPU is in no table, so no 'utilisation'."""
-        assert {row["predictor"] for row in compare} == {
-            *BASELINES, "extra-trees", "wu", "wu-oracle",
-        }  # fmt: skip
-        kinds = {row["features"] for row in compare if row["predictor"] == "wu"}
-        assert "raw" in kinds
-        assert "utilisation" not in kinds
-
-    def test_several_kinds_side_by_side(self, capsys: Capture, folder: Path) -> None:
-        given = ["study", "compare", folder / "both.csv", "--predictor", "nearest", "--seeds", 1]
-        kinds = ["--features", "raw", "--features", "rates"]
-        out, _ = succeed(capsys, *given, *kinds, "--quantity", "time", "--json")
-        rows = rows_of(json.loads(out), predictor="nearest")
-        assert [row["features"] for row in rows] == ["raw", "rates"]
-
-    def test_text_shows_times(self, capsys: Capture, folder: Path) -> None:
-        given = ["study", "compare", folder / "bare.csv", *FREE, "--features", "raw"]
-        header = succeed(capsys, *given)[0].splitlines()[1]
-        assert "train ms" in header
-        assert "predict us" in header
 
 
 class TestProtocols:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, files_in, interrupted, refuse, succeed
+from command import Capture, interrupted, refuse, study_files, succeed
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
@@ -17,8 +17,7 @@ from mlscale.cli.main import main
 from mlscale.progress import PROGRESS
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
-STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")
-ERRORS = ("study", "errors", "--quantity", "time", "--clusters", "3", "--seeds", "1")
+STUDY = ("study", "errors", "--predictor", "nearest", "--quantity", "time", "--protocol", "k-fold")
 
 # mlscale that sends a signal to itself and its workers, as a terminal does, when so many parts
 # are kept.
@@ -88,44 +87,29 @@ def test_processes_that_are_stopped(
     killed = stopped(6, signal.SIGKILL, *study, "--resume")
     assert killed.returncode == -signal.SIGKILL
     assert len(kept(tmp_path / "stopped")) == 1 + 6
-    partial = [row for part in kept(tmp_path / "stopped")[1:] for row in part["result"]]
 
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     succeed(capsys, *study, "--resume")
     succeed(capsys, *alone, "-o", tmp_path / "whole")
-    assert files_in(tmp_path / "stopped") == files_in(tmp_path / "whole")
-    assert len(files_in(tmp_path / "whole")) == 6
-    rows = json.loads((tmp_path / "whole" / "study.json").read_text())["rows"]
-    assert all(row in rows for row in partial)
-    assert 0 < len(partial) < len(rows)
+    assert study_files(tmp_path / "stopped") == study_files(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("one_process", "no_figures")
 class TestInOneProcess:
-    def test_errors_are_resumed_too(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
-        """All but the seconds that training took is the same."""
-        study = (*ERRORS, table, "-o", tmp_path / "stopped")
-        assert "2 of 8 parts are kept" in interrupted(capsys, *study)
-        succeed(capsys, *study, "--resume")
-        succeed(capsys, *ERRORS, table, "-o", tmp_path / "whole")
-        found, whole = (
-            json.loads((tmp_path / name / "study.json").read_text())
-            for name in ("stopped", "whole")
-        )
-        for document in (found, whole):
-            for row in document["rows"]:
-                del row["train_seconds"], row["predict_microseconds"]
-        assert found == whole
-        assert files_in(tmp_path / "stopped").keys() == files_in(tmp_path / "whole").keys()
-        kernels = [files_in(tmp_path / name)["kernels.csv"] for name in ("stopped", "whole")]
-        assert kernels[0] == kernels[1]
+    def test_goes_on_where_it_stopped(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
+        study = (*STUDY, "--seeds", "1", table)
+        said = interrupted(capsys, *study, "-o", tmp_path / "stopped")
+        assert "2 of 6 parts are kept" in said
+        succeed(capsys, *study, "-o", tmp_path / "stopped", "--resume")
+        succeed(capsys, *study, "-o", tmp_path / "whole")
+        assert study_files(tmp_path / "stopped") == study_files(tmp_path / "whole")
 
     @pytest.mark.parametrize(
         ("options", "problem"),
         [
             ([], "holds an unfinished study; go on with --resume, or name another folder"),
             (["--resume", "--seeds", "2"], "was made of other data, with other settings"),
-            (["--resume", "--protocol", "k-fold"], "was made of other data, with other settings"),
+            (["--resume", "--protocol", "holdout"], "was made of other data, with other settings"),
             (["--resume", "--features", "rates"], "was made of other data, with other settings"),
             (["--resume", "--repetitions", "min"], "was made of other data, with other settings"),
         ],
@@ -158,6 +142,6 @@ class TestInOneProcess:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("mlscale.studies.wu2015.part_rows", stop)
+        monkeypatch.setattr("mlscale.studies.errors.part_errors", stop)
         assert main([*STUDY, str(table)]) == 130
         assert capsys.readouterr().err == "mlscale: interrupted\n"

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, refuse, succeed, when_kept
+from command import Capture, refuse, study_files, succeed, when_kept
 from dask_cluster import workers
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.progress import PROGRESS
-from mlscale.studies import dask_client
+from mlscale.studies import parallel
 
-STUDY = ("study", "cluster-count", "--quantity", "time", "--seeds", "1")
+STUDY = ("study", "errors", "--quantity", "time", "--seeds", "1")
 
 
 @pytest.fixture
@@ -63,12 +63,7 @@ def test_a_killed_worker_changes_nothing(
         succeed(capsys, *STUDY, table, "--dask", doomed_cluster.scheduler_address, "-o", spread)
     assert len(killed) == 1
     succeed(capsys, *STUDY, table, "-o", tmp_path / "alone")
-    found, alone = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
-        for name in ("spread", "alone")
-    )
-    assert found == alone
-    assert "cluster-count.csv" in found
+    assert study_files(spread) == study_files(tmp_path / "alone")
 
 
 @pytest.mark.slow
@@ -88,8 +83,7 @@ def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
     assert len((output / PROGRESS).read_text().splitlines()) >= 1 + 3
     succeed(capsys, *STUDY, table, "-o", output, "--resume")
     succeed(capsys, *STUDY, table, "-o", tmp_path / "alone")
-    for path in (tmp_path / "alone").iterdir():
-        assert (output / path.name).read_bytes() == path.read_bytes()
+    assert study_files(output) == study_files(tmp_path / "alone")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -155,7 +149,7 @@ def test_what_is_not_dask_is_refused_in_time(
     scheme: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dask_client, "SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr(parallel, "SECONDS_TO_CONNECT", 0.5)
     address = f"{scheme}://{listener}"
     message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address)
     assert message.startswith(f"no Dask scheduler answers at {address} (")

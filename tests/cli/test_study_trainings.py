@@ -1,4 +1,4 @@
-"""study compare beyond its rows: faulty kernels, the signed-rank test; several GPUs at once."""
+"""study errors: faulty kernels, several GPUs at once, and training on other tables."""
 
 import json
 from dataclasses import replace
@@ -17,15 +17,13 @@ pytestmark = pytest.mark.usefixtures("one_process")
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 
 
-def test_tells_what_differs_from_wu_and_what_the_faulty_kernels_cost(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    """Table, document and p agree; without the faulty kernel is the mean of the others."""
+def test_tells_what_the_faulty_kernels_cost(capsys: Capture, tmp_path: Path) -> None:
+    """Table and document agree; without the faulty kernel is the mean of the others."""
     data = made.measurements(per_group=2, grid=GRID)
     data = replace(data, applications=("a", "b", "a", "b", "c", "d", "c", "d"))
     marked = replace(data, metadata={"faults": {"compute0": "is odd"}})
     marked.write(tmp_path / "marked.csv")
-    given = ["study", "compare", tmp_path / "marked.csv", "--quantity", "power"]
+    given = ["study", "errors", tmp_path / "marked.csv", "--quantity", "power"]
     given += ["--predictor", "wu", "--features", "raw", "--features", "raw+power"]
     given += ["--clusters", 2, "--seeds", 1, "-o", tmp_path / "out"]
     text, _ = succeed(capsys, *given)
@@ -42,12 +40,7 @@ def test_tells_what_differs_from_wu_and_what_the_faulty_kernels_cost(
         assert row["faulty_kernels"] == ["compute0"]
         assert row["without_faulty"]["mape"] == pytest.approx(mean(others), rel=1e-12)
         assert f"{row['without_faulty']['mape']:.2f}" in line.split()
-        reference = (row["predictor"], row["features"]) == ("wu", "raw+power")
-        assert (row["p_value"] is None) == (reference or row["predictor"] == "wu-oracle")
-        assert row["p_value"] is None or f"{row['p_value']:.2g}" in line.split()
     assert "Named faulty: compute0 (not scored there)." in lines
-    assert "p: that it errs as much as wu on raw+power; " in text
-    assert " of 4 applications, after Holm." in text
     written = tidy.read_csv(tmp_path / "out" / "errors.csv")
     assert [float(r["mape_without_faulty"]) for r in written] == [
         row["without_faulty"]["mape"] for row in document["rows"]
@@ -91,13 +84,12 @@ class TestSeveralGpus:
         assert said in text.splitlines()[0]
 
     @pytest.mark.parametrize(
-        ("study", "options", "problem"),
+        ("options", "problem"),
         [
-            ("errors", ["--pooled", "--unseen-gpu"], "argument --unseen-gpu: not allowed with arg"),
-            ("oracle", ["--pooled"], "unrecognized arguments: --pooled --clusters 2"),
-            ("errors", ["--pooled", "--predictor", "wu"], "'wu' learns from one GPU at a time"),
-            ("errors", ["--unseen-gpu", "--quantity", "power"], "power is learnt on the GPU"),
-            ("errors", ["--unseen-gpu", "--predictor", "wu", "--features", "utilisation"],
+            (["--pooled", "--unseen-gpu"], "argument --unseen-gpu: not allowed with arg"),
+            (["--pooled", "--predictor", "wu"], "'wu' learns from one table at a time"),
+            (["--unseen-gpu", "--quantity", "power"], "power is learnt on the GPU"),
+            (["--unseen-gpu", "--predictor", "wu", "--features", "utilisation"],
              "'wu' cannot predict a GPU that it was not trained on"),
         ],
     )  # fmt: skip
@@ -106,11 +98,10 @@ class TestSeveralGpus:
         capsys: Capture,
         tables: list[Path],
         tmp_path: Path,
-        study: str,
         options: list[str],
         problem: str,
     ) -> None:
-        given = ["study", study, *tables, *options, "--clusters", 2, "--seeds", 1]
+        given = ["study", "errors", *tables, *options, "--clusters", 2, "--seeds", 1]
         message = refuse(capsys, tmp_path, *given, "-o", tmp_path / "out")
         assert message.startswith(problem)
 

@@ -1,1 +1,0 @@
-"""mlscale study: one sub-command a study."""

@@ -1,0 +1,399 @@
+"""The figures of studies and of surfaces, and how they look; PNG and SVG each.
+
+- Of studies: the errors or regrets of each kernel, a row of dots for each that is compared. Each is
+  as wide as a phone can show.
+- Surfaces as panels of lines, one for each step of an axis: of clusters, and of a prediction.
+
+Colours are told apart by colour-blind readers, and never the only sign.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from matplotlib import colormaps, rc_context
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullLocator
+
+from mlscale.advice.objectives import objective_name
+from mlscale.arrays import Floats
+from mlscale.data.grid import AXES
+from mlscale.data.surfaces import absolute_values
+from mlscale.files import whole_file
+from mlscale.predictions import Predictions
+from mlscale.predictors.wu.clusters import ClusterSurfaces
+from mlscale.studies.base import Rows, grouped
+from mlscale.studies.candidates import BASELINES, ORACLE
+from mlscale.studies.regret import STRATEGIES
+from mlscale.text import counted
+
+MARKERS = "osD^vP*X"
+# Okabe and Ito, told apart by colour-blind readers.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
+COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
+AXIS_LABELS = {
+    "cu_count": "CU count",
+    "engine_mhz": "engine clock [MHz]",
+    "memory_mhz": "memory clock [MHz]",
+}
+DPI = 150
+WIDTH = 5.6  # inches: 9 points are read on a phone
+FONT = 9
+# Beyond it values stand on a logarithmic axis, which is straight below 1 %.
+STRAIGHT_RATIO, STRAIGHT_PERCENT = 20.0, 1.0
+NAMES = {"kernel": "kernel held out", "run": "random run of kernels held out"}
+_PLAIN, _LEARNT = "#777777", COLOURS[0]
+PANELS_IN_ROW = 4
+
+Steps = tuple[str, Sequence[float]]  # an axis and its steps
+
+
+def draw_errors(folder: Path, kernels: Rows, origins: Mapping[str, str | None]) -> list[Path]:
+    """A strip of kernels' mean errors for each predictor, a figure for each table and quantity.
+
+    kernels: the rows of kernels.csv; origins: of each table. Returns the paths:
+    errors-TABLE-QUANTITY.png and .svg. Raises InputError where one cannot be written.
+    """
+    written = []
+    for (table, quantity), rows in grouped(kernels, "table", "quantity").items():
+        title = f"{with_origin(table, origins[table])}\nerror of {quantity}, each {NAMES['kernel']}"
+        values = _by_name(rows, "predictor", "kernel", "mape")
+        label = "mean absolute percentage error [%]"
+        figure = strips(title, values, (*BASELINES, ORACLE), label, "baseline or bound")
+        written += save_figure(figure, folder / f"errors-{table}-{quantity}")
+    return written
+
+
+def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None]) -> list[Path]:
+    """A strip of regrets for each advisor, a figure for each table and objective.
+
+    choices: the rows of choices.csv, of kernels or of runs; those that break a limit have no
+    regret. Returns the paths: advice-TABLE-OBJECTIVE.png and .svg. Raises InputError.
+    """
+    written = []
+    for (table, objective), rows in grouped(choices, "table", "objective").items():
+        of = "run" if "run" in rows[0] else "kernel"
+        regret = f"regret of {objective_name(objective)}, each {NAMES[of]}"
+        title = f"{with_origin(table, origins[table])}\n{regret}"
+        compared = [row for row in rows if row["regret_percent"] is not None]
+        if not compared:
+            continue
+        values = _by_name(compared, "advisor", of, "regret_percent")
+        figure = strips(title, values, STRATEGIES, "regret [%]", "without a predictor")
+        written += save_figure(figure, folder / f"advice-{table}-{objective}")
+    return written
+
+
+def strips(
+    title: str,
+    values: Mapping[str, Sequence[float]],
+    plain: Sequence[str],
+    label: str,
+    plain_label: str,
+) -> Figure:
+    """A row of dots for each name, from the least mean (top) to the largest.
+
+    values: by name [%]; a box from quartile to quartile stands below the dots, and the mean is a
+    diamond with its number beside. plain: the names that are compared against, in grey and
+    hollow; plain_label says what they are.
+    """
+    order = sorted(values, key=lambda name: -float(np.mean(values[name])))
+    figure, panel = one_panel(WIDTH, 1.5 + 0.36 * len(order), title)
+    for place, name in enumerate(order):
+        each = np.sort(values[name])
+        is_plain = name.partition(" ")[0] in plain
+        colour = _PLAIN if is_plain else _LEARNT
+        low, high = np.percentile(each, [25, 75])
+        panel.barh(place, high - low, left=low, height=0.6, color=colour, alpha=0.2)
+        aside = 0.22 * (np.arange(len(each)) % 3 - 1)
+        face = "none" if is_plain else colour
+        panel.scatter(
+            each,
+            place + aside,
+            s=12,
+            facecolors=face,
+            edgecolors=colour,
+            linewidths=0.8,
+            clip_on=False,
+        )
+        mean = float(each.mean())
+        panel.plot(mean, place, "D", color="black", markersize=6, clip_on=False)
+        panel.annotate(
+            f"{mean:.2f}", (1.02, place), xycoords=("axes fraction", "data"), fontsize=FONT,
+            va="center", annotation_clip=False,
+        )  # fmt: skip
+    panel.annotate(
+        "mean", (1.02, len(order) - 0.4), xycoords=("axes fraction", "data"), fontsize=FONT
+    )
+    panel.set_yticks(range(len(order)), order, fontsize=FONT)
+    panel.set_ylim(-0.6, len(order) - 0.4)
+    _percent_axis(panel, [value for each in values.values() for value in each])
+    panel.set_xlabel(label, fontsize=FONT)
+    handles: list[Artist] = [
+        Line2D([], [], color=_LEARNT, marker="o", linestyle="", label="learnt"),
+        Line2D([], [], color=_PLAIN, marker="o", mfc="none", linestyle="", label=plain_label),
+        Line2D([], [], color="black", marker="D", linestyle="", label="mean"),
+        Patch(color="black", alpha=0.2, lw=0, label="middle half"),
+    ]
+    legend_below(figure, handles, 2)
+    return figure
+
+
+def _by_name(rows: Rows, who: str, what: str, value: str) -> dict[str, list[float]]:
+    """The values of each kernel or run by predictor or advisor, the mean over seeds of each."""
+    candidates = [name for name, _ in grouped(rows, who, "features")]
+    several = {name for name in candidates if candidates.count(name) > 1}
+    values: dict[str, list[float]] = {}
+    for (name, features, _), group in grouped(rows, who, "features", what).items():
+        called = f"{name} {features}" if name in several else name
+        values.setdefault(called, []).append(float(np.mean([row[value] for row in group])))
+    return values
+
+
+def _percent_axis(panel: Axes, values: Sequence[float]) -> None:
+    """From 0; where most values are small beside the largest, logarithmic from 1 % on."""
+    largest = max(values)
+    if largest > STRAIGHT_RATIO * max(float(np.median(values)), STRAIGHT_PERCENT / 10):
+        panel.set_xscale("symlog", linthresh=STRAIGHT_PERCENT, linscale=0.6)
+        ticks = [0.0, *(tick for n in range(6) for tick in (10.0**n, 3 * 10.0**n))]
+        shown = [tick for tick in ticks if tick <= 1.1 * largest]
+        panel.set_xticks(shown, [f"{tick:g}" for tick in shown], fontsize=FONT)
+        panel.set_xlim(0, max(1.15 * largest, STRAIGHT_PERCENT))
+    else:
+        panel.set_xlim(0, 1.05 * largest or STRAIGHT_PERCENT)
+    panel.minorticks_off()
+    panel.grid(visible=True, axis="x", alpha=0.3)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def draw_centroids(
+    folder: Path, title: str, quantity: str, regions: tuple[ClusterSurfaces, ...]
+) -> list[Path]:
+    """Draw the centroids of every region, a picture each; the files. Raises InputError."""
+    written = []
+    for region in regions:
+        figure = centroid_figure(f"{title}\n{quantity}: {region.region}", quantity, region)
+        cu_counts = region.grid.cu_count
+        part = f"{cu_counts[0]}-cus" if len(cu_counts) == 1 else "cu-axis"
+        written += save_figure(figure, folder / f"centroids-{quantity}-{part}")
+    return written
+
+
+def centroid_figure(title: str, quantity: str, region: ClusterSurfaces) -> Figure:
+    """A panel for each cluster: the quantity as a multiple of the base along the longest axis.
+
+    Of two axes the other is a line for each of its steps.
+    """
+    longest = sorted(AXES, key=lambda axis: -len(getattr(region.grid, axis)))
+    across, lines = ((axis, getattr(region.grid, axis)) for axis in longest[:2])
+    order = [AXES.index(across[0]), AXES.index(lines[0])]
+    surfaces = {}
+    for k, factors in enumerate(region.factors):
+        kernels = ""
+        if region.kernels is not None:
+            kernels = f", {counted(len(region.kernels[k]), 'kernel')}"
+        values = np.moveaxis(factors, order, (0, 1)).reshape(len(across[1]), -1)
+        surfaces[f"cluster {k + 1}{kernels}"] = values
+    figure = _panels(title, f"{quantity}, times the base's", surfaces, across, lines)
+    factor_axis(figure.axes[0], 1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    return figure
+
+
+def draw_surface(
+    path: Path, title: str, predictions: Predictions, true_ms: Floats, origin: str
+) -> None:
+    """Write a PNG of the first kernel's time. Raises InputError where it cannot be written.
+
+    true_ms: (C, E, M) [ms]; origin: how it was got, 'measured' or 'simulated', the name of its
+    lines in the legend.
+    """
+    figure = surface_figure(title, predictions, true_ms, origin)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=DPI)
+
+
+def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin: str) -> Figure:
+    """Time against engine clock: a panel for each CU count, a colour for each memory clock.
+
+    The truth is solid with markers, the prediction dashed in the band of its interval, the base
+    ringed.
+    """
+    grid, base, surfaces = predictions.grid, predictions.base, predictions["time"]
+    engines, looks = grid.engine_mhz, shades(len(grid.memory_mhz))
+    ends = [end for end in (surfaces.low, surfaces.high) if end is not None]
+    at_base_ms = predictions.profiles.quantity("time")
+    ends_ms = [absolute_values(end, at_base_ms)[0] for end in ends]
+    columns = len(grid.cu_count)
+    figure, panels = panels_in_rows(title, columns, columns, (2.6, 4.4), (1.2, 0), sharey=True)
+    for c, (panel, cu_count) in enumerate(zip(panels, grid.cu_count, strict=True)):
+        for m, (colour, marker) in enumerate(looks):
+            if ends_ms:
+                low, high = (end[c, :, m] for end in ends_ms)
+                panel.fill_between(engines, low, high, color=colour, alpha=0.15, lw=0)
+            panel.plot(engines, true_ms[c, :, m], color=colour, marker=marker, ms=4)
+            panel.plot(engines, predictions.time_ms[0, c, :, m], color=colour, linestyle="--")
+        if cu_count == base.cu_count:
+            at_base = true_ms[grid.index(base)]
+            panel.plot(base.engine_mhz, at_base, "o", ms=12, mfc="none", mec="black")
+        panel.set_title(counted(cu_count, "CU"), fontsize=10)
+        panel.set_xlabel("engine clock [MHz]")
+        panel.set_xticks(engines)
+        panel.tick_params(axis="x", labelsize=8)
+        panel.grid(visible=True, alpha=0.3)
+    factor_axis(panels[0], 1.0, 2.0, 5.0)
+    panels[0].set_ylabel("kernel time [ms]")
+    handles: list[Artist] = [
+        Line2D([], [], color=colour, marker=marker, label=f"memory {clock:g} MHz")
+        for clock, (colour, marker) in zip(grid.memory_mhz, looks, strict=True)
+    ]
+    handles += [
+        Line2D([], [], color="grey", label=origin),
+        Line2D([], [], color="grey", linestyle="--", label="predicted"),
+    ]
+    if ends and predictions.coverage:
+        interval = f"{100 * predictions.coverage:g} % interval"
+        handles.append(Patch(color="grey", alpha=0.15, lw=0, label=interval))
+    ring = Line2D([], [], linestyle="", marker="o", ms=10, mfc="none", mec="black", label="base")
+    legend_below(figure, [*handles, ring], len(handles) + 1)
+    return figure
+
+
+def _panels(
+    title: str, label: str, surfaces: Mapping[str, Floats], across: Steps, lines: Steps
+) -> Figure:
+    """A panel for each named surface (steps across, steps of the lines); all share their axes.
+
+    label: of the values. A horizontal line is at 1.
+    """
+    looks = shades(len(lines[1]))
+    figure, panels = panels_in_rows(
+        title, len(surfaces), PANELS_IN_ROW, (2.5, 2.2), (1.4, 1.6), sharex=True, sharey=True
+    )
+    for k, (panel, (name, values)) in enumerate(zip(panels, surfaces.items(), strict=True)):
+        panel.axhline(1, color="grey", linewidth=0.6)
+        for line, (colour, marker) in zip(values.T, looks, strict=True):
+            panel.plot(across[1], line, color=colour, marker=marker, ms=3, linewidth=1)
+        panel.tick_params(labelsize=7)
+        panel.grid(visible=True, alpha=0.3)
+        panel.set_title(name, fontsize=9)
+        if k + PANELS_IN_ROW >= len(panels):
+            panel.set_xlabel(AXIS_LABELS[across[0]], fontsize=8)
+            panel.tick_params(labelbottom=True)
+    figure.supylabel(label, fontsize=9)
+    if len(lines[1]) > 1:
+        handles = [
+            Line2D([], [], color=colour, marker=marker, ms=4, label=_with_unit(lines[0], step))
+            for step, (colour, marker) in zip(lines[1], looks, strict=True)
+        ]
+        legend_below(figure, handles, min(4, len(handles)))
+    return figure
+
+
+def _with_unit(axis: str, step: float) -> str:
+    """Return a step of an axis for a reader, such as 'memory clock 700 MHz'."""
+    name, _, unit = AXIS_LABELS[axis].partition(" [")
+    return f"{name} {step:g} {unit.rstrip(']')}".rstrip()
+
+
+def with_origin(table: str, origin: str | None) -> str:
+    """The name of a table for a heading; data that were not measured are called so.
+
+    origin: 'made', 'simulated', 'measured', or None where the table does not say.
+    """
+    return f"{table} ({origin} data, not measured)" if origin in ("made", "simulated") else table
+
+
+def new_figure(width: float, height: float, title: str = "") -> Figure:
+    """Return a figure of that size [inches] that needs no display, with a title alone."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def one_panel(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+    """A figure of that size [inches] with a title and one panel."""
+    figure = new_figure(width, height, title)
+    return figure, figure.subplots()
+
+
+def panels_in_rows(
+    title: str,
+    count: int,
+    columns: int,
+    each: tuple[float, float],
+    beside: tuple[float, float],
+    sharex: bool = False,
+    sharey: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` panels, at most `columns` in a row.
+
+    each: width and height of a panel, beside: of what stands beside them all [inches]; sharex and
+    sharey: as in matplotlib.
+    """
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = new_figure(each[0] * columns + beside[0], each[1] * rows + beside[1], title)
+    grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
+    panels = list(grid.flat)
+    for panel in panels[count:]:
+        panel.set_visible(False)
+    return figure, panels[:count]
+
+
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write STEM.png and STEM.svg; the same figure gives the same files. Raises InputError."""
+    written = []
+    _lay_out(figure)
+    for kind in ("png", "svg"):
+        path = stem.with_name(f"{stem.name}.{kind}")
+        metadata = {"Date": None} if kind == "svg" else {}
+        with whole_file(path) as temporary, rc_context({"svg.hashsalt": "mlscale"}):
+            figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
+        written.append(path)
+    return written
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the panels once and for all: else each file places them anew and draws twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.dpi = DPI
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
+def shades(count: int) -> list[tuple[str, str]]:
+    """A colour and a marker for each of so many steps, dark to light."""
+    colours = colormaps["viridis"](np.linspace(0, 0.85, count))
+    return [(to_hex(one), MARKERS[n % len(MARKERS)]) for n, one in enumerate(colours)]
+
+
+@cache
+def ink(fill: str) -> str:
+    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
+    channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
+    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+
+
+def factor_axis(panel: Axes, *ticks: float) -> None:
+    """A logarithmic axis upwards, so that a factor is as high everywhere; ticks: in a decade."""
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=ticks))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_locator(NullLocator())
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
+    """Draw the key to a whole figure, below its panels."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8)

@@ -1,0 +1,197 @@
+"""What the figures of errors, regrets and surfaces show, by hand, and how they are written."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+
+from mlscale import load, read_profiles
+from mlscale.arrays import Floats
+from mlscale.data.public import path
+from mlscale.predictions import Predictions
+from mlscale.studies import figures
+from mlscale.studies.figures import (
+    DPI,
+    draw_surface,
+    new_figure,
+    panels_in_rows,
+    save_figure,
+    shades,
+    strips,
+    surface_figure,
+)
+
+VALUES = {"good": [1.0, 2.0, 3.0, 6.0], "nearest": [4.0, 6.0], "no-scaling": [0.0, 20.0]}
+
+
+def drawn(values: dict[str, list[float]]) -> Axes:
+    [panel] = strips("title", values, ("nearest", "no-scaling"), "error [%]", "baseline").axes
+    return panel
+
+
+def row(name: str, kernel: str, mape: float, seed: int = 0, features: str | None = None) -> Any:
+    of = {"table": "t", "quantity": "time", "predictor": name, "features": features}
+    return {**of, "seed": seed, "application": kernel, "kernel": kernel, "mape": mape}
+
+
+class TestStrips:
+    def test_names_stand_from_the_least_mean_at_the_top(self) -> None:
+        panel = drawn(VALUES)  # means 3, 5 and 10
+        assert [t.get_text() for t in panel.get_yticklabels()] == ["no-scaling", "nearest", "good"]
+        assert [t.get_text() for t in panel.texts] == ["10.00", "5.00", "3.00", "mean"]
+
+    def test_every_value_is_a_dot_and_baselines_are_hollow(self) -> None:
+        panel = drawn(VALUES)
+        dots = [np.asarray(c.get_offsets())[:, 0].tolist() for c in panel.collections]
+        assert dots == [[0, 20], [4, 6], [1, 2, 3, 6]]
+        assert [len(c.get_facecolors()) for c in panel.collections] == [0, 0, 1]
+
+    def test_boxes_are_from_quartile_to_quartile(self) -> None:
+        # Of 1, 2, 3, 6 the quartiles are 1.75 and 3.75.
+        boxes = [(p.get_x(), p.get_x() + p.get_width()) for p in drawn(VALUES).patches]
+        assert boxes == [(5, 15), (4.5, 5.5), (1.75, 3.75)]
+
+    @pytest.mark.parametrize(("largest", "scale"), [(12.0, "linear"), (900.0, "symlog")])
+    def test_the_axis_holds_all_values(self, largest: float, scale: str) -> None:
+        panel = drawn({"one": [0.0, 1.0, 2.0, largest]})
+        assert panel.get_xscale() == scale
+        low, high = panel.get_xlim()
+        assert low == 0
+        assert largest <= high
+
+    def test_no_regret_at_all_can_be_drawn(self) -> None:
+        assert drawn({"one": [0.0, 0.0]}).get_xlim() == (0, 1)
+
+
+class TestFiles:
+    def test_errors_are_means_over_seeds_by_kernel(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rows = [row("wu", "a", 4), row("wu", "a", 6, seed=1), row("wu", "b", 1)]
+        rows += [row("nn", "a", 2, features="raw"), row("nn", "a", 3, features="rates")]
+        seen: list[dict[str, list[float]]] = []
+
+        def keep(title: str, values: dict[str, list[float]], *rest: Any) -> Any:
+            seen.append(values)
+            assert title.splitlines()[0] == "t (simulated data, not measured)"
+            return strips(title, values, *rest)
+
+        monkeypatch.setattr(figures, "strips", keep)
+        paths = figures.draw_errors(tmp_path, rows, {"t": "simulated"})
+        assert [path.name for path in paths] == ["errors-t-time.png", "errors-t-time.svg"]
+        assert seen == [{"wu": [5, 1], "nn raw": [2], "nn rates": [3]}]
+
+    @pytest.mark.parametrize("of", ["kernel", "run"])
+    def test_a_choice_that_breaks_a_limit_is_not_drawn(self, of: str, tmp_path: Path) -> None:
+        shared = {"table": "t", "objective": "edp", "features": None}
+        rows = [
+            {**shared, "advisor": "stay-at-base", of: 1, "regret_percent": None},
+            {**shared, "advisor": "bottleneck", of: 1, "regret_percent": 2.5},
+        ]
+        _, svg = figures.draw_regrets(tmp_path, rows, {"t": None})
+        said = svg.read_text()
+        assert "<!-- bottleneck -->" in said
+        assert "stay-at-base" not in said
+        assert ("random run" in said) == (of == "run")
+        assert figures.draw_regrets(tmp_path, rows[:1], {"t": None}) == []
+
+
+@pytest.fixture(scope="module")
+def predictions() -> Predictions:
+    """Of the shipped simulated profile at 48 configurations, with intervals."""
+    model = load(path("simulated-gcn3.mlscale"))
+    profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
+    return model.predict(profiles, 0.9)
+
+
+@pytest.fixture(scope="module")
+def true_ms(predictions: Predictions) -> Floats:
+    return np.asarray(predictions.time_ms[0] * 1.1)
+
+
+def test_shows_every_value_and_a_band_around_each_prediction(
+    predictions: Predictions, true_ms: Floats
+) -> None:
+    """Heights are those of the arrays: 4 panels (CU counts) of 3 memory clocks."""
+    figure = surface_figure("title", predictions, true_ms, "simulated")
+    at_base_ms = float(predictions.profiles.quantity("time")[0])
+    low, high = predictions["time"].low, predictions["time"].high
+    assert low is not None
+    assert high is not None
+    assert len(figure.axes) == 4
+    for c, panel in enumerate(figure.axes):
+        solid, dashed = (
+            [
+                line
+                for line in panel.lines
+                if line.get_linestyle() == style and len(line.get_xdata()) > 1
+            ]
+            for style in ("-", "--")
+        )
+        for m in range(3):
+            assert list(solid[m].get_ydata()) == list(true_ms[c, :, m])
+            assert list(dashed[m].get_ydata()) == list(predictions.time_ms[0, c, :, m])
+            band = panel.collections[m]
+            assert isinstance(band, PolyCollection)
+            heights = band.get_paths()[0].vertices[:, 1]
+            assert heights.min() == pytest.approx(low[0, c, :, m].min() * at_base_ms)
+            assert heights.max() == pytest.approx(high[0, c, :, m].max() * at_base_ms)
+
+
+@pytest.mark.parametrize("origin", ["simulated", "measured"])
+def test_the_legend_names_the_origin_of_the_data(
+    predictions: Predictions, true_ms: Floats, origin: str
+) -> None:
+    figure = surface_figure("title", predictions, true_ms, origin)
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words[-4:] == [origin, "predicted", "90 % interval", "base"]
+
+
+def test_without_intervals_there_is_no_band(predictions: Predictions, true_ms: Floats) -> None:
+    surfaces = {"time": replace(predictions["time"], low=None, high=None)}
+    bare = replace(predictions, surfaces=surfaces, coverage=None)
+    figure = surface_figure("title", bare, true_ms, "measured")
+    assert not any(panel.collections for panel in figure.axes)
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words[-3:] == ["measured", "predicted", "base"]
+
+
+def test_times_have_plain_numbers(
+    predictions: Predictions, true_ms: Floats, tmp_path: Path
+) -> None:
+    figure = surface_figure("title", predictions, true_ms, "simulated")
+    figure.draw_without_rendering()
+    assert {"0.02", "0.05"} <= {text.get_text() for text in figure.axes[0].get_yticklabels()}
+    draw_surface(tmp_path / "surface.png", "title", predictions, true_ms, "simulated")
+    # The PNG signature (PNG specification, 5.2).
+    assert (tmp_path / "surface.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_labels_stay_inside_and_apart_in_both_files(tmp_path: Path) -> None:
+    """Two panels, whose labels of four lines need room that matplotlib does not leave unasked."""
+    figure = new_figure(4, 2)
+    left, right = figure.subplots(1, 2)
+    for panel in (left, right):
+        panel.set_ylabel("one\ntwo\nthree\nfour")
+    files = save_figure(figure, tmp_path / "labels")
+    assert [file.name for file in files] == ["labels.png", "labels.svg"]
+    boxes = [panel.get_tightbbox() for panel in (left, right)]
+    assert 0 <= boxes[0].x0 < boxes[0].x1 <= boxes[1].x0 < boxes[1].x1 <= 4 * DPI
+
+
+def test_panels_stand_in_rows_and_what_is_left_over_is_hidden() -> None:
+    """Five, four in a row: 4 x 2 and 1 inches wide, 2 x 3 and half an inch high."""
+    figure, panels = panels_in_rows("title", 5, 4, (2, 3), (1, 0.5))
+    assert figure.get_size_inches().tolist() == [9, 6.5]
+    assert [panel in panels for panel in figure.axes] == [True] * 5 + [False] * 3
+    assert [panel.get_visible() for panel in figure.axes] == [True] * 5 + [False] * 3
+
+
+def test_steps_differ_in_colour_and_marker() -> None:
+    colours, markers = zip(*shades(8), strict=True)
+    assert len(set(colours)) == len(set(markers)) == 8
