@@ -31,23 +31,14 @@ LONGEST_NAME = 60
 Predicted = dict[str, Surfaces]  # by quantity
 
 
-def refuse_times_alone(profiles: Profiles, has_further: bool = False) -> None:
-    """Raise InputError where no kernel was counted, naming the kernels to profile first.
-
-    has_further: there are times at a further clock, which the model at hand does not do with.
-    """
-    if not profiles.are_times_alone:
-        return
-    lack = (
-        "times at one clock do not tell what clocks do: give a trace at a second engine clock too "
-        "(--also FILE@engine=…)"
-    )
-    if has_further or profiles.points:
-        lack = "this model needs some: name none, for the one that takes times at two clocks"
-    raise InputError(
-        f"no kernel has counters, and {lack}, or profile the kernels of most time and give that "
-        f"file too (docs/profiling.md): {_largest(profiles, profiles.run_times_ms)}"
-    )
+def refuse_times_alone(profiles: Profiles) -> None:
+    """Raise InputError where no kernel was counted, naming the kernels to profile first."""
+    if profiles.are_times_alone:
+        raise InputError(
+            "no kernel has counters, and this model needs some: name none, for the one that takes "
+            "times, or profile the kernels of most time and give that file too "
+            f"(docs/profiling.md): {_largest(profiles, profiles.run_times_ms)}"
+        )
 
 
 def refuse_little_cover(profiles: Profiles) -> None:

@@ -71,12 +71,12 @@ def test_a_picture_of_each_cluster_set(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_a_shipped_model_without_clusters(capsys: Capture, tmp_path: Path) -> None:
-    out, _ = succeed(capsys, "show", "nvidia-time")
+    out, _ = succeed(capsys, "show", "kernels")
     assert "time: bottleneck: Time by a p-norm" in out
     assert "learnt from: gtx980, gtx980, gtx1080ti, p100" in out
     assert "gives intervals, predicts GPUs that it has no training data of" in out
     assert "has no clusters to draw" in refuse(
-        capsys, tmp_path, "show", "nvidia-time", "-o", tmp_path / "new"
+        capsys, tmp_path, "show", "kernels", "-o", tmp_path / "new"
     )
 
 

@@ -258,7 +258,7 @@ def test_a_model_that_needs_counters_says_to_name_none(
 ) -> None:
     slow = trace(tmp_path / "slow.json", at(1320))
     given = (fast, *BASE, "--also", f"{slow}@engine=1320", "--model")
-    assert "this model needs some: name none" in refused(capsys, *given, "nvidia-time")
+    assert "this model needs some: name none" in refused(capsys, *given, "kernels")
 
 
 def test_a_clock_that_changes_nothing_is_told(capsys: Capture, tmp_path: Path, fast: Path) -> None:
