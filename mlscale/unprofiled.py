@@ -14,7 +14,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.exchanges import is_exchange
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
-from mlscale.data.surfaces import Surfaces, scaling_bounds
+from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.text import listed, share_in_percent, shortened
 
@@ -140,9 +140,10 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     """Surfaces of time where no clock changes kernels that exchange data between GPUs.
 
     Their interval spans what a kernel may reach that is bound by the CUs alone, by the memory
-    alone, or by neither. Those with a time at a further clock are left as they are predicted.
+    alone, or by neither. Those with a time at a further clock, or with bounds alone, are left.
     """
     kept = exchanging(profiles) & ~profiles.has_further_time
+    kept &= [BOUNDED not in flags for flags in times.flags]
     if not kept.any():
         return times
     bounds = scaling_bounds(times.grid, times.base)

@@ -176,7 +176,7 @@ class TestAlso:
     ) -> None:
         given = ["predict", folder / "mean.mlscale", folder / "profile.csv"]
         message = refuse(capsys, folder, *given, "--also", folder / "truth.csv")
-        assert message.endswith("with --predictor bottleneck, sampled, board-time")
+        assert message.endswith("with --predictor bottleneck, board-time")
 
 
 class TestTrace:
