@@ -37,7 +37,7 @@ def refuse_times_alone(profiles: Profiles) -> None:
         raise InputError(
             "no kernel has counters, and this model needs some: name none, for the one that takes "
             "times, or profile the kernels of most time and give that file too "
-            f"(docs/profiling.md): {_largest(profiles, profiles.run_times_ms)}"
+            f"(docs/profiling.md): {kernels_of_most(profiles, profiles.run_times_ms)}"
         )
 
 
@@ -54,7 +54,7 @@ def refuse_little_cover(profiles: Profiles) -> None:
         raise InputError(
             f"{share_in_percent(share)} % of the run's time is in kernels without counters, too "
             "much to take them for the mean of the others: profile the kernels of most time too "
-            f"(docs/profiling.md): {_largest(profiles, unknown_ms)}; or leave out those without "
+            f"(docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}; or leave out those without "
             "counters (--profiled-only)"
         )
 
@@ -74,7 +74,7 @@ def _unknown_ms(profiles: Profiles) -> Floats:
     return np.where(known, 0, profiles.run_times_ms)
 
 
-def _largest(profiles: Profiles, times_ms: Floats) -> str:
+def kernels_of_most(profiles: Profiles, times_ms: Floats) -> str:
     """The kernels of most of these times (K,), with their shares of the whole run's."""
     percent = 100 * profiles.run_times_ms / profiles.run_times_ms.sum()
     return ", ".join(

@@ -25,9 +25,6 @@ SHIPPED = {
     "simulated-gcn3": ("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)),
     "kernels": ("h100-sxm5", H100),
     "runs": ("h100-sxm5", H100),
-    "a100": ("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0)),
-    "rtx8000": ("rtx8000", HardwareConfig(72, 1710.0, 6500.0)),
-    "v100": ("v100", HardwareConfig(80, 1380.0, 877.0)),
 }
 NEVER_SLOWER = (
     *("no-scaling", "engine-bound", "core-bound", "memory-bound", "max-overlap"),

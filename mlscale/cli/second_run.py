@@ -12,6 +12,7 @@ from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.table_files import is_tidy
+from mlscale.unprofiled import kernels_of_most
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def _instead(profiles: Profiles) -> str | None:
     if is_sampled(profiles.metadata):
         return None
     if profiles.are_times_alone:
-        return "a profile of the kernels of most time (docs/profiling.md)"
+        largest = kernels_of_most(profiles, profiles.run_times_ms)
+        return f"a profile of the kernels of most time too (docs/profiling.md): {largest}"
     if lack := lack_of_peaks(profiles.device):
         return f"a GPU whose peaks are known: {lack}"
     return traffic_needed(str(profiles.metadata.get("counter_tool")))
