@@ -54,8 +54,8 @@ def refuse_little_cover(profiles: Profiles) -> None:
         raise InputError(
             f"{share_in_percent(share)} % of the run's time is in kernels without counters, too "
             "much to take them for the mean of the others: profile the kernels of most time too "
-            f"(docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}; or leave out those without "
-            "counters (--profiled-only)"
+            f"(docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}; or leave out those "
+            "without counters (--profiled-only)"
         )
 
 

@@ -175,9 +175,10 @@ def search_for(
     """
     predictions = model.predict(profiles, coverage_of_each(1 if terms.power.absent else 2))
     known: dict[str, Any] = {"run_base": run_base}
-    if "power" in predictions and BOUNDED in chain(*predictions["time"].flags):
+    if BOUNDED in chain(*predictions["time"].flags):
         predictions, unchanged = _at_bounds(model, predictions)
-        known["peak_w"] = absolute(unchanged, terms.power)["power"].values.max(axis=0)
+        if "power" in unchanged:
+            known["peak_w"] = absolute(unchanged, terms.power)["power"].values.max(axis=0)
     surfaces = absolute(predictions, terms.power)
     _require_finite(profiles.kernels, surfaces)
     of_run = (run_base and run_base.peak_w) or 0.0
@@ -187,26 +188,27 @@ def search_for(
 
 
 def _at_bounds(model: Model, predictions: Predictions) -> tuple[Predictions, Predictions]:
-    """Predictions of runs whose times are bounds, as they go together; and where times stay.
+    """Predictions of runs whose times are bounds, at the longest times; and at the shortest.
 
-    Power follows the rate of work, so that it is the higher the shorter the time. So power is that
-    of the longest times, its high end too, and its low end that of the shortest, each with COVERAGE
-    alone, since bounds hold for certain.
+    What keeps a limit of time by the first keeps it surely. Power follows the rate of work, so that
+    it is the higher the shorter the time: at the longest times its low end is that of the shortest,
+    so that the ends of energy are as time and power go together. Each is with COVERAGE alone, since
+    bounds hold for certain.
     """
     times = predictions["time"]
-    low_ms, high_ms = times.low, times.high
-    if low_ms is None or high_ms is None:
+    if times.low is None or times.high is None:
         return predictions, predictions
-    quickest, longest = (
-        model.power_at(predictions.profiles, replace(times, values=end, low=None, high=None))
-        for end in (low_ms, high_ms)
-    )
-    low = None if quickest.low is None else np.minimum(quickest.low, longest.values)
-    joint = replace(longest, low=low, flags=predictions["power"].flags)
-    return (
-        replace(predictions, surfaces={"time": times, "power": joint}),
-        replace(predictions, surfaces={"time": times, "power": quickest}),
-    )
+    of_both = [{"time": replace(times, values=end)} for end in (times.high, times.low)]
+    if "power" in predictions:
+        longest, quickest = (
+            model.power_at(predictions.profiles, replace(of["time"], low=None, high=None))
+            for of in of_both
+        )
+        low = None if quickest.low is None else np.minimum(quickest.low, longest.values)
+        of_both[0]["power"] = replace(longest, low=low, flags=predictions["power"].flags)
+        of_both[1]["power"] = quickest
+    at_longest, at_shortest = (replace(predictions, surfaces=of) for of in of_both)
+    return at_longest, at_shortest
 
 
 def search_on(

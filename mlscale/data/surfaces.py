@@ -179,12 +179,3 @@ def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floa
     memory = (base.memory_mhz / grid.settings()["memory_mhz"]).reshape(grid.shape)
     parts = np.array([np.ones_like(core), core, memory])
     return parts.min(axis=0), parts.max(axis=0)
-
-
-def bounded(grid: ConfigGrid, base: HardwareConfig, count: int) -> Surfaces:
-    """The times of kernels that were measured at one configuration alone: `scaling_bounds`.
-
-    The value is the most that a kernel may take, so that what keeps a limit by it keeps it surely.
-    """
-    least, most = (np.repeat(end[None], count, axis=0) for end in scaling_bounds(grid, base))
-    return Surfaces(grid, base, most, ((BOUNDED,),) * count, least, most)

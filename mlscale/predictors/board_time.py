@@ -16,7 +16,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import clocks_not_reached, require_engine_sweep
-from mlscale.data.surfaces import Surfaces, bounded
+from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_grid, training_sets
 from mlscale.predictors.board import (
@@ -153,8 +153,8 @@ class BoardTime(BoardPredictor):
     """T / T_base = (1 - c + c (base / clock)^p)^(1/p) of a whole run, on any GPU.
 
     c and p of a run follow from its time at a second engine clock, and at more if there are. With
-    one clock alone nothing is predicted but the bounds: the low end is the least time that work can
-    take, the value and the high end the most, see `scaling_bounds`, and a flag says so. It predicts
+    one clock alone they are those of the training runs on average, the interval's ends are the
+    least and the most time that work can take (`scaling_bounds`), and a flag says so. It predicts
     other engine clocks alone, at the CU count and memory clock of the base. Intervals hold what
     they promise on average over GPUs like those held out in training.
     """
@@ -196,11 +196,11 @@ class BoardTime(BoardPredictor):
         return own.widths_ahead(score_at(self.scores_, coverage) * np.sqrt(own.posterior.before))
 
     def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
-        self._require_engine_clocks(profiles, grid)
-        if not profiles.points:
-            return bounded(grid, profiles.base, len(profiles.kernels))
         own, measured = self._conditioned(profiles, grid)
         logs = _through(own.posterior, measured)
+        if coverage is not None and not profiles.points:
+            ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, own.base)]
+            return Surfaces.of_logs(grid, own.base, np.clip(logs, *ends), own.flags, ends)
         if coverage is None or not self.scores_.size:
             return Surfaces.of_logs(grid, own.base, logs, own.flags)
         log_clock = np.log(np.array(grid.engine_mhz) / own.base.engine_mhz)
@@ -213,23 +213,19 @@ class BoardTime(BoardPredictor):
     def _conditioned(
         self, profiles: Profiles, grid: ConfigGrid
     ) -> tuple[ConditionedSurfaces, MeasuredRatios]:
-        """Surfaces given the points, and these."""
-        base = profiles.base
-        log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
-        prior = self.population_.prior(log_clock, len(profiles.kernels))
-        measured = measured_ratios(profiles, grid, "time")
-        posterior = condition(prior, measured)
-        flags: tuple[tuple[str, ...], ...] = ((),) * len(profiles.kernels)
-        return ConditionedSurfaces(grid, base, posterior, flags), measured
-
-    def _require_engine_clocks(self, profiles: Profiles, grid: ConfigGrid) -> None:
-        """Raise InputError on a grid of other CU counts or memory clocks than the base's."""
+        """Surfaces given the points, and these; a flag says where there are none. InputError."""
         base = profiles.base
         if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
             raise InputError(
                 f"'{self.name}' predicts other engine clocks alone, at "
                 f"cu={base.cu_count},memory={base.memory_mhz:g}"
             )
+        log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
+        prior = self.population_.prior(log_clock, len(profiles.kernels))
+        measured = measured_ratios(profiles, grid, "time")
+        posterior = condition(prior, measured)
+        flags = (() if profiles.points else (BOUNDED,),) * len(profiles.kernels)
+        return ConditionedSurfaces(grid, base, posterior, flags), measured
 
     def state(self) -> State:
         """What was learnt, and from which GPUs."""

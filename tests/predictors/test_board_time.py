@@ -48,11 +48,14 @@ def trained() -> BoardTime:
 
 class TestKnownTruth:
     def test_a_second_clock_tells_the_others(self, trained: BoardTime) -> None:
-        # No noise: what is left is the prior of two latents where one point is known.
+        # No noise: what is left is the prior of two latents where one point is known. Runs that
+        # scale like the mean of the training runs would be off by 10 %.
         other = gpu("other", 7)
         truth = other.relative("time", made.TOP)
         both = trained.predict(from_two_clocks(other), made.GRID)
         assert np.abs(both.values / truth - 1).mean() < 0.003
+        alone = trained.predict(other.profiles(made.TOP), made.GRID)
+        assert np.abs(alone.values / truth - 1).mean() > 0.05
 
     def test_one_clock_alone_gives_bounds(self, trained: BoardTime) -> None:
         """By hand: from 1200 MHz a run takes 4/5 to 1 times as long at 1500 and 1 to 2 at 600."""
@@ -65,9 +68,9 @@ class TestKnownTruth:
             at = (slice(None), 0, made.CLOCKS.index(clock), 0)
             assert found.low[at] == pytest.approx(least)
             assert found.high[at] == pytest.approx(most)
-            assert found.values[at] == pytest.approx(most)
         assert found.flags == ((BOUNDED,),) * len(other.kernels)
         assert found.holds(other.relative("time", base)).all()
+        assert found.holds(found.values).all()
         assert not any(trained.predict(from_two_clocks(other), made.GRID).flags)
 
     def test_a_run_of_the_mean_follows_the_curve(self) -> None:

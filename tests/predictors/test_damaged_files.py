@@ -30,7 +30,6 @@ RANGES = {
     "nearest": ("minimum", "maximum"),
     "wu": ("minimum", "maximum"),
     "bottleneck": ("low", "high"),
-    "board-power": ("low", "high"),
 }
 
 Members = dict[str, bytes]

@@ -13,7 +13,7 @@ from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import require_engine_sweep, without_power_faults
-from mlscale.data.surfaces import BOUNDED, Surfaces
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.board import (
@@ -180,7 +180,7 @@ class BoardPower(BoardPredictor):
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
         else:
             times = relative_to(times, base)
-            factors = _likely(times)
+            factors = times.values
         measured = measured_ratios(profiles, grid, "power")
         prior = self._prior(profiles, grid, factors)
         posterior = condition(prior, measured)
@@ -295,14 +295,6 @@ class BoardPower(BoardPredictor):
             raise ValueError("it does not say the limits of the GPUs that it learnt from")
         self.times_ = None
         return self
-
-
-def _likely(times: Surfaces) -> Floats:
-    """Time factors: their values, but the middle where they are bounds alone."""
-    if times.low is None or times.high is None:
-        return times.values
-    are_bounds = np.array([BOUNDED in flags for flags in times.flags])[:, None, None, None]
-    return np.where(are_bounds, np.sqrt(times.low * times.high), times.values)
 
 
 def _from_one_clock(profiles: Profiles) -> list[str]:
