@@ -14,7 +14,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type, warn
 from mlscale.model_warnings import warnings_for
-from mlscale.predictions import Predictions
+from mlscale.predictions import COVERAGE, Predictions
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
     Bases,
@@ -157,6 +157,10 @@ class Model:
             return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
         grid = self.grid if self.untrained else None
         return predict_surfaces(predictor, profiles, grid, coverage)
+
+    def power_at(self, profiles: Profiles, times: Surfaces) -> Surfaces:
+        """Return surfaces of power with intervals of COVERAGE, if these are the kernels' times."""
+        return self._surfaces(self.predictors["power"], profiles, COVERAGE, times)
 
     def why_no_power(self, profiles: Profiles) -> str | None:
         """Return why power of these profiles is not predicted, None where it is."""

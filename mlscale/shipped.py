@@ -11,100 +11,61 @@ import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
 from mlscale.data.device import Device
-from mlscale.data.device_table import are_same_chip, find_device
+from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
-from mlscale.data.same_work import second_clock_mhz
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
-from mlscale.predictors.base import HasFeatures, PredictsOtherBases, PredictsOtherGpus
-from mlscale.predictors.sampled.inputs import HOW_TO_SAMPLE, MEMORY_SHARES
+from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 from mlscale.unprofiled import refuse_times_alone
 
-ANY_GPU = "nvidia-time.mlscale"
-OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
-OF_SAMPLED_RUNS = {
-    "a100-sxm4-80gb": "a100.mlscale",
-    "rtx8000": "rtx8000.mlscale",
-    "v100": "v100.mlscale",
+KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
+RUNS = "runs.mlscale"  # of any GPU, by times and powers at one or more engine clocks
+_RUNS_INSTEAD = "name none, or 'runs', and give a log at a second engine clock too (--also LOG)"
+FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
+    "nvidia-time": "it is called 'kernels'",
+    "nvidia-sampled": "it is called 'runs'",
+    **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), _RUNS_INSTEAD),
 }
-# From what nvidia-smi logs, where DCGM's shares are not known.
-OF_NVIDIA_SMI = {"a100-sxm4-80gb": "a100-nvidia-smi.mlscale"}
-ANY_SAMPLED_GPU = "nvidia-sampled.mlscale"
+OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
 _AT_HIGHEST = 0.995  # of the highest memory clock, which profilers print rounded
 EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
 
 
-def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, Model]:
+def shipped_model(profiles: Profiles) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
-    Sampled profiles take the model of a board with the same chip, if they have DRAM's share or, on
-    an A100, what nvidia-smi gives. has_further: they are measured at a further engine clock, from
-    which runs on any other GPU are predicted too, and kernels that a trace knows by their time
-    alone, or that were counted without the DRAM's traffic or on a GPU whose peaks are not known.
-    Raises InputError where none fits.
+    RUNS for runs that a monitor sampled, for kernels that a trace knows by their time alone, and
+    for those that were counted without the DRAM's traffic or on a GPU whose peaks are not known;
+    from one engine clock it gives bounds of time alone.
 
     Example:
         name, model = shipped_model(profiles)
         advice = mlscale.advise(model_for(model, profiles), profiles)
     """
-    if is_sampled(profiles.metadata):
-        name = _of_sampled_runs(profiles, has_further)
-    elif (has_further or profiles.points) and (
-        profiles.are_times_alone or not tells_traffic(profiles)
-    ):
-        name = ANY_SAMPLED_GPU
+    is_of_runs = is_sampled(profiles.metadata) or profiles.are_times_alone
+    if is_of_runs or not tells_traffic(profiles):
+        name = RUNS
     else:
-        name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
+        name = OF_ITS_DEVICE.get(profiles.device, KERNELS)
     return name, load(path(name))
-
-
-def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
-    device = profiles.device
-    chips = [chip for chip in OF_SAMPLED_RUNS if are_same_chip(device, chip)]
-    own = [OF_SAMPLED_RUNS[chip] for chip in chips]
-    if own and _all_have(profiles, "dram_active"):
-        return own[0]
-    if has_further or profiles.points:
-        return ANY_SAMPLED_GPU
-    by_nvidia_smi = [OF_NVIDIA_SMI[chip] for chip in chips if chip in OF_NVIDIA_SMI]
-    if by_nvidia_smi and _all_have(profiles, "memory_copy_utilisation"):
-        return by_nvidia_smi[0]
-    needs = dict(zip(MEMORY_SHARES, [*own[:1], *by_nvidia_smi], strict=False))
-    each = [
-        f"{share}, which {model} needs ({HOW_TO_SAMPLE[share]})" for share, model in needs.items()
-    ]
-    why = (
-        f"the log lacks {' and '.join(each)}: sample {'one of them' if by_nvidia_smi else 'it'}, or"
-        if own
-        else f"averages of one run (a monitor's log) do not tell how times scale on {device}, only "
-        f"on {', '.join(OF_SAMPLED_RUNS)} and boards with their chips:"
-    )
-    raise InputError(
-        f"{why} run it once more at another engine clock, about {second_clock_mhz(profiles)} "
-        "MHz, and give that log too, with --also LOG; or give a kernel profiler's export"
-    )
-
-
-def _all_have(profiles: Profiles, counter: str) -> bool:
-    return not np.isnan(profiles.optional_counter(counter)).any()
 
 
 def choice_note(name: str, model: Model, profiles: Profiles) -> str:
     """Say which shipped model was chosen, and what it does not know of the GPU."""
     note = f"the shipped model {name} was chosen, for {profiles.device}"
     device = find_device(profiles.device)
-    if device is None and name == ANY_SAMPLED_GPU:
+    if device is None and name == RUNS:
         note += (
             ", which is not in the device table: even steps up to the clock of the first run are "
             "tried, whether or not it can be set to them"
         )
-    elif name in (ANY_GPU, ANY_SAMPLED_GPU) and device and not device.engine_clocks_mhz():
+    elif name in (KERNELS, RUNS) and device and not device.engine_clocks_mhz():
         note += (
             ", of which the device table does not list the clocks: even steps are tried, whether "
             "or not it can be set to them"
@@ -149,11 +110,7 @@ def model_for(
     is above what it reaches, or the profiles are times alone.
     """
     predictor = model.predictors["time"]
-    is_its_own = (model.device, model.base) == (profiles.device, profiles.base)
-    if is_its_own or isinstance(predictor, PredictsOtherBases):
-        if not is_its_own and isinstance(predictor, PredictsOtherBases):
-            grid = predictor.grid_from(profiles)
-            model = replace(model, device=profiles.device, grid=grid, base=profiles.base)
+    if (model.device, model.base) == (profiles.device, profiles.base):
         beyond = targets or _offered_beyond(model, profiles)
         return model.extrapolating(beyond) if extrapolate else model
     if not isinstance(predictor, PredictsOtherGpus):
@@ -161,11 +118,11 @@ def model_for(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
             f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
         )
-    if looks_at_counters := isinstance(predictor, HasFeatures):
-        refuse_times_alone(profiles, has_further)
-    # averages are shares of them already
-    needs_peaks = looks_at_counters and not is_sampled(profiles.metadata)
-    device = device_with_peaks(profiles.device) if needs_peaks else find_device(profiles.device)
+    if isinstance(predictor, HasFeatures):
+        refuse_times_alone(profiles)
+        device: Device | None = device_with_peaks(profiles.device)
+    else:
+        device = find_device(profiles.device)
     trained = offered_grid(device, profiles, predictor.trained_grids())
     grid = trained
     if targets:

@@ -14,7 +14,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.exchanges import is_exchange
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
-from mlscale.data.surfaces import Surfaces, scaling_bounds
+from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.text import listed, share_in_percent, shortened
 
@@ -31,23 +31,14 @@ LONGEST_NAME = 60
 Predicted = dict[str, Surfaces]  # by quantity
 
 
-def refuse_times_alone(profiles: Profiles, has_further: bool = False) -> None:
-    """Raise InputError where no kernel was counted, naming the kernels to profile first.
-
-    has_further: there are times at a further clock, which the model at hand does not do with.
-    """
-    if not profiles.are_times_alone:
-        return
-    lack = (
-        "times at one clock do not tell what clocks do: give a trace at a second engine clock too "
-        "(--also FILE@engine=…)"
-    )
-    if has_further or profiles.points:
-        lack = "this model needs some: name none, for the one that takes times at two clocks"
-    raise InputError(
-        f"no kernel has counters, and {lack}, or profile the kernels of most time and give that "
-        f"file too (docs/profiling.md): {_largest(profiles, profiles.run_times_ms)}"
-    )
+def refuse_times_alone(profiles: Profiles) -> None:
+    """Raise InputError where no kernel was counted, naming the kernels to profile first."""
+    if profiles.are_times_alone:
+        raise InputError(
+            "no kernel has counters, and this model needs some: name none, for the one that takes "
+            "times, or profile the kernels of most time and give that file too "
+            f"(docs/profiling.md): {kernels_of_most(profiles, profiles.run_times_ms)}"
+        )
 
 
 def refuse_little_cover(profiles: Profiles) -> None:
@@ -63,8 +54,8 @@ def refuse_little_cover(profiles: Profiles) -> None:
         raise InputError(
             f"{share_in_percent(share)} % of the run's time is in kernels without counters, too "
             "much to take them for the mean of the others: profile the kernels of most time too "
-            f"(docs/profiling.md): {_largest(profiles, unknown_ms)}; or leave out those without "
-            "counters (--profiled-only)"
+            f"(docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}; or leave out those "
+            "without counters (--profiled-only)"
         )
 
 
@@ -83,7 +74,7 @@ def _unknown_ms(profiles: Profiles) -> Floats:
     return np.where(known, 0, profiles.run_times_ms)
 
 
-def _largest(profiles: Profiles, times_ms: Floats) -> str:
+def kernels_of_most(profiles: Profiles, times_ms: Floats) -> str:
     """The kernels of most of these times (K,), with their shares of the whole run's."""
     percent = 100 * profiles.run_times_ms / profiles.run_times_ms.sum()
     return ", ".join(
@@ -149,9 +140,10 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     """Surfaces of time where no clock changes kernels that exchange data between GPUs.
 
     Their interval spans what a kernel may reach that is bound by the CUs alone, by the memory
-    alone, or by neither. Those with a time at a further clock are left as they are predicted.
+    alone, or by neither. Those with a time at a further clock, or with bounds alone, are left.
     """
     kept = exchanging(profiles) & ~profiles.has_further_time
+    kept &= [BOUNDED not in flags for flags in times.flags]
     if not kept.any():
         return times
     bounds = scaling_bounds(times.grid, times.base)

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MODEL = "v100"  # ships; of time and power, with intervals; 10 engine clocks
-CONFIGURATIONS = 10
-COUNTERS = ("sm_active", "sm_occupancy", "dram_active", "tensor_active", "fp64_active",
-            "fp32_active", "fp16_active")  # fmt: skip
+MODEL = "kernels"  # ships; of time and power, with intervals
+CONFIGURATIONS = 100  # even steps of the engine clock, as the list of a V100 is not known
+COUNTERS = ("dram_utilisation", "core_utilisation")
 TEXT = ("kernel", "flags")
 
 
@@ -19,6 +18,7 @@ def write_fleet(path: Path, rows: int = 4, count: int = 12, **changes: Any) -> P
     """Made kernels in a Parquet file of so many rows in a row group; None leaves a column out."""
     random = np.random.default_rng(0)
     columns = {
+        "device": ["v100"] * count,
         "kernel": [f"k{n}" for n in range(count)],
         "cu_count": np.full(count, 80),
         "engine_mhz": np.full(count, 1380.0),
@@ -30,7 +30,7 @@ def write_fleet(path: Path, rows: int = 4, count: int = 12, **changes: Any) -> P
         **changes,
     }
     table = pa.table({name: values for name, values in columns.items() if values is not None})
-    metadata = {"profile_kind": "sampled", "power_kind": "board", "counter_tool": "dcgm"}
+    metadata = {"power_kind": "board", "counter_tool": "ncu"}
     table = table.replace_schema_metadata({"mlscale": json.dumps(metadata)})
     pq.write_table(table, path, row_group_size=rows, write_page_checksum=True)
     return path

@@ -18,7 +18,6 @@ from synthetic import kernels as made
 from mlscale import ConfigGrid, InputError, Model, Profiles, load, save, train
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.board_time import BoardTime
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
@@ -37,19 +36,14 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
 @cache
 def trained(name: str) -> tuple[Model, Profiles]:
     """A small model, and profiles to ask it."""
-    if name in ("sampled", "board-power", "board-time"):
+    if name in ("board-power", "board-time"):
         kernels = sampled_kernels.measurements(count=12)
-        if name == "sampled":
-            model = train(kernels, sampled_kernels.TOP, name, bases=2)
-        else:
-            model, _ = trained("sampled")
+        without = replace(kernels, power_samples=None)
+        others = [(replace(without, device="other"), sampled_kernels.TOP)]
+        model = train(without, sampled_kernels.TOP, "board-time", others=others)
         if name == "board-power":
             power = BoardPower().fit([kernels], [sampled_kernels.TOP])
             model = replace(model, predictors={**model.predictors, "power": power})
-        if name == "board-time":
-            other = replace(kernels, device="other")
-            time = BoardTime().fit([kernels, other], [sampled_kernels.TOP] * 2)
-            model = replace(model, predictors={"time": time})
         return model, sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
     if name == "bottleneck":
         kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)

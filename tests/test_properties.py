@@ -23,11 +23,8 @@ from mlscale.shipped import model_for
 H100 = HardwareConfig(132, 1755.0, 2619.0)
 SHIPPED = {
     "simulated-gcn3": ("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)),
-    "nvidia-time": ("h100-sxm5", H100),
-    "nvidia-sampled": ("h100-sxm5", H100),
-    "a100": ("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0)),
-    "rtx8000": ("rtx8000", HardwareConfig(72, 1710.0, 6500.0)),
-    "v100": ("v100", HardwareConfig(80, 1380.0, 877.0)),
+    "kernels": ("h100-sxm5", H100),
+    "runs": ("h100-sxm5", H100),
 }
 NEVER_SLOWER = (
     *("no-scaling", "engine-bound", "core-bound", "memory-bound", "max-overlap"),
@@ -45,7 +42,7 @@ def case(name: str) -> tuple[Model, Profiles]:
     model = load(path(f"{name}.mlscale"))
     if name == "simulated-gcn3":
         return model, read(path("simulated-gcn3.parquet")).profiles(base)
-    is_sampled = name != "nvidia-time"
+    is_sampled = name != "kernels"
     shares = (
         {"sm_active": 0.7, "dram_active": 0.4, "gpu_utilisation": 0.9}
         if is_sampled

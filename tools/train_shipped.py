@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -33,14 +33,10 @@ from mlscale.errors import DataWarning, InputError
 from mlscale.model import Model, train
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.board_time import BoardTime
-from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.studies.crossval import cross_validate, folds
 from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
-# The last is known of the training kernels alone, and no input: whether they used tensor cores.
-NVIDIA_SMI = ("gpu_utilisation", "memory_copy_utilisation", "tensor_active")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 HEADROOM = tuple(name for name, one in all_datasets().items() if one.parts)
 ALL_TABLES = (*SAMPLED, *NVIDIA, *HEADROOM)
@@ -84,15 +80,15 @@ def tables_of(name: str) -> list[Measurements]:
 
 def in_parts(table: Table) -> list[Measurements]:
     """Kernels with the same engine clocks together, each part on a whole grid."""
-    kernels, clocks = np.array(table.text["kernel"]), table.numbers["engine_mhz"]
+    of_row, clocks = np.array(table.text["kernel"]), table.numbers["engine_mhz"]
     parts: dict[tuple[float, ...], list[str]] = {}
-    for kernel in dict.fromkeys(kernels.tolist()):
-        parts.setdefault(tuple(np.unique(clocks[kernels == kernel])), []).append(kernel)
-    rows = [np.flatnonzero(np.isin(kernels, names)) for names in parts.values()]
+    for kernel in dict.fromkeys(of_row.tolist()):
+        parts.setdefault(tuple(np.unique(clocks[of_row == kernel])), []).append(kernel)
+    rows = [np.flatnonzero(np.isin(of_row, names)) for names in parts.values()]
     return [from_table(table.select(own)) for own in rows]
 
 
-def nvidia_time() -> Model:
+def kernels() -> Model:
     """Time of profiled kernels on any GPU, from tables of three of NVIDIA's."""
     first, *others = map(measurements, NVIDIA)
     model = train(
@@ -163,8 +159,8 @@ def held_on(model: Model, table: Measurements) -> float:
     return round(float(without_base(held, table.grid.index(base)).mean()), 1)
 
 
-def nvidia_sampled() -> Model:
-    """Time and power of a sampled run on any GPU, from its averages at two engine clocks.
+def runs() -> Model:
+    """Time and power of a run on any GPU, from its averages at two engine clocks.
 
     Time is not learnt from the V100, whose clocks are not to be trusted, and power not from GPUs
     whose clocks cannot be locked; they are predicted all the same.
@@ -182,7 +178,7 @@ def nvidia_sampled() -> Model:
             "on others only its power was tried, of one kernel on an MI350X and an MI355X"
         ),
         "errors_on_gpus_left_out": from_two_clocks(),
-        "errors_on_gpus_left_out_from": "python tools/train_shipped.py nvidia-sampled",
+        "errors_on_gpus_left_out_from": "python tools/train_shipped.py runs",
         "power_learnt_from": list(power.trained_devices()),
     }
     return replace(model, card=model.card | card)
@@ -296,51 +292,6 @@ def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
     return table.at_steps("memory_mhz", slice(step, step + 1))
 
 
-def sampled(name: str, note: str | None = None) -> Model:
-    """Time and power of sampled runs on one GPU, with the errors of applications held out."""
-    command = f"mlscale study errors {name}.parquet --predictor sampled --base BASE"
-    return sampled_from(name, measurements(f"{name}-sampled"), command, note)
-
-
-def by_nvidia_smi(name: str) -> Model:
-    """The same from what nvidia-smi logs too, without the shares that DCGM alone gives."""
-    table = measurements(f"{name}-sampled")
-    table = table.without_counters([own for own in table.counter_names if own not in NVIDIA_SMI])
-    note = "from nvidia-smi's averages: GPU and memory utilisation and power"
-    return sampled_from(name, table, f"python tools/train_shipped.py {name}-nvidia-smi", note)
-
-
-def sampled_from(name: str, table: Measurements, command: str, note: str | None) -> Model:
-    """Train on a table; command: what gives the errors of applications held out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        model = train(table, "highest", "sampled")
-        errors = {base: held_out_errors(table, base) for base in ("highest", "mid")}
-    card = {
-        "sources": sources([f"{name}-sampled"]),
-        "for": f"sampled runs on {table.device} and boards of the same chip",
-        "mean_errors_percent": errors,
-        "errors_from": command,
-    }
-    return replace(model, card=model.card | card | ({"note": note} if note else {}))
-
-
-def held_out_errors(table: Measurements, base: str) -> dict[str, float]:
-    """Mean error of time and of power [%], each application held out in turn, from one base."""
-    at = table.grid.config(base)
-    split = folds("leave-one-application-out", table.applications, 0)
-    errors: dict[str, float] = {}
-    for quantity in ("time", "power"):
-        predicted = cross_validate(
-            table,
-            [at],
-            split,
-            lambda q=quantity: [Sampled(quantity=q, intervals=False, bases=0)],
-        )
-        errors[quantity] = round(float(np.concatenate([f.errors for f in predicted]).mean()), 2)
-    return errors
-
-
 def sources(*names: Sequence[str]) -> list[str]:
     """Where data sets are from, and under which licence."""
     sets = map(dataset, chain(*names))
@@ -348,17 +299,7 @@ def sources(*names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(where))
 
 
-NOT_THE_SET_CLOCK = (
-    "below 700 MHz the GPU ran slower than it was set to: good for power, poor for time"
-)
-TRAINERS: dict[str, Callable[[], Model]] = {
-    "nvidia-time": nvidia_time,
-    "nvidia-sampled": nvidia_sampled,
-    "a100": partial(sampled, name="a100"),
-    "a100-nvidia-smi": partial(by_nvidia_smi, name="a100"),
-    "rtx8000": partial(sampled, name="rtx8000"),
-    "v100": partial(sampled, name="v100", note=NOT_THE_SET_CLOCK),
-}
+TRAINERS: dict[str, Callable[[], Model]] = {"kernels": kernels, "runs": runs}
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import BOUNDED, Surfaces
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.model_warnings import feature_warnings, training_warnings
@@ -173,12 +174,41 @@ def search_for(
     run_base: of the whole run, where these are only some of its kernels.
     """
     predictions = model.predict(profiles, coverage_of_each(1 if terms.power.absent else 2))
+    known: dict[str, Any] = {"run_base": run_base}
+    if BOUNDED in chain(*predictions["time"].flags):
+        predictions, unchanged = _at_bounds(model, predictions)
+        if "power" in unchanged:
+            known["peak_w"] = absolute(unchanged, terms.power)["power"].values.max(axis=0)
     surfaces = absolute(predictions, terms.power)
     _require_finite(profiles.kernels, surfaces)
     of_run = (run_base and run_base.peak_w) or 0.0
     own = drawn_w(profiles) + (terms.power.static_w or 0.0)
     supply = UNLIMITED if terms.power.absent else supply_of(model.device, own, of_run)
-    return predictions, search_on(surfaces, profiles.weights, terms, supply, run_base=run_base)
+    return predictions, search_on(surfaces, profiles.weights, terms, supply, **known)
+
+
+def _at_bounds(model: Model, predictions: Predictions) -> tuple[Predictions, Predictions]:
+    """Predictions of runs whose times are bounds, at the longest times; and at the shortest.
+
+    What keeps a limit of time by the first keeps it surely. Power follows the rate of work, so that
+    it is the higher the shorter the time: at the longest times its low end is that of the shortest,
+    so that the ends of energy are as time and power go together. Each is with COVERAGE alone, since
+    bounds hold for certain.
+    """
+    times = predictions["time"]
+    if times.low is None or times.high is None:
+        return predictions, predictions
+    of_both = [{"time": replace(times, values=end)} for end in (times.high, times.low)]
+    if "power" in predictions:
+        longest, quickest = (
+            model.power_at(predictions.profiles, replace(of["time"], low=None, high=None))
+            for of in of_both
+        )
+        low = None if quickest.low is None else np.minimum(quickest.low, longest.values)
+        of_both[0]["power"] = replace(longest, low=low, flags=predictions["power"].flags)
+        of_both[1]["power"] = quickest
+    at_longest, at_shortest = (replace(predictions, surfaces=of) for of in of_both)
+    return at_longest, at_shortest
 
 
 def search_on(

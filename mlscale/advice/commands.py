@@ -16,6 +16,8 @@ from mlscale.advice.recommendation import Advice
 from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.data.same_work import second_clock_mhz
 
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
@@ -55,6 +57,14 @@ def commands_for_clocks(advice: Advice, device: str, metadata: Mapping[str, Any]
     run, known = advice.whole_run, known_device(device)
     of_clocks = partial(clock_commands, known, run.best.config, run.base.config)
     return _for_gpu(known, metadata, of_clocks)
+
+
+def commands_for_second_run(profiles: Profiles) -> tuple[int, Commands]:
+    """The engine clock [MHz] at which a second run tells most, and the commands for it."""
+    second_mhz, known = second_clock_mhz(profiles), known_device(profiles.device)
+    second = replace(profiles.base, engine_mhz=float(second_mhz))
+    of_clocks = partial(clock_commands, known, second, profiles.base)
+    return second_mhz, _for_gpu(known, profiles.metadata, of_clocks)
 
 
 def commands_for_cap(caps: CapAdvice, device: str, metadata: Mapping[str, Any]) -> Commands:

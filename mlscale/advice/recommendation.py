@@ -7,7 +7,7 @@ from mlscale.advice.objectives import WITHOUT_POWER, Limits, slowdown_percent
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import BOUNDED, Surfaces
 from mlscale.errors import extra_named
 from mlscale.text import counted
 
@@ -160,6 +160,11 @@ class Advice:
             f"{run.best.config}, time {run.slowdown_percent:+.1f} %{saved} against the base "
             f"{run.base.config}>"
         )
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether kernels were measured at one clock alone, so that ranges are bounds."""
+        return any(BOUNDED in kernel.flags for kernel in self.kernels)
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:

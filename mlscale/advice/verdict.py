@@ -1,6 +1,7 @@
 """The verdict: the advice in one sentence, the way one engineer would tell it to another."""
 
 import math
+from dataclasses import replace
 
 from mlscale.advice.cap_advice import OPEN_INTERVAL, CapAdvice, CappedRun
 from mlscale.advice.objectives import Limits
@@ -11,6 +12,10 @@ from mlscale.text import counted, percent_in_words, rounded, time_in_words
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
 _COVERAGE = f"{100 * COVERAGE:g} %: "
+_BOUNDS = (
+    "One engine clock alone does not tell how time follows it: these are bounds, from unchanged to "
+    "in proportion{}. A second run at another clock tells."
+)
 _AXES = {
     "cu_count": "{:g} CUs",
     "engine_mhz": "the engine clock to {:g} MHz",
@@ -34,12 +39,14 @@ def verdict(advice: Advice) -> str:
             nothing = _no_lower(advice)
         else:
             nothing = _nothing_better(advice.objective, advice.limits) + _next_tried(advice)
-        return f"Stay at the base, {base}: {nothing}{_of_run(advice)}."
+        return f"Stay at the base, {base}: {nothing}{_of_run(advice)}.{_bounds(advice, '')}"
     text = f"Set {_settings(best, base)}: {_effects(advice, run)}{_of_run(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
     if is_lowest or advice.objective == "clock":
         text += f"; {_no_lower(advice)}"
-    return text + "."
+    limits = replace(advice.limits, max_power_w=None).words()
+    kept = f", so that {' and '.join(limits.values())} is kept in any case" if limits else ""
+    return f"{text}.{_bounds(advice, kept)}"
 
 
 def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
@@ -63,7 +70,7 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         at_own = caps.default_w is not None and not caps.binds
         own = f"at {caps.default_w:.0f} W" if at_own else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
-        return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
+        return f"Leave the power cap {own}: {nothing}{_of_run(advice)}.{_bounds(advice, '')}"
     own = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
     text = (
         f"Set the power cap to {best.cap_w:g} W{own}: {_effects(advice, best.run, caps.objective)}"
@@ -71,7 +78,7 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
     text += _of_run(advice)
     if OPEN_INTERVAL in best.flags:
         text += f"; {OPEN_INTERVAL}"
-    return f"{text}."
+    return f"{text}.{_bounds(advice, '')}"
 
 
 def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | None = None) -> str:
@@ -80,15 +87,21 @@ def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | No
     objective: by default that of the advice.
     """
     objective = objective or advice.objective
-    effects = [_change(of.slowdown_percent, of.slowdown_range, "faster", "slower", _COVERAGE)]
+    change = _bounded_change if advice.is_bounded else _change
+    effects = [change(of.slowdown_percent, of.slowdown_range, "faster", "slower", _COVERAGE)]
     if advice.run.hidden_exchange_percent:
         exposed = advice.run.exposed_slowdown_percent(of.slowdown_percent)
-        change = _change(exposed, None, "faster", "slower")
-        effects.append(f"{change} if the exchanges between GPUs stay hidden")
+        exposed_change = _change(exposed, None, "faster", "slower")
+        effects.append(f"{exposed_change} if the exchanges between GPUs stay hidden")
     if objective in SAVED:
         more, less = (f"{word} {SAVED[objective]}" for word in ("more", "less"))
-        effects.append(_change(of.saving_percent, of.saving_range, more, less))
+        effects.append(change(of.saving_percent, of.saving_range, more, less))
     return ", ".join(effects)
+
+
+def _bounds(advice: Advice, kept: str) -> str:
+    """What ranges are, where they are bounds; kept: that a limit of time is kept even so."""
+    return f" {_BOUNDS.format(kept)}" if advice.is_bounded else ""
 
 
 def _of_run(advice: Advice) -> str:
@@ -151,6 +164,26 @@ def _settings(best: HardwareConfig, base: HardwareConfig) -> str:
         for axis, value in best.as_dict().items()
         if value != former[axis]
     )
+
+
+def _bounded_change(
+    percent: float,
+    ends: tuple[float, float] | None,
+    negative: str,
+    positive: str,
+    coverage: str = "",
+) -> str:
+    """A change [%] that is known by its bounds alone: 'at most 4.5 % slower'."""
+    if ends is None or not all(map(math.isfinite, ends)):
+        return _change(percent, ends, negative, positive, coverage)
+    low, high = sorted(ends)
+    near, far = sorted(ends, key=abs)
+    if low * high < 0:
+        return f"{percent_in_words(low)} % {negative} to {percent_in_words(high)} % {positive}"
+    word = negative if far < 0 else positive
+    if percent_in_words(near) == percent_in_words(0):
+        return f"at most {percent_in_words(far)} % {word}"
+    return f"{percent_in_words(near)} to {percent_in_words(far)} % {word}"
 
 
 def _change(

@@ -18,6 +18,7 @@ from mlscale.cli.text import (
     without_empty,
 )
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.surfaces import BOUNDED
 from mlscale.predictions import INTERVAL
 from mlscale.text import number, share_in_percent
 
@@ -32,15 +33,18 @@ _OF_KERNELS = (
 def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     """Return the verdict, the best configurations, the front, flags and warnings."""
     largest, others = _by_share(advice)
+    if advice.is_bounded and not advice.run.is_one_launch:  # alike for all kernels
+        largest, others = [], []
     has_saving = advice.objective != "clock"
-    headers = ["kernel", "share %", *AXIS_HEADINGS, *_costs(advice), "time %", INTERVAL]
+    interval = interval_heading(advice)
+    headers = ["kernel", "share %", *AXIS_HEADINGS, *_costs(advice), "time %", interval]
     if has_saving:
-        headers += ["saves %", INTERVAL]
+        headers += ["saves %", interval]
     headers.append("in run %")
     names = kernel_names(kernel.kernel or "" for kernel in (*largest, *others))
     lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in largest]
     if others:
-        lines.append(_line_of_others(others, headers))
+        lines.append(_line_of_others(others, headers, advice))
     if not advice.run.is_one_launch:
         lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
     least = f"Least {objective_name(advice.objective)}" if has_saving else "Lowest engine clock"
@@ -48,14 +52,31 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     text += columns(*without_empty(headers, lines))
     percents = "time % and saves % are" if has_saving else "time % is"
     text += f"\n\nbase {base} on {device}; {percents} against it"
-    if not advice.run.is_one_launch:
+    if largest and not advice.run.is_one_launch:
         text += _OF_KERNELS
-    text += _front(advice) + _measured(advice)
-    flags = {kernel.kernel or "": kernel.flags for kernel in (*largest, *others)}
+    if advice.is_bounded:
+        text += "; times are the longest that they can be"
+    else:
+        text += _front(advice)
+    text += _measured(advice)
+    flags = flags_of_kernels(advice)
     notes = flag_lines(flags, most=MOST_KERNELS)
     notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
     notes += warning_lines(advice.warnings)
     return f"{text}\n\n{''.join(notes)}" if notes else f"{text}\n"
+
+
+def interval_heading(advice: Advice) -> str:
+    """How tables head the ends of what is predicted, or its bounds."""
+    return "bounds" if advice.is_bounded else INTERVAL
+
+
+def flags_of_kernels(advice: Advice) -> dict[str, tuple[str, ...]]:
+    """The flags by kernel, those of most time first, without the one that the verdict says."""
+    return {
+        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag != BOUNDED)
+        for kernel in sorted(advice.kernels, key=_percent, reverse=True)
+    }
 
 
 def _by_share(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
@@ -84,11 +105,13 @@ def _line(name: str, of: Recommendation, advice: Advice) -> list[str]:
     return [*cells, in_run]
 
 
-def _line_of_others(others: Sequence[Recommendation], headers: Sequence[str]) -> list[str]:
+def _line_of_others(
+    others: Sequence[Recommendation], headers: Sequence[str], advice: Advice
+) -> list[str]:
     """A line that sums up the kernels that have none of their own."""
     percent = sum(map(_percent, others))
     slowdown = sum(_percent(kernel) * kernel.slowdown_in_run_percent for kernel in others) / percent
-    cells = dict.fromkeys(headers, "-") | {INTERVAL: ""}
+    cells = dict.fromkeys(headers, "-") | {interval_heading(advice): ""}
     cells |= {"kernel": f"and {len(others)} others", "share %": share_in_percent(percent / 100)}
     cells["in run %"] = f"{slowdown:+z.1f}"
     return [cells[header] for header in headers]

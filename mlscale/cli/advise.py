@@ -1,4 +1,4 @@
-"""mlscale advise: the configuration to set for each kernel, or where to measure it next."""
+"""mlscale advise: the configuration to set for a run, and for each of its kernels."""
 
 import argparse
 from dataclasses import replace
@@ -9,12 +9,11 @@ from mlscale.advice.recommendation import Advice
 from mlscale.cli import further_runs, goal, levers, options, outputs, subject
 from mlscale.cli.advice_table import advice_table
 from mlscale.cli.levers import Levers
-from mlscale.cli.next_points import next_points_text
+from mlscale.cli.second_run import SecondRun, second_run
 from mlscale.cli.shown_warnings import kept_warnings, print_warnings
 from mlscale.cli.text import csv_text, json_text, print_or_write
 from mlscale.errors import extra_named
 from mlscale.model import Model
-from mlscale.unprofiled import left_out
 
 FORMATS = ("table", "csv", "json")
 _EXAMPLES = """\
@@ -24,15 +23,6 @@ examples, of an export of ncu, two logs of nvidia-smi, a training step, two trac
   mlscale advise ncu.csv trace.json.gz --power power.csv
   mlscale advise fast.sqlite --base engine=1980,memory=2619 --also slow.sqlite@engine=1335
 """
-_OF_ADVICE = (
-    "minimize",
-    "max_power",
-    "max_time",
-    "max_slowdown",
-    "static_power",
-    "extrapolate",
-    *goal.OF_LEVERS,
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subject.add_weights(parser)
     goal.add_arguments(parser)
     further_runs.add_also(parser)
-    parser.add_argument(
-        "--next-profile",
-        action="store_true",
-        help="print instead where to measure these kernels next, for --also, and how much narrower "
-        "the intervals of time would get",
-    )
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
@@ -60,8 +44,6 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.advise(arguments)
         return
-    if arguments.next_profile:
-        options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
     form = outputs.format_of_output(arguments, FORMATS)
     if form == "csv":
         alone = () if arguments.lever == "cap" else ("power_cap",)
@@ -71,26 +53,29 @@ def run(arguments: argparse.Namespace) -> None:
         of = subject.read(arguments)
         profiles = further_runs.with_points(of, arguments)
     model, notes = of.model, (*(told if form == "json" else ()), *of.notes)
-    if arguments.next_profile:
-        warnings = (*notes, *left_out(profiles))
-        text = next_points_text(model, profiles, warnings, form)
-    else:
-        advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
-        advice = replace(advice, warnings=(*notes, *advice.warnings))
-        text = _advice_text(model, advice, form, levers.read(arguments, model, profiles, advice))
+    advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
+    advice = replace(advice, warnings=(*notes, *advice.warnings))
+    asked = levers.read(arguments, model, profiles, advice)
+    further = second_run(arguments, of.files[0], profiles) if advice.is_bounded else None
+    text = _advice_text(model, advice, form, asked, further)
     print_or_write(text, arguments.output)
 
 
-def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
-    """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr."""
+def _advice_text(
+    model: Model, advice: Advice, form: str, asked: Levers, further: SecondRun | None
+) -> str:
+    """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr.
+
+    further: the run that it asks for, if any.
+    """
     if form == "json":
         kernels = [kernel_document(kernel) for kernel in advice.kernels]
-        return json_text(
-            {**run_document(model, advice), "kernels": kernels, **asked.document(advice)}
-        )
+        document = {**run_document(model, advice), "kernels": kernels, **asked.document(advice)}
+        return json_text(document | ({"second_run": further.document()} if further else {}))
     if form == "table":
         clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
-        return "\n".join(filter(None, [clocks, asked.text(advice)]))
+        parts = [clocks, asked.text(advice), further.text() if further else ""]
+        return "\n".join(filter(None, parts))
     of_caps = asked.caps.warnings if asked.caps else ()
     print_warnings([*advice.warnings, *of_caps])
     if asked.is_cap and asked.caps:

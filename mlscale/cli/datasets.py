@@ -10,8 +10,6 @@ from mlscale.cli.text import columns, or_dash
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.registry import Dataset
 
-UNVERIFIED = "not known: nobody here has had the file, and what is fetched is not verified"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -35,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="download data sets into the cache",
         description="Download public data sets into the cache (MLSCALE_CACHE, else "
         "~/.cache/mlscale), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 "
-        "is not the known one is refused; if none is known, a message says so.",
+        "is not the known one is refused.",
     )
     fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
 
@@ -99,7 +97,7 @@ def _text(dataset: Dataset) -> str:
         ("file", dataset.file),
     ]
     if dataset.url:
-        lines += [("URL", dataset.url), ("SHA-256", dataset.sha256 or UNVERIFIED)]
+        lines += [("URL", dataset.url), ("SHA-256", dataset.sha256)]
         lines += [("bytes", or_dash(dataset.size_bytes, "d"))]
     if dataset.parts:
         lines += [("made of", f"{len(dataset.parts)} files below {dataset.url_of_parts}")]

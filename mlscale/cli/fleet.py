@@ -48,7 +48,7 @@ def predict(arguments: argparse.Namespace) -> None:
 
 def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
-    _refuse(arguments, ("table", "json"), ("weights", "next_profile", *goal.OF_LEVERS))
+    _refuse(arguments, ("table", "json"), ("weights", *goal.OF_LEVERS))
     of, fleet = _subject(arguments)
     limits = goal.read_limits(arguments)
     terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)

@@ -99,7 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command = words[0] if words else ""
             try:
                 with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
-                    _run(parser_of(words[:1]).parse_args(words))
+                    options = parser_of(words[:1]).parse_args(words)
+                    options.words = tuple(words)
+                    _run(options)
             finally:
                 shown.tell_repeated()
             sys.stdout.flush()

@@ -30,7 +30,7 @@ Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the
 def refuse_unused(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Raise UsageError if any of these options, by their names in the namespace, was given.
 
-    why: what makes them have no effect, such as 'with --next-profile'.
+    why: what makes them have no effect, such as 'without a profile'.
     """
     default = arguments.parser.get_default
     given = [name for name in names if getattr(arguments, name) != default(name)]
@@ -112,6 +112,10 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     except InputError as error:
         if not isinstance(error.__cause__, FileNotFoundError) or "/" in text:
             raise
+        from mlscale.shipped import FORMER
+
+        if former := FORMER.get(Path(text).stem):
+            raise InputError(f"{text}: this model is not shipped any more; {former}") from None
         names = (Path(name).stem for name in registry.shipped() if is_model_name(name))
         shipped = ", ".join(sorted(names))
         raise InputError(

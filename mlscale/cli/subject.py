@@ -15,7 +15,7 @@ from mlscale.data.table_files import is_tidy, read_table
 from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
-from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
+from mlscale.predictors.base import PredictsOtherGpus
 from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
 from mlscale.text import plain_number
 from mlscale.unprofiled import left_out
@@ -134,7 +134,7 @@ def read(
     if arguments.profiled_only:
         notes = [*left_out(profiles)] if head is None else []
         profiles = profiles.profiled
-    name, model = (str(model_text), named) if named else shipped_model(profiles, has_further)
+    name, model = (str(model_text), named) if named else shipped_model(profiles)
     notes += [] if named else [choice_note(name, model, profiles)]
     if peaks and _is_of_same_base(model, profiles):
         options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
@@ -227,7 +227,6 @@ def _imported(
             gpu=arguments.gpu,
             skip_untimed=arguments.skip_untimed,
             power=power,
-            has_further=bool(getattr(arguments, "also", None)),
             needs_peaks=needs_peaks,
         )
         if not imported.gpus and not isinstance(power, Path):
@@ -282,7 +281,7 @@ def _device_and_base(
 
 def _is_for(model: Model, table: Table) -> bool:
     """Whether the table is of the model's GPU and base, or the model takes no other."""
-    if not isinstance(model.predictors["time"], PredictsOtherGpus | PredictsOtherBases):
+    if not isinstance(model.predictors["time"], PredictsOtherGpus):
         return True
     is_same_device = set(table.text.get("device", [model.device])) == {model.device}
     return is_same_device and model.base in configurations(table)

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--predictor",
         type=values.predictor_name,
         metavar="PREDICTOR",
-        help=f"{values.predictor_names()} (default: sampled for sampled profiles, bottleneck "
+        help=f"{values.predictor_names()} (default: board-time for averages of runs, bottleneck "
         "where it knows the GPU's peaks and the counters; else, and with --features or --clusters, "
         "wu)",
     )

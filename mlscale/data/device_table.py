@@ -104,19 +104,6 @@ def devices_named(name: str, cu_count: float | None = None) -> tuple[str, ...]:
     return keys
 
 
-def are_same_chip(one: str, other: str) -> bool:
-    """Whether two keys are of boards with the same chip, as far as the table knows both.
-
-    Boards differ in their clocks, memory and power limit; the chip and its CU count are one.
-    """
-    chips = [
-        (_table()[key]["architecture"], _table()[key]["cu_count"])
-        for key in (one, other)
-        if key in _table()
-    ]
-    return one == other or (len(chips) == 2 and chips[0] == chips[1])
-
-
 def _bearers(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices whose own name it is, or else those that share it with others."""
     if name in _table():

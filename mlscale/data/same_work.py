@@ -32,14 +32,17 @@ _GIVE_TIMES = (
 def second_clock_mhz(profiles: Profiles) -> int:
     """The engine clock at which a second run tells most [MHz]: below the base's, if it is not low.
 
-    Low is what a model predicts at most a little below: see LOW.
+    Low is what a model predicts at most a little below: see LOW. It is one that the GPU is known
+    to offer, where its clocks are.
     """
     device, base_mhz = find_device(profiles.device), profiles.base.engine_mhz
     offered = device.engine_clocks_mhz() if device else ()
     sheet_mhz = device.datasheet.engine_mhz if device and device.datasheet else 0.0
     highest = max(base_mhz, sheet_mhz, *offered)
     below = SECOND_CLOCK * base_mhz
-    return round(below if below >= LOW * highest else base_mhz / SECOND_CLOCK)
+    best = below if below >= LOW * highest else base_mhz / SECOND_CLOCK
+    nearest: float = min(offered, key=lambda mhz: abs(mhz - best), default=best)
+    return round(nearest)
 
 
 def require_same_work(

@@ -13,6 +13,10 @@ from mlscale.errors import InputError, extra_named
 if TYPE_CHECKING:
     import pandas as pd
 
+BOUNDED = (
+    "measured at one clock alone: time is bounded, from unchanged to in proportion to the clock"
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surfaces:

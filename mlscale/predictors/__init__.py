@@ -4,8 +4,8 @@
   be off near the base), `conditioning` (on further measured points), `forest`, `hyper_parameters`
   (their types).
 - One file each: `baselines`, `regressors` (nearest kernels, trees), `wang_chu`, `board_time`.
-- A folder each: `wu`, `bottleneck`, `sampled`, `board_power`; `board` is what the predictors of
-  whole boards share.
+- A folder each: `wu`, `bottleneck`, `board_power`; `board` is what the predictors of whole boards
+  share.
 """
 
 import copy
@@ -21,7 +21,6 @@ from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.grid import AXES, Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
-from mlscale.data.sampled import is_sampled, require_engine_sweep
 from mlscale.errors import InputError, require_type, warn
 from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 
@@ -48,7 +47,6 @@ _HOMES = {
     "wang-chu": "wang_chu:WangChu",
     "max-overlap": "wang_chu:MaxOverlap",
     "bottleneck": "bottleneck.estimator:Bottleneck",
-    "sampled": "sampled.estimator:Sampled",
     "board-power": "board_power.estimator:BoardPower",
     "board-time": "board_time:BoardTime",
 }
@@ -77,10 +75,13 @@ ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names 
 def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     """Return the name of the predictor that suits a table best, profiled at the base.
 
-    `mean-surface` where the table has no counters, with a warning; `sampled` for sampled profiles;
-    `bottleneck` where it knows the GPU's peaks and the counters at the base, else `wu` (decisions
-    0008, 0015). Raises InputError where the base is not on the grid, or has no counters.
+    `board-time` for sampled profiles over the engine clock; `mean-surface` where a table has no
+    counters, with a warning; `bottleneck` where it knows the GPU's peaks and the counters at the
+    base, else `wu` (decision 0008). Raises InputError where the base is not on the grid, or has no
+    counters.
     """
+    if applying(("board-time",), measurements):
+        return "board-time"
     counters = [n for n in measurements.counter_names if n not in OF_LAUNCH]
     positions = [measurements.counter_names.index(name) for name in counters]
     missing = np.isnan(measurements.counters[..., positions])
@@ -91,8 +92,6 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
             "'mean-surface', which takes every kernel for the mean of all"
         )
         return "mean-surface"
-    if applying(("sampled",), measurements):
-        return "sampled"
     grid, at_base = measurements.grid, measurements
     if not is_counted[grid.index(base)]:
         c, e, m = (int(step[-1]) for step in np.nonzero(is_counted))
@@ -106,18 +105,11 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
 
 
 def why_wu(measurements: Measurements, base: Base) -> str | None:
-    """Which predictor would be better than `wu`, and what of table, GPU or counters it lacks."""
-    better = "sampled"
+    """What `bottleneck`, which gives intervals, lacks of table, GPU or counters; None: nothing."""
     try:
-        if is_sampled(measurements.metadata):
-            from mlscale.predictors.sampled.inputs import SampledInputs
-
-            require_engine_sweep(better, measurements, least=2)
-            SampledInputs.of(measurements.profiles(base), with_utilisation=False)
-        better = "bottleneck"
         kernel_use(measurements.profiles(base))
     except InputError as error:
-        return f"not '{better}', which gives intervals: {error}"
+        return f"not 'bottleneck', which gives intervals: {error}"
     return None
 
 

@@ -1,7 +1,7 @@
 """`board-time`: time of a whole run on any GPU, from its times at two engine clocks or more: NumPy.
 
 K runs, M engine clocks. A run's time is a p-norm of what follows the engine clock and what does
-not, see `TimeCurve`. How large the share is, and how sharp the bend, no average of a run tells on
+not, see `log_times`. How large the share is, and how sharp the bend, no average of a run tells on
 a GPU that was not trained on; its time at a second clock does. What is learnt is how runs differ.
 """
 
@@ -16,7 +16,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import clocks_not_reached, require_engine_sweep
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_grid, training_sets
 from mlscale.predictors.board import (
@@ -28,6 +28,7 @@ from mlscale.predictors.board import (
     through_readings,
     within_readings,
 )
+from mlscale.predictors.bottleneck.curve import p_norm
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     ConditionedSurfaces,
@@ -44,15 +45,24 @@ from mlscale.predictors.intervals import (
     restored_scores,
     score_at,
 )
-from mlscale.predictors.sampled.curves import TimeCurve
 
 # Before there are runs, of the log odds of the share and of ln p.
-LATENT_MEANS = np.array([*TimeCurve.prior.latent_means, *TimeCurve.prior.number_means])
-LATENT_SDS = np.array([TimeCurve.prior.latent_sd, 0.5])
+LATENT_MEANS = np.array([1.5, np.log(2.0)])
+LATENT_SDS = np.array([2.0, 0.5])
 LOG_P_RANGE = (-1.0, 3.0)  # below, no sum of parts; above, no smoother than a maximum
 LEAST_SD = 0.05  # of a latent between runs
 LEAST_DRIFT = 0.01
-ONE_CLOCK = "no second engine clock was measured: time scales as in the training runs on average"
+
+
+def log_times(log_clock: Floats, log_odds: Floats, log_p: Floats) -> Floats:
+    """Log time ratios (K, M) of runs over ln(clock / base) (M,).
+
+    T / T_base = (1 - c + c (base / clock)^p)^(1/p); c is the share, as a p-th power, of what
+    follows the engine clock, the rest is DRAM and the host. log_odds (K,): ln(c / (1 - c)); log_p
+    (K,): ln p.
+    """
+    relative = p_norm(np, [-log_odds], [log_clock], np.exp(log_p))
+    return np.asarray(relative[:, 0] - log_clock)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +98,8 @@ class TimePopulation:
 
     def prior(self, log_clock: Floats, count: int) -> SurfacePrior:
         """What is believed of that many runs over ln(clock / base) (M,)."""
-        curve = TimeCurve(log_clock)
         return SurfacePrior(
-            lambda latents: curve.log_ratios(latents[:1], np.clip(latents[1], *LOG_P_RANGE)),
+            lambda latents: log_times(log_clock, latents[0], np.clip(latents[1], *LOG_P_RANGE)),
             np.repeat(self.mean[:, None], count, axis=1),
             np.repeat(self.sd[:, None] ** 2, count, axis=1),
             random_walk(log_clock, self.drift),
@@ -143,8 +152,9 @@ class GpuRuns:
 class BoardTime(BoardPredictor):
     """T / T_base = (1 - c + c (base / clock)^p)^(1/p) of a whole run, on any GPU.
 
-    c and p of a run follow from its time at a second engine clock, and at more if there are; with
-    one clock alone they are those of the training runs on average, and a flag says so. It predicts
+    c and p of a run follow from its time at a second engine clock, and at more if there are. With
+    one clock alone they are those of the training runs on average, the interval's ends are the
+    least and the most time that work can take (`scaling_bounds`), and a flag says so. It predicts
     other engine clocks alone, at the CU count and memory clock of the base. Intervals hold what
     they promise on average over GPUs like those held out in training.
     """
@@ -188,6 +198,9 @@ class BoardTime(BoardPredictor):
     def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
         own, measured = self._conditioned(profiles, grid)
         logs = _through(own.posterior, measured)
+        if coverage is not None and not profiles.points:
+            ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, own.base)]
+            return Surfaces.of_logs(grid, own.base, np.clip(logs, *ends), own.flags, ends)
         if coverage is None or not self.scores_.size:
             return Surfaces.of_logs(grid, own.base, logs, own.flags)
         log_clock = np.log(np.array(grid.engine_mhz) / own.base.engine_mhz)
@@ -211,7 +224,7 @@ class BoardTime(BoardPredictor):
         prior = self.population_.prior(log_clock, len(profiles.kernels))
         measured = measured_ratios(profiles, grid, "time")
         posterior = condition(prior, measured)
-        flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
+        flags = (() if profiles.points else (BOUNDED,),) * len(profiles.kernels)
         return ConditionedSurfaces(grid, base, posterior, flags), measured
 
     def state(self) -> State:

@@ -182,17 +182,16 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     gpu: str | None = None,
     skip_untimed: bool = False,
     power: float | str | Path | None = None,
-    has_further: bool = False,
     needs_peaks: bool = False,
     progress: ByteProgress = no_progress,
 ) -> ImportedTable:
     """Read the files of one run, counters of one tool and traces of any, into a tidy table.
 
     each: a row for each launch, as repetitions, in place of the mean. power: as in import_profile,
-    but not joined to the table: its log names the GPU where nothing else does. has_further: times
-    at a further clock are given beside it, so that times alone lack nothing. needs_peaks: refuse a
-    GPU whose peaks are not known. progress: is called with the number of bytes read. The rest is
-    as in import_profile. Raises InputError; warns of what was left out.
+    but not joined to the table: its log names the GPU where nothing else does. needs_peaks:
+    refuse a GPU whose peaks are not known, if any kernel has counters. progress: is called with
+    the number of bytes read. The rest is as in import_profile. Raises InputError; warns of what was
+    left out.
     """
     if not paths:
         raise InputError("no file is given to import")
@@ -215,13 +214,14 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
     first = Path(next(content.source for content in contents if content.groups))
-    lacks = lack_of_traffic(counter_tool, records, has_further)
+    lacks = lack_of_traffic(counter_tool, records)
     facts = facts_of(contents) | {"cycles_per_us": cycle_rates(records)}
     if device is None and not names_of_gpu(facts) and (name := gpu_of_log(power, gpu)):
         warn(f"{first}: does not say the GPU; it is '{name}' by {power}")
         facts["device_name"] = Counter([name])
     if device is None and not names_of_gpu(facts) and counter_tool in _OF_ROCM:
         lacks = "; ".join(filter(None, (_BESIDE_OF_ROCM, lacks)))
+    needs_peaks = needs_peaks and any(record.counters for record in records)
     run = run_configuration(str(first), facts, device, base or {}, lacks, needs_peaks)
     check_counted_clock(contents, records, run)
     records = with_features(counter_tool, records, run)
@@ -242,7 +242,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         **_beside_each_other(contents),
     )
     table.metadata.update(_which_gpu(contents, gpu))
-    warn_of_left_out(contents, records, has_further)
+    warn_of_left_out(contents, records)
     return ImportedTable(
         table=table,
         tool=counter_tool,

@@ -45,23 +45,15 @@ def with_features(
     return records_with
 
 
-def lack_of_traffic(tool: str, records: Sequence[KernelRecord], has_further: bool) -> str:
-    """What to say where no kernel has a measure of DRAM use, whatever the GPU; else nothing.
-
-    has_further: there are times at a further clock, beside which nothing lacks.
-    """
-    if has_further:
+def lack_of_traffic(tool: str, records: Sequence[KernelRecord]) -> str:
+    """What to say where no counted kernel has a measure of DRAM use, whatever the GPU."""
+    if tool != "ncu" and not any(record.counters for record in records):  # which counts always
         return ""
     for record in records:
         facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
         scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
         if "dram_utilisation" in peak_shares(tool, scope):
             return ""
-    if tool != "ncu" and not any(record.counters for record in records):  # which counts always
-        return (
-            "it has times and no counters: predictions need times at a second engine clock too "
-            "(--also), or a profile of its kernels (docs/profiling.md has the commands)"
-        )
     return f"to predict from it, 'bottleneck' also needs {traffic_needed(tool)}"
 
 

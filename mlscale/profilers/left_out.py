@@ -27,13 +27,8 @@ def covered_share(records: Sequence[KernelRecord]) -> float:
     return run_time_s([record for record in records if record.counters]) / run_time_s(records)
 
 
-def warn_of_left_out(
-    contents: Sequence[FileContent], records: Sequence[KernelRecord], has_further: bool = False
-) -> None:
-    """Warn of all that the files have and the sums lack, or have twice.
-
-    has_further: there are times at a further clock, beside which no counters are needed.
-    """
+def warn_of_left_out(contents: Sequence[FileContent], records: Sequence[KernelRecord]) -> None:
+    """Warn of all that the files have and the sums lack, or have twice."""
     for content in contents:
         if content.dropped:
             warn(f"{content.source}: {_untimed(content)}")
@@ -42,11 +37,6 @@ def warn_of_left_out(
                 f"{content.source}: passed over: {counted(content.skipped, 'line')} inside the "
                 "table, output of the program or the tool"
             )
-    if not has_further and not any(record.counters for record in records):
-        warn(
-            f"{contents[0].source}: times without counters: no features; predictions need times at "
-            "a second engine clock too (--also), or a profile of its kernels (docs/profiling.md)"
-        )
     for content in contents:
         warn_of_overlap(content)
     warn_of_uncounted(contents, records)

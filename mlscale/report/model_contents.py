@@ -13,7 +13,6 @@ from mlscale.predictors.base import (
     HasFeatures,
     PoolsGpus,
     Predictor,
-    PredictsOtherBases,
     PredictsOtherGpus,
     Savable,
     UsesMeasuredPoints,
@@ -26,7 +25,6 @@ Row = dict[str, Any]
 CAPABILITIES = {
     GivesIntervals: "gives intervals",
     PredictsOtherGpus: "predicts GPUs that it has no training data of",
-    PredictsOtherBases: "predicts from profiles at other bases",
     UsesMeasuredPoints: "takes in further measured points",
 }
 

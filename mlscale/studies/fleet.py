@@ -50,14 +50,20 @@ class Sums:
     peak_w: Floats | None
 
     @classmethod
-    def of(cls, surfaces: dict[str, Surfaces], launches: Floats) -> "Sums":
-        """Of absolute surfaces of kernels, each of which runs so often, (K,)."""
+    def of(
+        cls, surfaces: dict[str, Surfaces], launches: Floats, peak_w: Floats | None = None
+    ) -> "Sums":
+        """Of absolute surfaces of kernels, each of which runs so often, (K,).
+
+        peak_w: where it is more than these surfaces say.
+        """
         sides: dict[str, Floats] = {}
         for quantity, of in surfaces.items():
             ends = [end for end in (of.low, of.high) if end is not None]
             sides[quantity] = np.stack([of.values, *ends], axis=1)
         power_w = sides.get("power")
-        peak_w = None if power_w is None else power_w[:, 0].max(axis=0)
+        if peak_w is None and power_w is not None:
+            peak_w = power_w[:, 0].max(axis=0)
         return cls(*run_in_sequence(sides["time"], power_w, launches), peak_w)
 
     @classmethod
@@ -111,7 +117,7 @@ def advise_part(
     columns |= search.kernel_columns()
     flags = ["; ".join(of) for of in kernel_flags(search, predictions)]
     columns["flags"] = np.array(flags, dtype=object)
-    return columns, Sums.of(search.held, profiles.weights)
+    return columns, Sums.of(search.held, profiles.weights, search.peak_w)
 
 
 def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence[str]) -> Advice:

@@ -16,7 +16,6 @@ from mlscale import (
     Measurements,
     Profiles,
     advise,
-    next_points,
     train,
 )
 from mlscale.advice.recommendation import Advice
@@ -53,17 +52,6 @@ def test_is_left_where_nothing_was_learnt_of_the_gpu(objective: str) -> None:
 
 def test_is_not_told_where_no_other_is_sought() -> None:
     assert KEPT not in advised(gemm(), "clock").warnings
-
-
-def test_no_other_is_proposed_to_be_measured() -> None:
-    """An RTX 3090, whose memory clock -lmc sets, is to be measured next at a lower one."""
-    own = replace(gemm(), power_w=None)
-    [point], _ = next_points(model_for(shipped_model(own)[1], own), own)
-    assert point.config.memory_mhz == 2619
-    base = replace(own.base, cu_count=82, engine_mhz=1695.0, memory_mhz=9501.0)
-    other = replace(own, device="rtx3090", base=base)
-    [point], _ = next_points(model_for(shipped_model(other)[1], other), other)
-    assert point.config.memory_mhz < 9501
 
 
 def test_changes_after_a_run_at_another() -> None:

@@ -139,7 +139,7 @@ class TestTheBoardsLimit:
             metadata={"profile_kind": "sampled"},
             points=(fast,),
         )
-        model = load(shipped("nvidia-sampled.mlscale")).for_gpu(run.device, grid, run.base)
+        model = load(shipped("runs.mlscale")).for_gpu(run.device, grid, run.base)
         assert drawn_w(run) == 560
         advice = advise(model, run, "time")
         assert advice.whole_run.best.config == fast.config

@@ -1,8 +1,7 @@
-"""--also of predict and advise, advise --next-profile, and study next-profile."""
+"""--also of predict and advise, and study next-profile."""
 
 import csv
 import gzip
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -177,7 +176,7 @@ class TestAlso:
     ) -> None:
         given = ["predict", folder / "mean.mlscale", folder / "profile.csv"]
         message = refuse(capsys, folder, *given, "--also", folder / "truth.csv")
-        assert message.endswith("with --predictor bottleneck, sampled, board-time")
+        assert message.endswith("with --predictor bottleneck, board-time")
 
 
 class TestTrace:
@@ -226,78 +225,3 @@ class TestTrace:
         assert "simulated-gcn3-profile.csv, does not tell its counters' launches" in said
 
 
-class TestNextProfile:
-    def test_in_each_format(self, capsys: Capture, folder: Path) -> None:
-        given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--next-profile"]
-        document = json.loads(succeed(capsys, *given, "--format", "json")[0])
-        assert [one["kernel"] for one in document["kernels"]] == ["k0", "k1", "k2", "k3"]
-        for one in [*document["kernels"], document["whole_run"]]:
-            assert 0 < one["narrower_percent"] < 100
-            assert 0 < one["after_percent"] < one["now_percent"]
-        rows = list(csv.DictReader(io.StringIO(succeed(capsys, *given, "--format", "csv")[0])))
-        assert [row["kernel"] for row in rows][-1] == "whole run"
-        assert float(rows[0]["engine_mhz"]) == document["kernels"][0]["engine_mhz"]
-        text, _ = succeed(capsys, *given)
-        assert text.startswith("Measure next, for --also:")
-        assert f"{document['whole_run']['narrower_percent']:.0f}" in text.splitlines()[7].split()
-
-    def test_goes_on_from_what_is_measured(self, capsys: Capture, folder: Path) -> None:
-        given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--next-profile"]
-        first, second = (
-            json.loads(succeed(capsys, *given, "--format", "json", *more)[0])
-            for more in ([], ["--also", f"{folder}/truth.csv@{CONFIG}"])
-        )
-        assert [list(point.values()) for point in second["also"]] == [[16, 1100, 1000]]
-        assert (second["whole_run"]["engine_mhz"], second["whole_run"]["memory_mhz"]) != (
-            1100,
-            1000,
-        )
-        assert second["whole_run"]["now_percent"] < first["whole_run"]["now_percent"]
-
-    def test_weights_and_what_is_left_out(
-        self, capsys: Capture, folder: Path, tmp_path: Path
-    ) -> None:
-        """By definition: a run of almost only k1 is measured next where k1 is.
-
-        The rider's share by hand: its launches take as long as those of k1.
-        """
-        with (folder / "profile.csv").open(encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if float(row["memory_mhz"]) == 3000]
-        rows = [row for row in rows if float(row["engine_mhz"]) == 900]  # the base
-        k1 = next(row for row in rows if row["kernel"] == "k1")
-        of_rider = {"kernel": "rider", "application": "r", "time_ms": "1", "power_w": "90"}
-        axes = ("device", "cu_count", "engine_mhz", "memory_mhz")
-        rows.append({axis: k1[axis] for axis in axes} | of_rider)
-        profile, weights = tmp_path / "p.csv", tmp_path / "w.csv"
-        with profile.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(k1))
-            writer.writeheader()
-            writer.writerows(rows)
-        by_kernel = {"k0": 0, "k1": 1e6, "rider": 1e6 * float(k1["time_ms"])}
-        lines = ["kernel,launches", *(f"{kernel},{n}" for kernel, n in by_kernel.items())]
-        weights.write_text("\n".join(lines), encoding="utf-8")
-        given = ["advise", folder / "m.mlscale", profile, "--next-profile", "--weights", weights]
-        document = json.loads(succeed(capsys, *given, "--format", "json")[0])
-        assert [one["kernel"] for one in document["kernels"]] == ["k1", "k2", "k3"]
-        of_k1, of_run = document["kernels"][0], document["whole_run"]
-        assert of_run == pytest.approx({name: of_k1[name] for name in of_run}, rel=1e-3)
-        warning = "left out, as without counters: 1 kernel ('rider'), 50.0 % of the run's time"
-        assert document["warnings"] == [warning]
-        assert f"warning: {warning}\n" in succeed(capsys, *given)[0]
-        assert f"mlscale: warning: {warning}\n" in succeed(capsys, *given, "--format", "csv")[1]
-
-    def test_a_long_name_is_without_its_middle_for_a_reader(
-        self, capsys: Capture, folder: Path, tmp_path: Path
-    ) -> None:
-        """By hand: 60 characters, of which one stands for what is left out."""
-        profile = tmp_path / "p.csv"
-        text = (folder / "profile.csv").read_text(encoding="utf-8")
-        profile.write_text(text.replace("k1,", f"k1{90 * 'x'},"), encoding="utf-8")
-        given = ["advise", folder / "m.mlscale", profile, "--next-profile"]
-        assert "xx…xx" in (table := succeed(capsys, *given)[0])
-        assert max(len(line.split()[0]) for line in table.splitlines() if "xx" in line) == 60
-        assert f"k1{90 * 'x'}," in succeed(capsys, *given, "--format", "csv")[0]
-
-    def test_needs_a_predictor_that_can(self, capsys: Capture, folder: Path) -> None:
-        given = ["advise", folder / "mean.mlscale", folder / "profile.csv", "--next-profile"]
-        assert "makes nothing of further" in refuse(capsys, folder, *given)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import Capture, refuse, succeed
-from synthetic import sampled_files, tidy
+from synthetic import tidy
 from synthetic.dvfs import rows
 
 from mlscale import read
@@ -67,11 +67,6 @@ class TestShow:
         assert "here          no\n" in shown
         assert "URL" not in simulated
 
-    def test_of_unknown_checksum(self, capsys: Capture) -> None:
-        out, _ = succeed(capsys, "datasets", "show", "rtx8000-real-sampled")
-        assert "SHA-256       not known: nobody here has had the file, and what is fetched" in out
-        assert "kernels       -\n" in out
-
     def test_another_name(self, capsys: Capture, tmp_path: Path) -> None:
         message = refuse(capsys, tmp_path, "datasets", "show", "p10")
         assert message.startswith("there is no data set 'p10'; there are wang-chu-gtx980, ")
@@ -94,21 +89,6 @@ class TestFetch:
 
 
 class TestImport:
-    def test_of_unknown_checksum_by_name_has_its_gpu(
-        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A file by hand, in the form of NV-DVFS-Benchmark's sampled profiles."""
-        folder = tmp_path / "data"
-        folder.mkdir()
-        tidy.write_csv(folder / "rtx8000-dvfs-real-profile.csv", sampled_files.micro_rows())
-        monkeypatch.setenv("MLSCALE_DATA", str(folder))
-        given = ["import", "dvfs", "rtx8000-real-sampled", "-o", tmp_path / "t.csv"]
-        succeed(capsys, *given)
-        assert read(tmp_path / "t.csv").device == "rtx8000"
-        listed, _ = succeed(capsys, "datasets", "list")
-        [line] = [line for line in listed.splitlines() if line.startswith("rtx8000-real-")]
-        assert line.endswith("  MLSCALE_DATA, unverified")
-
     def test_by_name(
         self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_folder: Path
     ) -> None:

@@ -108,12 +108,6 @@ class TestWhereTheGpuCanBeSet:
         assert "are extrapolated, with wider intervals" in text
         assert "--extrapolate" in text
 
-    def test_not_for_the_next_profile(
-        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
-    ) -> None:
-        err = refuse(capsys, tmp_path, "advise", *files, "--extrapolate", "--next-profile")
-        assert "--extrapolate: of no effect with --next-profile" in err
-
 
 def test_a_model_that_extrapolates_is_not_saved(tmp_path: Path) -> None:
     model = load(path("simulated-gcn3.mlscale"))
@@ -145,7 +139,7 @@ def test_intervals_of_power_that_follows_from_times_widen_by_the_rule_too() -> N
     clocks = {"engine_mhz": 1980.0, "memory_mhz": 2619.0}
     of_h100 = {"device": "h100-sxm5", "base": clocks, "power": 500}
     profiles = import_profile(path("h100-by-hand.csv"), **of_h100)
-    model = model_for(load(path("nvidia-time.mlscale")), profiles, extrapolate=True)
+    model = model_for(load(path("kernels.mlscale")), profiles, extrapolate=True)
     assert model.trained_range is not None
     assert (model.trained_range.engine_mhz[0], model.grid.engine_mhz[0]) == (905, 615)
     predictions = model.predict(profiles, 0.9)

@@ -35,7 +35,6 @@ def unnamed(names: Iterator[str] | list[str]) -> list[str]:
     [
         ("predict", *SHIPPED, "--format"),
         ("advise", *SHIPPED, "--format"),
-        ("advise", *SHIPPED, "--next-profile", "--format"),
     ],
 )
 def test_of_predict_and_advise(capsys: Capture, command: tuple[str, ...]) -> None:

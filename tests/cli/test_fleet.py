@@ -107,19 +107,19 @@ class TestTheSame:
         assert rows_of(tmp_path / "o")["kernel"] == ["same"] * 12
 
     def test_profiled_only_leaves_out(self, capsys: Capture, tmp_path: Path) -> None:
-        """A whole row group, and one kernel of another."""
+        """A whole row group, and three kernels of another."""
         plain = pq.read_table(write_fleet(tmp_path / "f.parquet")).to_pydict()
-        without = {name: [None] * 5 + plain[name][5:] for name in COUNTERS}
+        without = {name: plain[name][:1] + [None] * 7 + plain[name][8:] for name in COUNTERS}
         table = write_fleet(tmp_path / "f.parquet", **without)
         given = ("advise", table, "--model", MODEL)
         assert refuse(capsys, tmp_path, *given, "-o", f"{tmp_path}/o/") == (
-            f"{table}: row group 0: row 1: has no counters, and of a fleet no mean of the others "
+            f"{table}: row group 0: row 2: has no counters, and of a fleet no mean of the others "
             "is known to stand for them; leave such kernels out with --profiled-only"
         )
         given = (*given, "--profiled-only", "--format", "json")
         document = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/o/")[0])
         whole = json.loads(succeed(capsys, *given)[0])
-        assert (document["kernels"], document["parts"]) == (7, 2)
+        assert (document["kernels"], document["parts"]) == (5, 2)
         assert document["verdict"] == whole["verdict"]
 
     def test_kernels_that_are_left_out_hold_no_memory_clock(
@@ -241,7 +241,9 @@ class TestRefused:
     ) -> None:
         table = write_fleet(tmp_path / "f.parquet", **{name: [None] * 12 for name in COUNTERS})
         given = ("predict", table, "--model", MODEL, "-o", f"{tmp_path}/o/", "--profiled-only")
-        assert refuse(capsys, tmp_path, *given).endswith("no kernel has counters")
+        assert refuse(capsys, tmp_path, *given).startswith(
+            "no kernel has counters, and this model needs some: "
+        )
         assert not (tmp_path / "o").exists()
 
     def test_a_folder_of_other_files(self, capsys: Capture, tmp_path: Path) -> None:
@@ -341,4 +343,4 @@ def test_memory_does_not_grow_with_the_fleet(
         succeed(capsys, "predict", table, "--model", MODEL, "-o", f"{tmp_path}/{number}/")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] < 1.3 * peaks[1]
+    assert peaks[2] < 1.5 * peaks[1]

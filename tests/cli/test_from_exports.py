@@ -29,7 +29,7 @@ def test_an_export_alone_is_enough(capsys: Capture) -> None:
     assert triad["best"]["engine_mhz"] < 1200
     assert gemm["best"]["engine_mhz"] > 1800
     assert gemm["slowdown_low_percent"] < gemm["slowdown_percent"] < gemm["slowdown_high_percent"]
-    assert any("nvidia-time" in warning for warning in document["warnings"])  # type: ignore[attr-defined]
+    assert any("kernels" in warning for warning in document["warnings"])  # type: ignore[attr-defined]
 
 
 def test_a_database_of_rocprofv3_is_enough(capsys: Capture, tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_the_answer_comes_first(capsys: Capture) -> None:
 
 def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
     """`FILE --model MODEL` and `MODEL.mlscale FILE` are the same."""
-    new = advice(capsys, BY_HAND, "--model", "nvidia-time")
-    assert new == advice(capsys, "nvidia-time.mlscale", BY_HAND)
+    new = advice(capsys, BY_HAND, "--model", "kernels")
+    assert new == advice(capsys, "kernels.mlscale", BY_HAND)
 
 
 @pytest.mark.parametrize("words", [(BY_HAND, "--model", "nosuch"), ("nosuch.mlscale", BY_HAND)])
@@ -70,10 +70,23 @@ def test_a_model_that_is_none_names_those_that_ship(
 ) -> None:
     """The names are those of the files in models/."""
     message = refuse(capsys, tmp_path, "predict", *words)
-    assert (
-        "there is no such model file; those that ship are a100, a100-nvidia-smi, h100-sms, nvidia-s"
-        in message
-    )
+    known = "there is no such model file; those that ship are h100-sms, kernels, runs, simulated-"
+    assert known in message
+
+
+@pytest.mark.parametrize(
+    ("former", "instead"),
+    [
+        ("nvidia-time", "it is called 'kernels'"),
+        ("nvidia-sampled.mlscale", "it is called 'runs'"),
+        ("a100-nvidia-smi", "name none, or 'runs', and give a log at a second engine clock too"),
+    ],
+)
+def test_a_model_of_before_says_what_to_use_instead(
+    capsys: Capture, tmp_path: Path, former: str, instead: str
+) -> None:
+    message = refuse(capsys, tmp_path, "advise", BY_HAND, "--model", former)
+    assert message.startswith(f"{former}: this model is not shipped any more; {instead}")
 
 
 def test_a_file_of_a_shipped_models_name_comes_first(
@@ -82,9 +95,9 @@ def test_a_file_of_a_shipped_models_name_comes_first(
     """A table called as a model is a table."""
     file = details(tmp_path, '"DRAM Throughput","%","40.0"')
     monkeypatch.chdir(tmp_path)
-    file.rename("nvidia-time")
+    file.rename("kernels")
     given = ("--device", "h100-sxm5", "--base", "engine=1980,memory=2619")
-    assert advice(capsys, "nvidia-time", *given)["device"] == "h100-sxm5"
+    assert advice(capsys, "kernels", *given)["device"] == "h100-sxm5"
 
 
 def test_clocks_far_below_are_told(capsys: Capture) -> None:
@@ -94,14 +107,6 @@ def test_clocks_far_below_are_told(capsys: Capture) -> None:
     assert "extrapolated" in out
     near, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=1200")
     assert "extrapolated" not in near
-
-
-def test_where_to_measure_next(capsys: Capture) -> None:
-    """Far from the base the interval is widest; one more clock makes it narrower."""
-    document = advice(capsys, BY_HAND, "--next-profile")
-    for point in document["kernels"]:  # type: ignore[attr-defined]
-        assert (point["engine_mhz"], point["memory_mhz"]) != (1980, 2619)
-        assert point["after_percent"] < point["now_percent"]
 
 
 def test_with_its_power_the_clock_of_least_energy(capsys: Capture) -> None:
@@ -166,7 +171,7 @@ def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:
 
 def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path) -> None:
     tables = [tidy.write_csv(tmp_path / name, at_base(tidy.rows())) for name in ("a.csv", "b.csv")]
-    for given in (tables, [BY_HAND, tables[0], "--model", "nvidia-time"]):
+    for given in (tables, [BY_HAND, tables[0], "--model", "kernels"]):
         message = refuse(capsys, tmp_path, "predict", *given)
         assert "a.csv: is a table, and several files are exports of one run" in message
     for form in ("auto", "ncu"):
@@ -198,7 +203,7 @@ def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) 
     succeed(capsys, "report", BY_HAND, "-o", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "mlscale report h100-by-hand.csv -o report.html" in page
-    assert "nvidia-time.mlscale" in page
+    assert "kernels.mlscale" in page
 
 
 def test_the_report_shows_the_commands_where_they_are_asked_for(

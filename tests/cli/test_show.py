@@ -71,12 +71,12 @@ def test_a_picture_of_each_cluster_set(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_a_shipped_model_without_clusters(capsys: Capture, tmp_path: Path) -> None:
-    out, _ = succeed(capsys, "show", "nvidia-time")
+    out, _ = succeed(capsys, "show", "kernels")
     assert "time: bottleneck: Time by a p-norm" in out
     assert "learnt from: gtx980, gtx980, gtx1080ti, p100" in out
     assert "gives intervals, predicts GPUs that it has no training data of" in out
     assert "has no clusters to draw" in refuse(
-        capsys, tmp_path, "show", "nvidia-time", "-o", tmp_path / "new"
+        capsys, tmp_path, "show", "kernels", "-o", tmp_path / "new"
     )
 
 
@@ -89,8 +89,8 @@ def test_what_is_no_model_is_refused(capsys: Capture, folder: Path) -> None:
 def test_the_parameters_and_what_a_card_nests(capsys: Capture, folder: Path) -> None:
     out, _ = succeed(capsys, "show", folder / "made.mlscale")
     assert "  parameters: clusters 4, seed 0, loss cross-entropy\n" in out
-    out, _ = succeed(capsys, "show", "v100")  # from its card, two bases of two quantities
-    assert "mean errors percent: highest time 4.47, power 2.71; mid time 4.06, power 2.32" in out
+    out, _ = succeed(capsys, "show", "runs")  # from its card, quantities of several tables
+    assert "errors on gpus left out: a100-sampled time mean_error_percent 3.08, " in out
 
 
 def test_what_a_profile_does_not_say_needs_a_profile(capsys: Capture, folder: Path) -> None:

@@ -1,6 +1,5 @@
 """The predictor that train takes where none is named, and why it is no better one."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ from command import Capture, succeed
 from synthetic import bottleneck_kernels, sampled_kernels, tidy
 
 from mlscale import load, read, train
-from mlscale.data.table_files import write_table
 
 
 def test_default_is_the_predictor_that_suits(capsys: Capture, tmp_path: Path) -> None:
@@ -40,29 +38,11 @@ def test_default_looks_at_the_counters_of_the_base(
     assert ("not 'bottleneck', which gives intervals: kernel " in out) == (not is_told)
 
 
-def test_why_sampled_profiles_get_wu(capsys: Capture, tmp_path: Path) -> None:
-    """The times of a table at one memory clock, taken for those of another too."""
-    one = sampled_kernels.measurements(4).to_table()
-    rows = len(one)
-    numbers = {name: np.tile(values, 2) for name, values in one.numbers.items()}
-    numbers["memory_mhz"][rows:] += 100
-    text = {name: [*cells, *cells] for name, cells in one.text.items()}
-    two = replace(one, numbers=numbers, text=text, lines=())
-    write_table(two, tmp_path / "t.csv")
-    given = ("train", tmp_path / "t.csv", "--base", "mid", "-o", tmp_path / "m.mlscale")
-    out, _ = succeed(capsys, *given)
-    assert ": 'wu' for time" in out
-    why = "not 'sampled', which gives intervals: 'sampled' learns from kernels at one CU count, "
-    assert why in out
-    assert "1 CU count, 7 engine clocks and 2 memory clocks" in out
-
-
-def test_why_sampled_profiles_without_a_share_of_the_memory_get_wu(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    table = sampled_kernels.measurements(4).without_counters(["dram_active"])
-    table.write(tmp_path / "t.parquet")
-    given = ("train", tmp_path / "t.parquet", "--base", "mid", "-o", tmp_path / "m.mlscale")
-    out, _ = succeed(capsys, *given)
-    assert ": 'wu' for time" in out
-    assert "not 'sampled', which gives intervals: no training kernel has a value for 'dram" in out
+def test_sampled_profiles_get_board_time(capsys: Capture, tmp_path: Path) -> None:
+    """Their shares are not looked at, so that a table without them is as good."""
+    table = sampled_kernels.measurements(4)
+    for one in (table, table.without_counters(table.counter_names)):
+        one.write(tmp_path / "t.parquet")
+        given = ("train", tmp_path / "t.parquet", "--base", "mid", "-o", tmp_path / "m.mlscale")
+        out, _ = succeed(capsys, *given)
+        assert ": 'board-time' for time, " in out

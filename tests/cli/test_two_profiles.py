@@ -74,11 +74,10 @@ def test_two_profiles_answer_on_a_gpu_that_the_device_table_lacks(
     assert alone.endswith("logs, traces or profiles at two engine clocks (--also) need none")
 
 
-def test_one_profile_alone_says_what_else_would_do(capsys: Capture, fast: Path) -> None:
-    complaint = refused(capsys, fast, *ORIN)
-    assert (
-        "no counters of DRAM (Jetson, GB10), times at a second engine clock (--also)" in complaint
-    )
+def test_one_profile_alone_gives_bounds_and_says_what_it_lacks(capsys: Capture, fast: Path) -> None:
+    out, _ = succeed(capsys, "advise", fast, *ORIN)
+    assert "these are bounds" in out
+    assert "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight, or, " in out
 
 
 def test_the_clock_of_the_second_run_is_the_files_own(

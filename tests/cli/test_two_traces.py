@@ -228,15 +228,18 @@ def test_a_gpu_that_the_device_table_lacks_is_named(capsys: Capture, tmp_path: P
     document = advise(capsys, traces[0], *given, "--also", f"{traces[1]}@engine=1320")
     assert document["device"] == "my-gpu"
     assert document["whole_run"]["best"]["engine_mhz"] < 1980
-    assert "the peaks of 'my-gpu' are not in the device table" in refused(capsys, traces[0], *given)
+    alone = advise(capsys, traces[0], *given)
+    assert "these are bounds" in alone["verdict"]
+    assert alone["second_run"]["set"] == []  # no command is known for a GPU that is not
 
 
-def test_without_a_second_clock_it_is_asked_for(capsys: Capture, fast: Path) -> None:
-    """And counters are said to lack; the words are the refusal's and the warning's own."""
-    assert main(["advise", *map(str, (fast, *BASE))]) == 2
-    warning, complaint = capsys.readouterr().err.splitlines()
-    assert "times without counters: no features; predictions need times at a second" in warning
-    assert "give a trace at a second engine clock too (--also" in complaint
+def test_one_trace_alone_has_all_kernels_bounded_alike(capsys: Capture, fast: Path) -> None:
+    """By hand: 1980 / 1.05 = 1885.7, above which an H100 offers 1890 MHz."""
+    document = advise(capsys, fast, *BASE)
+    assert {kernel["best"]["engine_mhz"] for kernel in document["kernels"]} == {1890}
+    out, err = succeed(capsys, "advise", fast, *BASE)
+    assert err == ""
+    assert [line.split()[0] for line in out.splitlines()[3:6]] == ["kernel", "---------", "whole"]
 
 
 def test_with_a_second_clock_it_is_asked_for_nowhere(
@@ -258,7 +261,7 @@ def test_a_model_that_needs_counters_says_to_name_none(
 ) -> None:
     slow = trace(tmp_path / "slow.json", at(1320))
     given = (fast, *BASE, "--also", f"{slow}@engine=1320", "--model")
-    assert "this model needs some: name none" in refused(capsys, *given, "nvidia-time")
+    assert "this model needs some: name none" in refused(capsys, *given, "kernels")
 
 
 def test_a_clock_that_changes_nothing_is_told(capsys: Capture, tmp_path: Path, fast: Path) -> None:

@@ -10,7 +10,6 @@ from mlscale.cli.main import main
 
 TRAIN = "train t.csv --base mid -o m"
 PREDICT = "predict m.mlscale p.csv"
-ADVISE = "advise m.mlscale p.csv --next-profile"
 COLLECT = "collect -o out"
 
 REFUSED = {
@@ -41,10 +40,6 @@ REFUSED = {
     ),
     f"{PREDICT} --predictor nearest": (
         "argument --predictor: 'nearest' is mlscale's own, and a model file says so"
-    ),
-    f"{ADVISE} --minimize energy": "--minimize: of no effect with --next-profile",
-    f"{ADVISE} --max-power 50 --static-power 3": (
-        "--max-power, --static-power: of no effect with --next-profile"
     ),
     "advise m.mlscale p.csv --max-time 0": (
         "argument --max-time: '0' is not a positive, finite number"

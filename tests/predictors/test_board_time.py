@@ -16,7 +16,8 @@ from synthetic.tidy import refused, same_bits
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, load, save, train
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.predictors.board_time import ONE_CLOCK, BoardTime, GpuRuns, TimePopulation
+from mlscale.data.surfaces import BOUNDED
+from mlscale.predictors.board_time import BoardTime, GpuRuns, TimePopulation
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 SECOND = HardwareConfig(40, 900.0, 1000.0)
@@ -55,6 +56,22 @@ class TestKnownTruth:
         assert np.abs(both.values / truth - 1).mean() < 0.003
         alone = trained.predict(other.profiles(made.TOP), made.GRID)
         assert np.abs(alone.values / truth - 1).mean() > 0.05
+
+    def test_one_clock_alone_gives_bounds(self, trained: BoardTime) -> None:
+        """By hand: from 1200 MHz a run takes 4/5 to 1 times as long at 1500 and 1 to 2 at 600."""
+        base = HardwareConfig(40, 1200.0, 1000.0)
+        other = gpu("other", 7)
+        found = trained.predict_interval(other.profiles(base), 0.9, made.GRID)
+        assert found.low is not None
+        assert found.high is not None
+        for clock, least, most in ((600, 1, 2), (1200, 1, 1), (1500, 0.8, 1)):
+            at = (slice(None), 0, made.CLOCKS.index(clock), 0)
+            assert found.low[at] == pytest.approx(least)
+            assert found.high[at] == pytest.approx(most)
+        assert found.flags == ((BOUNDED,),) * len(other.kernels)
+        assert found.holds(other.relative("time", base)).all()
+        assert found.holds(found.values).all()
+        assert not any(trained.predict(from_two_clocks(other), made.GRID).flags)
 
     def test_a_run_of_the_mean_follows_the_curve(self) -> None:
         # By hand at half of the clock, c = 3/4 and p = 2: sqrt(1/4 + 3/4 x 2^2).
@@ -157,11 +174,6 @@ class TestProperties:
 
 
 class TestFlagsAndRefusals:
-    def test_one_clock_is_told(self, trained: BoardTime) -> None:
-        alone = gpu("other", 7).profiles(made.TOP)
-        assert trained.predict(alone, made.GRID).flags == ((ONE_CLOCK,),) * len(alone.kernels)
-        assert not any(trained.predict(from_two_clocks(gpu("other", 7)), made.GRID).flags)
-
     def test_other_memory_clocks_are_not_predicted(self, trained: BoardTime) -> None:
         grid = ConfigGrid((40,), made.CLOCKS, (500.0, 1000.0))
         with refused("'board-time' predicts other engine clocks alone, at cu=40,memory=1000"):

@@ -17,7 +17,6 @@ from mlscale import (
     Model,
     Profiles,
     create,
-    next_points,
     train,
 )
 from mlscale.data.surfaces import configuration_weights
@@ -247,8 +246,8 @@ class TestIntervals:
         assert after[:, there].mean() < 0.3 * before[:, there].mean()
 
 
-class TestNextPoints:
-    def test_is_the_configuration_that_narrows_most(self, model: Model, new: Measurements) -> None:
+class TestFurtherPoints:
+    def test_how_wide_intervals_would_get(self, model: Model, new: Measurements) -> None:
         """Found again by measuring every configuration in turn, at the predicted times."""
         profiles = new.profiles(MID)
         predictor = model.predictors["time"]
@@ -258,46 +257,11 @@ class TestNextPoints:
             factor, _ = predictor.predict(profiles).at(config)
             point = MeasuredPoint(config, profiles.time_ms * factor, None)
             widths.append(predictor.widths_ahead(replace(profiles, points=(point,)))[0])
-        each, together = next_points(model, replace(profiles, launches=1 / profiles.time_ms))
-        now, ahead = predictor.widths_ahead(profiles)
+        _, ahead = predictor.widths_ahead(profiles)
         assert ahead == pytest.approx(np.array(widths).T, rel=1e-4)
-        configs = list(model.grid)
-        for k, one in enumerate(each):
-            assert one.config == configs[int(np.argmin(ahead[k]))]
-            assert one.narrower_percent == pytest.approx(100 * (1 - ahead[k].min() / now[k]))
-            assert one.now_percent is None  # intervals were not calibrated
-        assert together is not None
-        assert together.config == configs[int(np.argmin(ahead.sum(axis=0)))]
-
-    def test_of_the_run_it_weighs_kernels_by_their_time(
-        self, model: Model, new: Measurements
-    ) -> None:
-        """A kernel with all but a millionth of the run's time decides alone."""
-        profiles = new.profiles(MID)
-        for k in range(len(profiles.kernels)):
-            times = np.full(len(profiles.kernels), 1e-7)
-            times[k] = 1.0
-            each, run = next_points(model, replace(profiles, launches=times / profiles.time_ms))
-            assert run is not None
-            assert run.narrower_percent == pytest.approx(each[k].narrower_percent, rel=1e-3)
-
-    def test_is_none_that_is_measured(self, model: Model, new: Measurements) -> None:
-        profiles = new.profiles(MID)
-        for _ in range(5):
-            each, _ = next_points(model, profiles)
-            done = {MID, *(point.config for point in profiles.points)}
-            assert done.isdisjoint({one.config for one in each})
-            profiles = measured(profiles, new, each[0].config)
-
-    def test_all_measured_is_refused(self, model: Model, new: Measurements) -> None:
-        everything = [config for config in model.grid if config != MID]
-        with refused("kernel 'k0': every configuration of the grid is measured"):
-            next_points(model, measured(new.profiles(MID), new, *everything))
 
     def test_another_predictor_is_refused(self, new: Measurements) -> None:
         model = train(made.measurements(4), MID, "mean-surface")
-        with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
-            next_points(model, new.profiles(MID))
         with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
             model.predict(measured(new.profiles(MID), new, CORNER))
         assert not isinstance(create("wu"), UsesMeasuredPoints)

@@ -23,18 +23,13 @@ from mlscale import Profiles
 
 PREDICTORS = (
     *("mean-surface", "nearest", "wu", "wang-chu", "max-overlap", "bottleneck"),
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("sampled", "board-power", "board-time")
-    ),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("board-power", "board-time")),
 )
 # By predictor the arrays of a range: the lower end, and the higher.
 RANGES = {
     "nearest": ("minimum", "maximum"),
     "wu": ("minimum", "maximum"),
     "bottleneck": ("low", "high"),
-    "sampled": ("low", "high"),
-    "board-power": ("low", "high"),
 }
 
 Members = dict[str, bytes]

@@ -4,14 +4,6 @@ from typing import Any
 
 SHARES = ("SMACT", "SMOCC", "DRAMA", "TENSO", "FP64A", "FP32A", "FP16A")
 
-# What files of HPC applications on the A100 call columns of the form below.
-ABBREVIATED = {
-    "mem_copy_utilization": "MCUTL",
-    "mem_util_samples": "MUSAM",
-    "gpu_util_samples": "GUSAM",
-    "total_energy_consumption": "TOTEC",
-}
-
 
 def micro_rows() -> list[dict[str, Any]]:
     """NV-DVFS-Benchmark's form: two micro-benchmarks of one program and one of another."""

@@ -1,7 +1,5 @@
 """Public data sets on this machine: found, or fetched; only what has the right checksum counts.
 
-A set whose checksum is not known is taken by the name of its file, and told to be unverified.
-
 A data set is looked for in the folder MLSCALE_DATA, by the name of its file or, whatever it is
 called there, by its checksum; then in the cache (MLSCALE_CACHE, else ~/.cache/mlscale), into which
 pooch downloads.
@@ -28,8 +26,7 @@ def cache_folder() -> Path:
 def find(dataset: Dataset) -> tuple[Path, str] | None:
     """The file of a data set and where it was found; None where it is not on this machine.
 
-    A file of the right name but another checksum is passed over with a warning. The place of a
-    file that cannot be checked says so: 'cache, unverified'.
+    A file of the right name but another checksum is passed over with a warning.
     """
     if not dataset.url:
         return (registry.path(dataset.file), "shipped") if dataset.file else None
@@ -38,8 +35,6 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
         folders = {"MLSCALE_DATA": Path(folder), **folders}
     for place, folder_path in folders.items():
         for file in _files_of_name(folder_path, dataset):
-            if dataset.is_unverified:
-                return file, f"{place}, unverified"
             if _has_checksum(file, dataset):
                 return file, place
             warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
@@ -70,7 +65,7 @@ def fetch(name: str) -> Path:
     """The file of a data set: as found on this machine, else downloaded into the cache by pooch.
 
     Raises InputError where the data set is not known or not to be had; a file of another checksum
-    is refused. Warns of a file that cannot be checked, with the checksum that it has.
+    is refused.
     """
     dataset = registry.dataset(name)
     if location := find(dataset):
@@ -78,7 +73,7 @@ def fetch(name: str) -> Path:
     with extra_named("'mlscale datasets fetch'"):
         import pooch
     pooch.get_logger().setLevel("WARNING")
-    known = f"sha256:{dataset.sha256}" if dataset.sha256 else None
+    known = f"sha256:{dataset.sha256}"
     downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty())
     try:
         file = pooch.retrieve(
@@ -90,11 +85,6 @@ def fetch(name: str) -> Path:
             f"{dataset.url}: cannot be fetched: {reason}; where there is no network, put the file "
             "into a folder that MLSCALE_DATA names"
         ) from error
-    if dataset.is_unverified:
-        warn(
-            f"{file}: is not verified, as no checksum of '{name}' is known; what came has the "
-            f"SHA-256 {pooch.file_hash(file)}"
-        )
     return Path(file)
 
 
@@ -110,8 +100,6 @@ def _files_of_name(folder: Path, dataset: Dataset) -> Iterator[Path]:
 
 def _file_of_content(folder: Path, dataset: Dataset) -> Path | None:
     """The file of a data set under any name, at any depth of a folder; None without one."""
-    if dataset.is_unverified:
-        return None
     try:
         files = sorted(folder.rglob(f"*{Path(dataset.file).suffix}"))
         alike = [f for f in files if f.is_file() and dataset.size_bytes in (None, f.stat().st_size)]

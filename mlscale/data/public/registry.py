@@ -18,9 +18,8 @@ class Dataset:
     origin: 'measured' or 'simulated'. kernels, axes, counters, size_bytes: None where
     nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
     authors state none. faults: what is known to be wrong, by kernel or column. url and sha256 are
-    of a public file, sha256 empty where nobody here has had the file; without a url the file is
-    shipped. parts: the SHA-256 of each public file
-    that a shipped table was made of, by name below url_of_parts.
+    of a public file; without a url the file is shipped. parts: the SHA-256 of each public file that
+    a shipped table was made of, by name below url_of_parts.
     """
 
     name: str
@@ -39,11 +38,6 @@ class Dataset:
     size_bytes: int | None = None
     url_of_parts: str = ""
     parts: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def is_unverified(self) -> bool:
-        """Whether a public file is taken by its name alone, as its checksum is not known."""
-        return bool(self.url) and not self.sha256
 
     @property
     def path_in_repository(self) -> str:

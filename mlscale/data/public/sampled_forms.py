@@ -3,11 +3,10 @@
 - NV-DVFS-Benchmark's `*-profile.csv`: `benchmark, kernel, argNo`, dcgmi's abbreviations, time in
   ms.
 - the A100's of Ali et al.: one row per application and clock, utilisations in %, time in s, no
-  memory clock. Its PCIe traffic, temperatures, energy and `*_samples` are not taken over. Those of
-  its HPC applications have dcgmi's abbreviations for some (MCUTL), and none of the tensor cores.
+  memory clock. Its PCIe traffic, temperatures, energy and `*_samples` are not taken over.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,14 +24,11 @@ Columns = dict[str, tuple[str, ...]]
 class SampledForm:
     """names: of the identity columns, which make the kernel's name, the first the application's.
 
-    numbers: each tidy column with the file's column and the factor from its unit to ours. called:
-    what some files call a column; optional: the columns that some files lack.
+    numbers: each tidy column with the file's column and the factor from its unit to ours.
     """
 
     names: tuple[str, ...]
     numbers: dict[str, tuple[str, float]]
-    called: dict[str, str] = field(default_factory=dict)
-    optional: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,8 +70,6 @@ FORMS = (
             "gpu_utilisation": ("gpu_utilization", 0.01),
             "memory_copy_utilisation": ("mem_copy_utilization", 0.01),
         },
-        called={"mem_copy_utilization": "MCUTL"},
-        optional=("tensor_activity",),
     ),
 )
 
@@ -93,16 +87,11 @@ def sampled_table(
     form: SampledForm, columns: Columns, source: str, lines: tuple[int, ...], device: str
 ) -> Table:
     """The tidy table of a file's columns; the CU count is the device's. Raises InputError."""
-    called = {ours: theirs for theirs, ours in form.called.items() if theirs not in columns}
-    columns = {called.get(name, name): cells for name, cells in columns.items()}
-    lacking = [name for name in form.columns if name not in {*columns, *form.optional}]
-    if lacking:
+    if lacking := [name for name in form.columns if name not in columns]:
         raise InputError(f"{source}: lacks the columns {', '.join(lacking)} of sampled profiles")
     raw = Table(source, {}, {}, lines=lines)
     numbers: dict[str, Floats] = {}
     for ours, (theirs, factor) in form.numbers.items():
-        if theirs not in columns:
-            continue
         raw.numbers[theirs] = parse_numbers(columns[theirs], theirs, raw)
         if ours.endswith(("_mhz", "_ms", "_w")):
             raw.positive(theirs)

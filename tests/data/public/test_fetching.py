@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from synthetic.tidy import refused
 
-from mlscale import DataWarning
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.fetching import fetch
 from mlscale.data.public.registry import Dataset
@@ -73,25 +72,6 @@ class TestServer:
         with refused("made.csv: cannot be fetched: SHA256 hash of downloaded file"):
             fetch(NAME)
         assert list(cache.iterdir()) == []
-
-    def test_of_unknown_checksum_what_came_is_told(
-        self, served: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert served.exists()
-        unverified = replace(registry.dataset(NAME), sha256="", size_bytes=None)
-        monkeypatch.setattr(registry, "all_datasets", lambda: {NAME: unverified})
-        with pytest.warns(DataWarning) as warned:
-            file = fetch(NAME)
-        said = (
-            f"{cache / FILE}: is not verified, as no checksum of '{NAME}' is known; what came has "
-            f"the SHA-256 {hashlib.sha256(CONTENT).hexdigest()}"
-        )
-        assert [str(warning.message) for warning in warned] == [said]
-        assert fetching.find(unverified) == (file, "cache, unverified")
-
-
-def test_no_content_has_the_checksum_of_an_unknown_one() -> None:
-    assert registry.identify(b"") is None
 
 
 class TestFolder:

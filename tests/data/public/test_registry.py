@@ -76,15 +76,6 @@ class TestPublicFiles:
             assert load_device(entry.device).key == entry.device
             assert entry.holds
 
-    def test_without_a_checksum_say_that_nobody_has_looked(self) -> None:
-        """So nothing is stated of them that only a look could tell."""
-        unverified = [entry for entry in public_datasets().values() if entry.is_unverified]
-        assert len(unverified) == 6  # regression only
-        for entry in unverified:
-            assert (entry.kernels, entry.axes, entry.counters) == (None, None, None)
-            assert entry.size_bytes is None
-            assert entry.holds.endswith("; nobody here has looked into it")
-
     def test_of_other_content_are_not_known(self) -> None:
         assert identify(b"appName,coreF,memF,time/ms\n") is None
 
