@@ -321,7 +321,7 @@ def _notes(study: Study) -> list[str]:
     told = []
     for table, data in study.tables.items():
         names = {part.candidate.name for part in study.parts if part.table == table}
-        if "wu" in names and not names.intersection(("bottleneck", "sampled")):
+        if "wu" in names and not names.intersection(("bottleneck",)):
             told.append((table, why_wu(data, study.base_of(table))))
     return [f"{table}: {why}" for table, why in told if why]
 

@@ -223,5 +223,3 @@ class TestTrace:
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
         assert "simulated-gcn3-profile.csv, does not tell its counters' launches" in said
-
-
