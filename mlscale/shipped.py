@@ -18,8 +18,7 @@ from mlscale.data.public.registry import path
 from mlscale.data.same_work import second_clock_mhz
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
-from mlscale.model import Model
-from mlscale.model_file import load
+from mlscale.model import Model, load
 from mlscale.predictors.base import HasFeatures, PredictsOtherBases, PredictsOtherGpus
 from mlscale.predictors.sampled.inputs import HOW_TO_SAMPLE, MEMORY_SHARES
 from mlscale.unprofiled import refuse_times_alone

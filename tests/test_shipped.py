@@ -14,7 +14,7 @@ from mlscale.data.device_table import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public.registry import path
-from mlscale.model_file import load
+from mlscale.model import load
 from mlscale.shipped import (
     ANY_GPU,
     ANY_SAMPLED_GPU,

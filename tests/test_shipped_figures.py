@@ -18,7 +18,7 @@ from synthetic import sampled_kernels
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
 from mlscale.data.public import path
-from mlscale.model_file import load
+from mlscale.model import load
 from mlscale.shipped import model_for
 from mlscale.studies.extrapolation import without_edge
 

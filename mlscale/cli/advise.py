@@ -24,15 +24,6 @@ examples, of an export of ncu, two logs of nvidia-smi, a training step, two trac
   mlscale advise ncu.csv trace.json.gz --power power.csv
   mlscale advise fast.sqlite --base engine=1980,memory=2619 --also slow.sqlite@engine=1335
 """
-_OF_ADVICE = (
-    "minimize",
-    "max_power",
-    "max_time",
-    "max_slowdown",
-    "static_power",
-    "extrapolate",
-    *goal.OF_LEVERS,
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.advise(arguments)
         return
-    if arguments.next_profile:
-        options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
     form = outputs.format_of_output(arguments, FORMATS)
-    if form == "csv":
-        alone = () if arguments.lever == "cap" else ("power_cap",)
-        options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = goal.read_limits(arguments)
     with kept_warnings() as told:
         of = subject.read(arguments)

@@ -19,8 +19,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.parquet import parquet_file, write_tables
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object
-from mlscale.model import Model
-from mlscale.model_warnings import feature_warnings
+from mlscale.model import Model, feature_warnings
 from mlscale.prediction_table import PART, arrow_table, as_arrow
 from mlscale.predictions import COVERAGE
 

@@ -9,7 +9,6 @@ from mlscale.cli.study import advice, errors, extrapolation, next_profile, of_wu
 from mlscale.cli.study.run import carry_out
 from mlscale.cli.text import print_document
 from mlscale.data.measurements import Measurements
-from mlscale.studies.base import Study
 from mlscale.studies.study import plan, settings_of
 
 MODULES = {
@@ -33,14 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
-    if not arguments.output:
-        options.refuse_unused(arguments, ("resume", "format"), "without -o DIR")
     module = MODULES[arguments.study]
-    if module is wu2015:
-        wu2015.check(arguments)
     tables = _read_tables(arguments.table, arguments)
     study = plan(arguments.study, tables, **_settings(arguments))
-    _check_candidates(study, arguments)
     document, written = carry_out(study, arguments, getattr(module, "draw", None))
     print_document(document, arguments.json, module.as_text)
     if arguments.json:
@@ -75,20 +69,7 @@ def _with_parameters(arguments: argparse.Namespace, given: dict[str, Any]) -> li
         known = {} if one == DEFAULT else create(one).get_params()
         own = {name: value for name, value in given.items() if name in known}
         predictors.append(create(one, **own) if own else one)
-    taken = {name for one in predictors if not isinstance(one, str) for name in one.get_params()}
-    options.refuse_unused(arguments, [n for n in given if n not in taken], "with the predictors")
     return predictors
-
-
-def _check_candidates(study: Study, arguments: argparse.Namespace) -> None:
-    """Raise UsageError where no predictor of the study takes what the options set."""
-    why = "with the predictors of this study"
-    if all(part.clusters is None for part in study.parts) and "clusters" in arguments:
-        options.refuse_unused(arguments, ["clusters"], why)
-    asked = getattr(arguments, "features", None)
-    kinds = {part.candidate.features for part in study.parts}
-    if asked and not kinds.intersection([asked] if isinstance(asked, str) else asked):
-        options.refuse_unused(arguments, ["features"], why)
 
 
 def _read_tables(texts: Sequence[str], arguments: argparse.Namespace) -> dict[str, Measurements]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import values
-from mlscale.cli.options import add_wu, refuse_unused
+from mlscale.cli.options import add_wu
 from mlscale.cli.study import options
 from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
@@ -44,12 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     options.add_features(parser, several=False)
     options.add_quantities(parser)
     options.add_common(parser, "a table and figures", "holdout")
-
-
-def check(arguments: argparse.Namespace) -> None:
-    """Raise UsageError where options have no effect."""
-    if arguments.study == BASE_CONFIGURATION and not arguments.vary:
-        refuse_unused(arguments, ["base"], "without --vary")
 
 
 def _add_vary(parser: argparse.ArgumentParser) -> None:
