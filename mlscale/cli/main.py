@@ -108,12 +108,12 @@ def _run(words: Sequence[str]) -> None:
     options, unknown = parser_of(words[:1]).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    options.words = words
     if not gc.isenabled():  # as in a process of its own, which begins so
         gc.freeze()
         gc.enable()
     try:
         _refuse_output_over_input(options)
+        options.words = words
         _module(options.command).run(options)
     except UsageError as error:
         options.parser.error(str(error))

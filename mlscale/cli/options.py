@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
     from mlscale.model import Model
     from mlscale.profilers.sampled import RunFacts
 
-# How help texts call what a user has in a file.
-FILES = (
-    "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
-)  # fmt: skip
-
 Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
+
+
+def command_line(words: Sequence[str]) -> str:
+    """The command as it was given, the names of files without their folders."""
+    names = (
+        os.path.basename(word) if os.path.isdir(os.path.dirname(word)) else word  # noqa: PTH112, PTH119, PTH120
+        for word in words
+    )
+    return shlex.join(["mlscale", *names])
 
 
 def input_file(text: str) -> Path:

@@ -1,7 +1,6 @@
 """mlscale report: one HTML page on what a model predicts of profiled kernels."""
 
 import argparse
-import shlex
 
 from mlscale.cli import further_runs, goal, options, outputs, subject
 from mlscale.cli.shown_warnings import kept_warnings
@@ -59,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     source = Source(
         model_file=of.model_name,
         profile_file=of.profile_name,
-        command=shlex.join(["mlscale", *arguments.words]),
+        command=options.command_line(arguments.words),
         date=arguments.date,
         static_power_w=arguments.static_power,
         notes=(*told, *of.notes),

@@ -2,7 +2,6 @@
 
 import argparse
 import platform
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -108,8 +107,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
-    command = shlex.join(["mlscale", *arguments.words])
-    model.card["made_by"] = {"command": command, "versions": _versions()}
+    words = ["MODEL" if word == arguments.output else word for word in arguments.words]
+    model.card["made_by"] = {"command": options.command_line(words), "versions": _versions()}
     save(model, output)
     print(f"{output}: '{arguments.predictor}' for {_summary(model)}")
     if others:

@@ -10,15 +10,9 @@ from mlscale.cli.main import main
 
 TRAIN = "train t.csv --base mid -o m"
 PREDICT = "predict m.mlscale p.csv"
-ADVISE = "advise m.mlscale p.csv --next-profile"
 COLLECT = "collect -o out"
-STUDY = "study errors t.csv --predictor mean-surface"
 
 REFUSED = {
-    f"{TRAIN} --predictor nearest --clusters 5": "--clusters: of no effect with 'nearest'",
-    f"{TRAIN} --predictor mean-surface --features raw --seed 1": (
-        "--features, --seed: of no effect with 'mean-surface'"
-    ),
     f"{TRAIN} --predictor extra-trees": (
         "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file: it "
         "has no methods state and restore"
@@ -43,10 +37,6 @@ REFUSED = {
     f"{PREDICT} --predictor nearest": (
         "argument --predictor: 'nearest' is mlscale's own, and a model file says so"
     ),
-    f"{ADVISE} --minimize energy": "--minimize: of no effect with --next-profile",
-    f"{ADVISE} --max-power 50 --static-power 3": (
-        "--max-power, --static-power: of no effect with --next-profile"
-    ),
     "advise m.mlscale p.csv --max-time 0": (
         "argument --max-time: '0' is not a positive, finite number"
     ),
@@ -55,13 +45,6 @@ REFUSED = {
     ),
     "collect": "name a folder for the measurements with -o DIR",
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
-    f"{COLLECT} --micro --cu-counts 4": "--cu-counts: of no effect with --micro",
-    f"{STUDY} --clusters 3": ("--clusters: of no effect with the predictors of this study"),
-    "study errors t.csv --quantity time --features raw+power": (
-        "--features: of no effect with the predictors of this study"
-    ),
-    f"{STUDY} --resume --format parquet": "--resume, --format: of no effect without -o DIR",
-    "study base-configuration t.csv --base mid": "--base: of no effect without --vary",
     "study oracle t.csv --predictor wu": "unrecognized arguments: --predictor wu",
     "study cluster-count t.csv --predictor wu": "unrecognized arguments: --predictor wu",
     "import ncu t.csv -o x.csv --base cu=0": (
