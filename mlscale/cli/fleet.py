@@ -19,7 +19,7 @@ from mlscale.cli.text import json_text
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError, UsageError
-from mlscale.files import remove_unfinished, write_text
+from mlscale.files import write_text
 from mlscale.progress import Progress
 from mlscale.studies.dask_client import connected
 from mlscale.studies.fleet import (
@@ -104,7 +104,6 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
                 if not any(folder.glob("*.parquet")):
                     progress.remove()
                 raise
-            remove_unfinished(folder)
             document = {
                 "fleet": command,
                 "tables": [of.profile_name],

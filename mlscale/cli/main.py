@@ -1,7 +1,6 @@
 """The entry point: finds the command, runs it, and turns errors into one line."""
 
 import argparse
-import gc
 import importlib
 import io
 import os
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     _run(words)
             finally:
                 shown.tell_counts()
-            sys.stdout.flush()
+                print(end="", flush=True)  # here, where a closed pipe is answered
         except InputError as error:
             print_line(f"mlscale: error: {error}")
             return 2
@@ -108,9 +107,6 @@ def _run(words: Sequence[str]) -> None:
     options, unknown = parser_of(words[:1]).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if not gc.isenabled():  # as in a process of its own, which begins so
-        gc.freeze()
-        gc.enable()
     try:
         _refuse_output_over_input(options)
         options.words = words
