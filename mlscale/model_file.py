@@ -10,6 +10,7 @@ import json
 import math
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -278,8 +279,9 @@ def _array_of(name: str, content: bytes) -> np.ndarray[Any, Any]:
     if version != (1, 0):
         raise ValueError(f"{name} is of version {version}")
     try:
-        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-    except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError) as error:
+        with warnings.catch_warnings(action="error"):  # of a header as Python 2 wrote it
+            shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError, UserWarning) as error:
         raise ValueError(f"{name} has a damaged header: {error}") from None
     size = len(content) - stream.tell()
     if dtype.hasobject:

@@ -26,7 +26,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from model_files import members_of, npy, zipped
-from mutations import Trial, damaged
-from readers import MODELS, profile_table, readers
+from mutations import Trial
+from readers import MODELS, Reader, profile_table, readers
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid
@@ -44,12 +44,13 @@ from mlscale.data.table_files import write_table
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 PROCESSOR_S = 10
-SPARE_BYTES = 1 << 30  # of memory, for a damaged file
-MEBIBYTES = 1024  # of a whole process
+SPARE_BYTES = 1 << 30  # of memory, for a file
 WALL_S = 300.0  # the machine may be busy
 SECONDS_TO_END = 30.0  # of the processes that a killed one had begun
 MLSCALE = (sys.executable, "-m", "mlscale")
 DOCUMENT = "model.json"
+TRAIN = ("train", "--base", "mid", "--predictor", "nearest")
+STUDY = ("study", "advice", "--predictor", "nearest", "--seeds", "2")
 
 Faults = list[str]
 Attack = tuple[str, Sequence[Callable[[], Faults]]]
@@ -66,7 +67,7 @@ def main() -> int:
     found = []
     print(f"{'attack':<52}{'trials':>8}{'faults':>8}")
     with TemporaryDirectory() as folder:
-        files = Files(Path(folder))
+        files = made_files(Path(folder))
         for name, trials in (
             *damaged_files(files.folder, options.mutations, options.seed),
             *bad_inputs(files),
@@ -80,47 +81,34 @@ def main() -> int:
     return int(bool(found))
 
 
-class Files:
-    """A table, a profile, a fleet, a model and an export, made in the folder when asked for."""
+class Files(NamedTuple):
+    """Six kernels at four configurations, and at the base; sixty at the base; a model."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @cached_property
-    def table(self) -> Path:
-        """Six kernels at four configurations."""
-        made.measurements(6, grid=GRID).write(self.folder / "t.csv")
-        return self.folder / "t.csv"
-
-    @cached_property
-    def profile(self) -> Path:
-        """The six kernels at the base."""
-        write_table(profile_table(made.measurements(6, grid=GRID).profiles(GRID.mid)),
-                    self.folder / "p.csv")  # fmt: skip
-        return self.folder / "p.csv"
-
-    @cached_property
-    def fleet(self) -> Path:
-        """Sixty kernels at the base, in row groups of one."""
-        whole, fleet = self.folder / "whole.parquet", self.folder / "fleet.parquet"
-        write_table(profile_table(made.measurements(60, grid=GRID).profiles(GRID.mid)), whole)
-        pq.write_table(pq.read_table(whole), fleet, row_group_size=1)
-        return fleet
-
-    @cached_property
-    def model(self) -> Path:
-        """A model of the table."""
-        path = self.folder / "m.mlscale"
-        train = ("train", self.table, "--base", "mid", "--predictor", "nearest", "-o", path)
-        if faults := tried(train, expected=0):
-            raise RuntimeError(str(faults))
-        return path
+    folder: Path
+    table: Path
+    profile: Path
+    fleet: Path  # a Parquet file, in row groups of one kernel
+    model: Path
 
     def new(self, name: str, content: bytes) -> Path:
-        """A file of that content."""
+        """A further file, of that content."""
         path = self.folder / name
         path.write_bytes(content)
         return path
+
+
+def made_files(folder: Path) -> Files:
+    """Make them in the folder."""
+    names = ("t.csv", "p.csv", "fleet.parquet", "m.mlscale")
+    files = Files(folder, *(folder / name for name in names))
+    kernels, many = (made.measurements(count, grid=GRID) for count in (6, 60))
+    kernels.write(files.table)
+    write_table(profile_table(kernels.profiles(GRID.mid)), files.profile)
+    write_table(profile_table(many.profiles(GRID.mid)), files.fleet)
+    pq.write_table(pq.read_table(files.fleet), files.fleet, row_group_size=1)
+    if faults := tried((*TRAIN, files.table, "-o", files.model), expected=0):
+        raise RuntimeError(str(faults))
+    return files
 
 
 # Files that are damaged at random.
@@ -128,11 +116,17 @@ class Files:
 
 def damaged_files(folder: Path, count: int, seed: int) -> Iterator[Attack]:
     """Of each kind of file that mlscale reads, so many with one fault, in this process."""
-    for reader in readers(folder, MODELS) if count else ():
-        trial = Trial(reader, folder)
+    trials = [Trial(reader, folder) for reader in (readers(folder, MODELS) if count else ())]
+    of_models = [trial for trial in trials if trial.reader.suffix == ".mlscale"]
+    others = [trial for trial in trials if trial not in of_models]
+    for name, kinds in (("model file", of_models), ("export, log or table", others)):
         yield (
-            f"a damaged file: {reader.name}",
-            [partial(_damaged, trial, Random(f"{seed} {n}")) for n in range(count)],  # noqa: S311
+            f"a damaged {name}, of {len(kinds)} kinds",
+            [
+                partial(_damaged, trial, Random(f"{seed} {number}"))  # noqa: S311
+                for trial in kinds
+                for number in range(count)
+            ],
         )
 
 
@@ -140,7 +134,7 @@ def _damaged(trial: Trial, random: Random) -> Faults:
     content = trial.damaged(random)
     with _limits():
         problem = trial.problem_of(content)
-    return [problem] if problem else []
+    return [f"{trial.reader.name}: {problem}"] if problem else []
 
 
 @contextmanager
@@ -167,16 +161,31 @@ def _limits() -> Iterator[None]:
 
 
 def bad_inputs(files: Files) -> Iterator[Attack]:
-    """Each is refused in one line; of a model file also what it would do if it were not."""
-    for name, content in MODEL_FILES.items():
-        yield f"a model file: {name}", [partial(_model_file, files, content)]
+    """Each is refused in one line."""
+    read = ("predict", str(files.profile), "--model", "{}")
+    trial = Trial(Reader("", ".mlscale", files.model.read_bytes(), read), files.folder)
+    yield (
+        "a model file that would exhaust, mislead or run",
+        [partial(_model_file, trial, *named) for named in MODEL_FILES.items()],
+    )
+    bad, out = files.folder / "bad.csv", files.folder / "of-bad.mlscale"
+    reading = {
+        ("predict", bad, "--model", files.model): files.profile,
+        ("advise", bad, "--model", files.model): files.profile,
+        (*TRAIN, bad, "-o", out): files.table,
+        ("study", "errors", bad, "--predictor", "nearest", "--seeds", "1"): files.table,
+    }
     for column, values in CELLS.items():
         yield (
             f"a table: {column} that cannot be",
-            [partial(_cell, files, column, value, words) for value in values for words in READING],
+            [
+                partial(_cell, source, bad, column, value, words)
+                for value in values
+                for words, source in reading.items()
+            ],
         )
-    for name, words_of in COMMANDS.items():
-        yield name, [lambda words_of=words_of: tried(words_of(files), expected=2)]
+    for name, words in _commands(files).items():
+        yield name, [partial(tried, words, expected=2)]
 
 
 class Vandal:
@@ -208,9 +217,8 @@ def _with(members: dict[str, bytes], **changes: object) -> bytes:
 
 
 def _with_arrays(members: dict[str, bytes], change: Callable[[np.ndarray], object]) -> bytes:
-    names = [name for name in members if name.endswith(".npy")]
-    other = {n: npy(np.array(change(np.load(io.BytesIO(members[n]))))) for n in names}
-    return zipped(members | other)
+    arrays = {n: np.load(io.BytesIO(m)) for n, m in members.items() if n.endswith(".npy")}
+    return zipped(members | {name: npy(np.array(change(array))) for name, array in arrays.items()})
 
 
 AXIS = [float(step) for step in range(1, 1001)]
@@ -226,15 +234,18 @@ MODEL_FILES: dict[str, Callable[[dict[str, bytes]], bytes]] = {
     "60 000 members": lambda _: zipped({f"{n}": b"" for n in range(60_000)}),
     "a grid of a milliard": lambda m: _with(m, cu_count=[*range(1, 1001)], engine_mhz=AXIS,
                                             memory_mhz=AXIS),
-    "a predictor that is none": lambda m: _with(m, predictors={"time": {"name": "os.system"}}),
-    "of a later format": lambda m: _with(m, format_version=99),
 }  # fmt: skip
 
 
-def _model_file(files: Files, content: Callable[[dict[str, bytes]], bytes]) -> Faults:
-    model = files.new("bad.mlscale", content(members_of(files.model.read_bytes())))
-    faults = tried(("predict", files.profile, "--model", model), expected=2)
-    return faults + (["runs code"] if MARK.exists() else [])
+def _model_file(trial: Trial, name: str, content: Callable[[dict[str, bytes]], bytes]) -> Faults:
+    crafted = content(members_of(trial.reader.content))
+    with _limits():
+        problem = trial.problem_of(crafted)
+    if MARK.exists():
+        problem = "code was run"
+    elif not problem and trial.status != 2:
+        problem = "is taken"
+    return [f"{name}: {problem}"] if problem else []
 
 
 # Of the second row of a table and of a profile, which every command then refuses.
@@ -243,115 +254,87 @@ CELLS = {
     "power_w": ("-5", "1_0", "text", "1e-320"),
     "engine_mhz": ("", "-800", "1e16"),
 }
-READING = (
-    ("predict", "{}", "--model", "{model}"),
-    ("advise", "{}", "--model", "{model}"),
-    ("train", "{}", "--base", "mid", "--predictor", "nearest", "-o", "{out}"),
-    ("study", "errors", "{}", "--predictor", "nearest", "--seeds", "1"),
-)
 
 
-def _cell(files: Files, column: str, value: str, command: Sequence[str]) -> Faults:
-    source = files.table if command[0] in ("train", "study") else files.profile
+def _cell(source: Path, table: Path, column: str, value: str, words: Sequence[object]) -> Faults:
     header, *lines = source.read_text(encoding="utf-8").splitlines()
     cells = lines[1].split(",")
     cells[header.split(",").index(column)] = value
     lines[1] = ",".join(cells)
-    table = files.new("bad.csv", "\n".join([header, *lines, ""]).encode())
-    words = {"{}": table, "{model}": files.model, "{out}": files.folder / "of-bad.mlscale"}
-    faults = tried([words.get(word, word) for word in command], expected=2)
-    return faults + (["leaves a model"] if words["{out}"].exists() else [])
+    table.write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+    return tried(words, expected=2)
 
 
-COMMANDS: dict[str, Callable[[Files], Sequence[object]]] = {
-    "a file without an end": lambda _: ("predict", "/dev/zero"),
-    "an empty file": lambda f: ("advise", f.new("empty.csv", b"")),
-    "a file of zeros": lambda f: ("advise", f.new("zeros.csv", bytes(4096))),
-    "an export cut off in its header": lambda f: (
-        "advise", f.new("cut.csv", shipped("h100-by-hand.csv").read_bytes()[:200])),
-    "a name that is not UTF-8": lambda f: ("predict", os.fsencode(f.folder) + b"/t\xff.csv"),
-    "an export of which a name steers a terminal": lambda f: (
-        "predict", f.new("steers.csv", shipped("h100-by-hand.csv").read_bytes().replace(
-            b"triad", b"\x1b]0;title\x07")), "--model", f"no\x1b[2J{f.folder.name}"),
-    "output onto the table that is read": lambda f: (
-        "train", f.table, "--base", "mid", "-o", f.table),
-    "output into a folder that is not there": lambda f: (
-        "train", f.table, "--base", "mid", "-o", f.folder / "nowhere" / "m.mlscale"),
-    "output onto a full disk": lambda f: (
-        "predict", f.profile, "--model", f.model, "--format", "csv", "-o", "/dev/full"),
-    "--dask where nobody listens": lambda f: (
-        *STUDY, f.table, "-o", f.folder / "dask", "--dask", "tcp://127.0.0.1:9"),
-}  # fmt: skip
+def _commands(files: Files) -> dict[str, Sequence[object]]:
+    export = shipped("h100-by-hand.csv").read_bytes()
+    steering = files.new("steering.csv", export.replace(b"triad", b"\x1b]0;title\x07"))
+    nowhere = files.folder / "nowhere" / "m.mlscale"
+    read = ("predict", files.profile, "--model", files.model, "--format", "csv")
+    return {
+        "a file without an end": ("predict", "/dev/zero"),
+        "an empty file": ("advise", files.new("empty.csv", b"")),
+        "a file of zeros": ("advise", files.new("zeros.csv", bytes(4096))),
+        "an export cut off in its header": ("advise", files.new("cut.csv", export[:200])),
+        "a name that is not UTF-8": ("predict", os.fsencode(files.folder) + b"/t\xff.csv"),
+        "names that steer a terminal": ("predict", steering, "--model", "no\x1b[2J"),
+        "output onto the table that is read": (*TRAIN, files.table, "-o", files.table),
+        "output into a folder that is not there": (*TRAIN, files.table, "-o", nowhere),
+        "output onto a full disk": (*read, "-o", "/dev/full"),
+        "--dask where nobody listens": (
+            *(*STUDY, files.table, "-o", files.folder / "dask"), "--dask", "tcp://127.0.0.1:9"),
+    }  # fmt: skip
 
 
-def tried(words: Sequence[object], expected: int | None) -> Faults:
-    """Run a command; what is wrong with how it ended. expected: its exit status; None: 0 or 2."""
+def tried(words: Sequence[object], expected: int) -> Faults:
+    """Run a command; what is wrong with how it ended. expected: its exit status."""
     command = [*MLSCALE, *(w if isinstance(w, bytes) else str(w) for w in words)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    ) as process:
-        process.stdout, pipe = None, process.stdout
-        assert pipe is not None  # noqa: S101
-        signal.signal(signal.SIGALRM, lambda *_: os.killpg(process.pid, signal.SIGKILL))
-        signal.alarm(int(WALL_S))
-        said = pipe.read().decode(errors="backslashreplace")
-        _, state, usage = os.wait4(process.pid, 0)
-        signal.alarm(0)
-        process.returncode = status = os.waitstatus_to_exitcode(state)
-    faults = []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=WALL_S, check=False)
+    except subprocess.TimeoutExpired:
+        return [f"{words[0]}: over {WALL_S:g} s"]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    status, said = done.returncode, done.stderr.decode(errors="backslashreplace")
     errors = [line for line in said.splitlines() if line.startswith("mlscale: error: ")]
-    if status not in ((0, 2) if expected is None else (expected,)):
+    faults = [f"{seconds:.0f} s of processor"] if seconds > PROCESSOR_S else []
+    if status != expected:
         faults.append(f"exit status {status}: {said[-200:]!a}")
     elif "Traceback" in said or "\x1b" in said or (status == 2 and len(errors) != 1):
         faults.append(f"says {said[-300:]!a}")
-    if (seconds := usage.ru_utime + usage.ru_stime) > PROCESSOR_S:
-        faults.append(f"{seconds:.0f} s of processor")
-    if (size := usage.ru_maxrss >> 10) > MEBIBYTES:
-        faults.append(f"{size} MiB")
     return [f"{words[0]}: {fault}" for fault in faults]
 
 
 # Commands that are killed at random moments.
 
-STUDY = ("study", "advice", "--predictor", "nearest", "--seeds", "2")
 RECORD = "progress.jsonl"  # what a study and a fleet keep of their parts
 
 
 def kills(files: Files, count: int, seed: int) -> Iterator[Attack]:
     """Each command is killed (its workers must end too), or interrupted with them by Ctrl-C."""
-    commands: dict[str, Callable[[], Sequence[object]]] = {
-        "a study": lambda: (*STUDY, files.table, "-o"),
-        "a fleet": lambda: ("predict", files.fleet, "--model", files.model, "-o"),
-        "a training": lambda: ("train", files.table, "--base", "mid", "--predictor", "nearest",
-                               "-o"),
-    }  # fmt: skip
+    commands = {
+        "a study": (*STUDY, files.table),
+        "a fleet": ("predict", files.fleet, "--model", files.model),
+        "a training": (*TRAIN, files.table),
+    }
     for name, words in commands.items():
         victim = Victim(files.folder / name.replace(" ", "-"), words)
         for how, said in ((signal.SIGKILL, "killed"), (signal.SIGINT, "interrupted")):
-            moments = [Random(f"{seed} {n}") for n in range(count)]  # noqa: S311
+            shares = [Random(f"{seed} {n}").random() for n in range(count)]  # noqa: S311
             yield (
                 f"{name} {said}, then begun again",
-                [
-                    partial(victim.stopped, how, (n + random.random()) / count)
-                    for n, random in enumerate(moments)
-                ],
-            )
-        if name != "a training":
-            yield (
-                f"{name} killed, and its record damaged",
-                [
-                    partial(victim.with_damaged_record, Random(f"{seed} record {n}"))  # noqa: S311
-                    for n in range(count)
-                ],
+                [partial(victim.stopped, how, (n + one) / count) for n, one in enumerate(shares)],
             )
 
 
 class Victim:
     """A command, undisturbed once: what it writes, and how long it takes."""
 
-    def __init__(self, folder: Path, words: Callable[[], Sequence[object]]) -> None:
-        self.folder, self._words = folder, words
-        self.has_parts = "training" not in folder.name
+    def __init__(self, folder: Path, words: Sequence[object]) -> None:
+        self.folder = folder
+        has_parts = words[0] != "train"
+        self._words = (*words, "-o", f"{folder / 'out'}{'/' if has_parts else ''}")
+        self._more = ("--resume",) if has_parts else ()
 
     @cached_property
     def whole(self) -> dict[str, bytes]:
@@ -369,7 +352,10 @@ class Victim:
     def stopped(self, how: signal.Signals, moment: float) -> Faults:
         """Stop it at that part of its time, look at what it left, and begin it again."""
         whole = self.whole
-        process = self._begun()
+        process = subprocess.Popen(
+            [*MLSCALE, *map(str, self._words)], text=True, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
         faults = []
         try:
             process.communicate(timeout=moment * self.seconds)
@@ -391,44 +377,13 @@ class Victim:
             for name, content in self._files().items()
             if not name.startswith((".", "_")) and name != RECORD and content != whole.get(name)
         ]
-        return self._compared(faults + self._again())
-
-    def with_damaged_record(self, random: Random) -> Faults:
-        """Kill it when some parts are kept, damage what it kept, and begin it again."""
-        whole, record = self.whole, self.folder / "out" / RECORD
-        process = self._begun()
-        while process.poll() is None:
-            if record.exists() and record.read_bytes().count(b"\n") > 2:
-                process.kill()
-            time.sleep(0.01)
-        process.communicate()
-        if record.exists():
-            record.write_bytes(damaged(record.read_bytes(), random))
-        faults = self._again(expected=None)
-        is_refused = self._files().keys() != whole.keys()
-        if is_refused:
-            self._clear()
-            return faults
-        return self._compared(faults)
-
-    def _begun(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*MLSCALE, *map(str, self._words()), self._output], text=True, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-
-    @property
-    def _output(self) -> str:
-        return str(self.folder / "out") + ("/" if self.has_parts else "")
-
-    def _again(self, expected: int | None = 0) -> Faults:
-        more = ("--resume",) if self.has_parts else ()
-        return tried((*self._words(), self._output, *more), expected)
-
-    def _compared(self, faults: Faults) -> Faults:
-        other = [] if self._files() == self.whole else ["what is begun again has other files"]
+        faults += self._again()
+        is_same = self._files() == whole
         self._clear()
-        return faults + other
+        return faults if is_same else [*faults, "what is begun again has other files"]
+
+    def _again(self) -> Faults:
+        return tried((*self._words, *self._more), expected=0)
 
     def _files(self) -> dict[str, bytes]:
         paths = [p for p in self.folder.rglob("*") if p.is_file() and ".mlscale-part" not in p.name]
