@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlscale.arrays import LARGEST
 from mlscale.data.device_table import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES
@@ -31,7 +32,6 @@ from mlscale.predictors.base import Predictor, Savable
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
-_LARGEST_NUMBER = 1e30  # counters are below 2^63
 _LARGEST_DOCUMENT_BYTES = 16 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (
@@ -292,10 +292,8 @@ def _array_of(name: str, content: bytes) -> np.ndarray[Any, Any]:
         raise ValueError(f"{name} does not hold the numbers that it says")
     flat = np.frombuffer(content, dtype, offset=stream.tell())
     ends = (float(flat.min()), float(flat.max())) if size else (0.0, 0.0)
-    if not (ends[0] >= -_LARGEST_NUMBER and ends[1] <= _LARGEST_NUMBER):  # nor is NaN within
-        raise ValueError(
-            f"{name} holds something else than finite numbers up to {_LARGEST_NUMBER:g}"
-        )
+    if not (ends[0] >= -LARGEST and ends[1] <= LARGEST):  # nor is NaN within
+        raise ValueError(f"{name} holds something else than finite numbers up to {LARGEST:g}")
     return flat.reshape(shape, order="F" if in_columns else "C").copy()
 
 
