@@ -73,7 +73,7 @@ def main() -> int:
             *bad_inputs(files),
             *kills(files, options.kills, options.seed),
         ):
-            if options.only in name:
+            if trials and options.only in name:
                 faults = [fault for trial in trials for fault in trial()]
                 found += [f"{name}: {fault}" for fault in faults]
                 print(f"{name:<52}{len(trials):>8}{len(faults):>8}", flush=True)
