@@ -20,7 +20,7 @@ from mlscale.data.grid import AXES
 from mlscale.data.public import path
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, write_table
-from mlscale.model_file import load
+from mlscale.model import load
 
 RUNS = 30
 KERNELS, KERNEL_RUNS = 20_000, 3

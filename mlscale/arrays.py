@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
+LARGEST = 1e30  # of what a model file holds; counters are below 2^63
+
 
 def floats_of(values: Iterable[float | None]) -> Floats:
     """Return numbers as an array, NaN for None."""
@@ -61,9 +63,12 @@ def shaped(array: Any, *shape: int | None) -> Floats:
 
 
 def positive(array: Floats, what: str) -> Floats:
-    """Return the array if all of it is above 0; raises ValueError, naming `what`, if not."""
-    if not (array > 0).all():
-        raise ValueError(f"{what} is not positive")
+    """Return the array if all is above 0, and small enough to be squared; else raise ValueError.
+
+    what: it is, for the message.
+    """
+    if not ((array > 0) & (array < LARGEST)).all():
+        raise ValueError(f"{what} is not positive and below {LARGEST:g}")
     return array
 
 

@@ -15,7 +15,7 @@ from mlscale.errors import InputError, require_type
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked, and nothing of killed processes taken away
+except ImportError:  # Windows: no folder is held, and nothing of killed processes taken away
     fcntl = None  # type: ignore[assignment]
 
 _PART = ".mlscale-part"  # ends the names of files that are being written
@@ -38,17 +38,19 @@ def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; it replaces `path` only when the block ends well.
 
     Of a link the file that it leads to is replaced; a stream, such as /dev/stdout or a pipe, is
-    written to. What killed processes had begun to write in the same folder is taken away. Raises
-    InputError, naming the path, when the file system refuses.
+    written to. Raises InputError, naming the path, when the file system refuses.
     """
-    temporary = handle = None
+    import tempfile
+
+    temporary = None
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; give the name of a file to write")
         is_stream = _is_stream(path)
         target = Path(os.path.realpath(path))
-        handle, temporary = _held_part(None if is_stream else target.parent)
-        remove_unfinished(temporary.parent)
+        handle, name = tempfile.mkstemp(_PART, ".", None if is_stream else target.parent)
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
         if is_stream:
             with temporary.open("rb") as content, path.open("ab") as stream:
@@ -63,24 +65,6 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        if handle is not None:
-            os.close(handle)
-
-
-def _held_part(folder: Path | None) -> tuple[int | None, Path]:
-    """Make a hidden file there, locked as long as the handle is open and the process lives."""
-    import tempfile
-
-    while True:
-        handle, name = tempfile.mkstemp(_PART, ".", folder)
-        if fcntl is None:  # an open file could not be replaced there
-            os.close(handle)
-            return None, Path(name)
-        with suppress(OSError):  # of a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if (part := Path(name)).exists():  # nobody took it away before it was locked
-            return handle, part
-        os.close(handle)
 
 
 def _is_stream(path: Path) -> bool:
@@ -113,26 +97,11 @@ def only_writer(folder: Path) -> Iterator[None]:
                 raise InputError(
                     f"{folder}: another mlscale writes there; wait for it, or name another folder"
                 ) from None
-            remove_unfinished(folder)
+            for part in folder.glob(f".*{_PART}"):
+                part.unlink()
         yield
     finally:
         os.close(handle)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Take away what killed processes had begun to write: the part files that nobody holds."""
-    if fcntl is None:
-        return
-    with os.scandir(folder) as entries:
-        parts = [e.path for e in entries if e.name.startswith(".") and e.name.endswith(_PART)]
-    for part in parts:
-        with suppress(OSError):  # it is held, another user's, or gone
-            handle = os.open(part, os.O_RDWR | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                Path(part).unlink()
-            finally:
-                os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:

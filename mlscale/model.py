@@ -1,23 +1,25 @@
 """A trained model: a predictor of time and perhaps one of power, for one base configuration."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mlscale import model_file
 from mlscale.data.exchanges import is_exchange
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
-from mlscale.data.profiles import Profiles
+from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type, warn
-from mlscale.model_warnings import warnings_for
+from mlscale.files import path_of
 from mlscale.predictions import COVERAGE, Predictions
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
     Bases,
+    ComparesSources,
     HasFeatures,
     Predictor,
     PredictsFromTimes,
@@ -61,9 +63,13 @@ class Model:
 
     def save(self, path: Path | str) -> None:
         """Write the model file, whole or not at all. Raises InputError."""
-        from mlscale.model_file import save
-
-        save(self, path)
+        path = path_of(path)
+        if self.untrained or self.trained_range is not None:
+            turned = f"turned to {self.device}" if self.untrained else "that extrapolates"
+            raise InputError(f"{path}: a model {turned} is not saved; save what it was")
+        model_file.write(
+            model_file.Trained(self.device, self.grid, self.base, self.predictors, self.card), path
+        )
 
     def for_gpu(
         self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
@@ -263,3 +269,150 @@ def _of_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predic
 def _is_training_set(given: object) -> bool:
     is_pair = isinstance(given, tuple | list) and len(given) == 2
     return is_pair and isinstance(given[0], Measurements)  # type: ignore[index]
+
+
+def save(model: Model, path: Path | str) -> None:
+    """Write a model file whole or not at all. Raises InputError."""
+    require_type("model", model, Model, A_MODEL)
+    model.save(path)
+
+
+def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+    """Read a model file; no code is imported or run on its word.
+
+    predictors: the classes of predictors of one's own, which a file only names. Raises
+    InputError on a file that is damaged, foreign or too new, and on one that names a class that
+    was not given.
+    """
+    path = path_of(path)
+    is_list = isinstance(predictors, Collection)
+    if not (is_list and all(isinstance(kind, type) for kind in predictors)):
+        raise InputError(f"predictors must be a list of classes, not {predictors!r}")
+    return Model(*model_file.read(path, predictors))
+
+
+def predict(
+    model: Model | Path | str, profiles: Profiles | Path | str, coverage: float | None = None
+) -> Predictions:
+    """Predict time and, where it can be, power of profiled kernels at every configuration.
+
+    model and profiles: themselves, or files of them. coverage: with intervals that hold this
+    share of the truth, from predictors that have them. Raises InputError.
+
+    Example:
+        frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
+    """
+    if not isinstance(model, Model):
+        model = load(path_of(model, "model", f"{A_MODEL}, or the path of its file"))
+    if not isinstance(profiles, Profiles):
+        if not hasattr(profiles, "columns"):
+            path_of(profiles, "profiles", "mlscale.Profiles, a file's path or a data frame")
+        profiles = read_profiles(profiles, model.base, model.device)
+    return model.predict(profiles, coverage)
+
+
+def warnings_for(model: Model, profiles: Profiles) -> list[str]:
+    """Return what a reader should know of all predictions for these profiles."""
+    warnings = training_warnings(model)
+    missing = model.why_no_power(profiles)
+    if model.untrained and "power" not in model.predictors:
+        learnt = model.device in model.card.get("time_learnt_from", ())
+        why = (
+            "power is learnt from the first table"
+            if learnt
+            else f"no training data of {model.device}"
+        )
+        warnings.append(f"{why}: time alone is predicted")
+    elif missing:
+        warnings.append(f"{missing}: power_w and energy_mj are not given")
+    elif model.power_kind(profiles) == "dynamic":
+        warnings.append("power_w is dynamic power: energy_mj leaves static power out")
+    return warnings + feature_warnings(model, profiles)
+
+
+def training_warnings(model: Model) -> list[str]:
+    """Say whether the model learnt from anything but measurements."""
+    origin = model.card["metadata"].get("origin")
+    if origin in ("made", "simulated"):
+        return [f"the model was trained on {origin} data, not on measurements"]
+    return []
+
+
+def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say which numbers of the profile were computed from something else than in training."""
+    others: dict[str, tuple[str, ...]] = {}
+    for predictor in model.predictors.values():
+        if isinstance(predictor, ComparesSources):
+            others |= predictor.other_sources(profiles)
+    if not others:
+        return []
+    texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]
+    return [f"not measured as in training: {'; '.join(texts)}"]
+
+
+def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say how what the profile was computed from differs from the training kernels'."""
+    of_run = _power_of_run(model, profiles)
+    profiles = profiles.profiled
+    return (
+        of_run
+        + _power_warnings(model, profiles)
+        + _table_2_warnings(model, profiles)
+        + _source_warnings(model, profiles)
+    )
+
+
+def _power_of_run(model: Model, profiles: Profiles) -> list[str]:
+    """Say that the power of each kernel is that of the run, where it was joined to them all."""
+    is_joined = "power_source" in profiles.metadata and len(profiles.kernels) > 1
+    if not is_joined or profiles.power_w is None or model.why_no_power(profiles) is not None:
+        return []
+    if (profiles.power_w != profiles.power_w[0]).any():
+        return []
+    watts = f"{profiles.power_w[0]:.4g} W"
+    of_run = f"every kernel's power at the base is that of the run, {watts}"
+    return [f"{of_run}: no sensor tells one kernel from another"]
+
+
+def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say what is assumed of the power of a GPU that was not learnt from, and what is not used."""
+    power = model.predictors.get("power")
+    is_predicted = model.why_no_power(profiles) is None
+    warnings = []
+    if isinstance(power, PredictsFromTimes) and is_predicted:
+        assumption = power.assumption(profiles)
+        warnings += [assumption] if assumption else []
+    is_used = is_predicted and isinstance(power, UsesMeasuredPoints | PredictsFromTimes)
+    if not is_used and any(point.power_w is not None for point in profiles.points):
+        warnings.append("power at the further measured points is not used, only their times")
+    return warnings
+
+
+def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say how the profile's features of Table II differ in meaning from the training kernels'."""
+    status = profiles.metadata.get("feature_status")
+    tool = profiles.metadata.get("counter_tool", "the profiler")
+    needed = {
+        name
+        for predictor in model.predictors.values()
+        if isinstance(predictor, HasFeatures)
+        for name in predictor.feature_names()
+    }
+    if not isinstance(status, dict) or not needed & status.keys():
+        return []
+    trained = model.card["metadata"].get("feature_status")
+    trained = trained if isinstance(trained, dict) else {}
+    same_tool = model.card["metadata"].get("counter_tool") == tool
+    warnings = []
+    nearest = [
+        name
+        for name in status
+        if name in needed
+        and status[name] == "nearest"
+        and not (same_tool and trained.get(name) == "nearest")
+    ]
+    if nearest:
+        warnings.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
+    if missing := [n for n in status if n in needed and status[n] == "missing"]:
+        warnings.append(f"not given by {tool}: {', '.join(missing)}")
+    return warnings

@@ -10,29 +10,28 @@ import json
 import math
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlscale.arrays import LARGEST
 from mlscale.data.device_table import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
-from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
-from mlscale.errors import InputError, require_type
+from mlscale.data.profiles import QUANTITIES
+from mlscale.errors import InputError
 from mlscale.file_kinds import MODEL, require_kind
-from mlscale.files import parse_json_object, path_of, read_bytes, whole_file
-from mlscale.model import A_MODEL, Model
-from mlscale.predictions import Predictions
+from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
-_LARGEST_NUMBER = 1e30  # counters are below 2^63
 _LARGEST_DOCUMENT_BYTES = 16 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (
@@ -50,13 +49,18 @@ _UNREADABLE = (
 )
 
 
-def save(model: Model, path: Path | str) -> None:
+class Trained(NamedTuple):
+    """What a model file holds: the first fields of `mlscale.Model`, which says what they are."""
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
+    predictors: dict[str, Predictor]
+    card: dict[str, Any]
+
+
+def write(model: Trained, path: Path) -> None:
     """Write a model file whole or not at all. Raises InputError."""
-    require_type("model", model, Model, A_MODEL)
-    path = path_of(path)
-    if model.untrained or model.trained_range is not None:
-        turned = f"turned to {model.device}" if model.untrained else "that extrapolates"
-        raise InputError(f"{path}: a model {turned} is not saved; save what it was")
     arrays: list[np.ndarray[Any, Any]] = []
     document = {
         "format": MODEL,
@@ -81,17 +85,13 @@ def save(model: Model, path: Path | str) -> None:
             _store(archive, _array_name(number), member.getvalue())
 
 
-def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+def read(path: Path, predictors: Sequence[type[Predictor]]) -> Trained:
     """Read a model file; no code is imported or run on its word.
 
     predictors: the classes of predictors of one's own, which a file only names. Raises
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
     """
-    path = path_of(path)
-    is_list = isinstance(predictors, Collection)
-    if not (is_list and all(isinstance(kind, type) for kind in predictors)):
-        raise InputError(f"predictors must be a list of classes, not {predictors!r}")
     document, members = _content(path)
     try:
         grid, base = restore_grid(document)
@@ -106,7 +106,7 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         if not all(isinstance(n, str) for n in (document["device"], *card.get("kernels", ()))):
             raise TypeError("its device or a kernel is not a name")
         register_facts(card["metadata"], str(path))
-        return Model(document["device"], grid, base, restored, card)
+        return Trained(document["device"], grid, base, restored, card)
     except _ClassNotGivenError as error:
         raise InputError(f"{path}: {error}") from None
     except KeyError as error:
@@ -147,26 +147,6 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
             "train the model anew"
         )
     return document, members
-
-
-def predict(
-    model: Model | Path | str, profiles: Profiles | Path | str, coverage: float | None = None
-) -> Predictions:
-    """Predict time and, where it can be, power of profiled kernels at every configuration.
-
-    model and profiles: themselves, or files of them. coverage: with intervals that hold this
-    share of the truth, from predictors that have them. Raises InputError.
-
-    Example:
-        frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
-    """
-    if not isinstance(model, Model):
-        model = load(path_of(model, "model", f"{A_MODEL}, or the path of its file"))
-    if not isinstance(profiles, Profiles):
-        if not hasattr(profiles, "columns"):
-            path_of(profiles, "profiles", "mlscale.Profiles, a file's path or a data frame")
-        profiles = read_profiles(profiles, model.base, model.device)
-    return model.predict(profiles, coverage)
 
 
 class _ClassNotGivenError(Exception):
@@ -299,8 +279,9 @@ def _array_of(name: str, content: bytes) -> np.ndarray[Any, Any]:
     if version != (1, 0):
         raise ValueError(f"{name} is of version {version}")
     try:
-        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-    except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError) as error:
+        with warnings.catch_warnings(action="error"):  # of a header as Python 2 wrote it
+            shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError, UserWarning) as error:
         raise ValueError(f"{name} has a damaged header: {error}") from None
     size = len(content) - stream.tell()
     if dtype.hasobject:
@@ -311,10 +292,8 @@ def _array_of(name: str, content: bytes) -> np.ndarray[Any, Any]:
         raise ValueError(f"{name} does not hold the numbers that it says")
     flat = np.frombuffer(content, dtype, offset=stream.tell())
     ends = (float(flat.min()), float(flat.max())) if size else (0.0, 0.0)
-    if not (ends[0] >= -_LARGEST_NUMBER and ends[1] <= _LARGEST_NUMBER):  # nor is NaN within
-        raise ValueError(
-            f"{name} holds something else than finite numbers up to {_LARGEST_NUMBER:g}"
-        )
+    if not (ends[0] >= -LARGEST and ends[1] <= LARGEST):  # nor is NaN within
+        raise ValueError(f"{name} holds something else than finite numbers up to {LARGEST:g}")
     return flat.reshape(shape, order="F" if in_columns else "C").copy()
 
 

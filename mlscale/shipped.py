@@ -17,8 +17,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
-from mlscale.model import Model
-from mlscale.model_file import load
+from mlscale.model import Model, load
 from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 from mlscale.unprofiled import refuse_times_alone
 

@@ -1,13 +1,10 @@
 """Files are written whole or not at all; what the file system refuses is one line."""
 
-import fcntl
 import os
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -147,100 +144,6 @@ with only_writer(folder), whole_file(folder / "new.txt") as part:
     part.write_text("half of it")
     os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-# Writes a file, and meanwhile tells that it does so and waits for a line.
-WRITING = """
-import sys
-from pathlib import Path
-from mlscale.files import whole_file
-
-with whole_file(Path(sys.argv[1])) as part:
-    part.write_text("all of it")
-    print("begun", flush=True)
-    sys.stdin.readline()
-"""
-
-
-@contextmanager
-def writing(path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process that has begun to write the file, and ends when a line is sent."""
-    command = [sys.executable, "-c", WRITING, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "begun\n"
-        yield process
-
-
-class TestUnfinishedFiles:
-    def test_the_next_file_in_the_folder_takes_away_that_of_a_killed_process(
-        self, tmp_path: Path
-    ) -> None:
-        with writing(tmp_path / "new.txt") as killed:
-            killed.kill()
-        assert len(names(tmp_path)) == 1
-        write_text(tmp_path / "new.txt", "text")
-        assert names(tmp_path) == ["new.txt"]
-
-    def test_that_of_a_living_process_stays(self, tmp_path: Path) -> None:
-        with writing(tmp_path / "one.txt") as process:
-            write_text(tmp_path / "two.txt", "text")
-            with only_writer(tmp_path):
-                pass
-            assert len(names(tmp_path)) == 2
-            process.communicate("\n")
-        assert names(tmp_path) == ["one.txt", "two.txt"]
-        assert (tmp_path / "one.txt").read_text() == "all of it"
-
-    def test_where_nothing_can_be_locked_nothing_is_taken_away(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def refuse(_handle: int, _how: int) -> None:
-            raise OSError(95, "Operation not supported")
-
-        monkeypatch.setattr("fcntl.flock", refuse)
-        part = tmp_path / ".other.mlscale-part"
-        part.touch()
-        write_text(tmp_path / "new.txt", "text")
-        assert names(tmp_path) == [part.name, "new.txt"]
-
-    def test_without_locks_of_the_system_files_are_written_and_nothing_is_taken_away(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """As on Windows, where an open file cannot be replaced either."""
-        part = tmp_path / ".other.mlscale-part"
-        part.touch()
-        monkeypatch.setattr("mlscale.files.fcntl", None)
-        handles = len(names(Path("/proc/self/fd")))
-        with only_writer(tmp_path), whole_file(tmp_path / "new.txt") as temporary:
-            assert len(names(Path("/proc/self/fd"))) == handles
-            temporary.write_text("whole", encoding="utf-8")
-        assert names(tmp_path) == [part.name, "new.txt"]
-
-    def test_a_part_that_is_taken_away_before_it_is_locked_is_made_again(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        lock, taken = fcntl.flock, []
-
-        def too_late(handle: int, how: int) -> None:
-            for part in tmp_path.glob(".*") if not taken else ():
-                part.unlink()
-                taken.append(part)
-            lock(handle, how)
-
-        monkeypatch.setattr("fcntl.flock", too_late)
-        write_text(tmp_path / "new.txt", "text")
-        assert len(taken) == 1
-        assert names(tmp_path) == ["new.txt"]
-
-    def test_a_link_by_such_a_name_leads_nowhere(self, tmp_path: Path) -> None:
-        target, link = tmp_path / "target", tmp_path / ".x.mlscale-part"
-        target.write_text("mine")
-        link.symlink_to(target)
-        write_text(tmp_path / "new.txt", "text")
-        assert target.read_text() == "mine"
-        assert link.is_symlink()
 
 
 class TestOnlyWriter:

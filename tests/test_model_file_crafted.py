@@ -43,8 +43,13 @@ def test_other_compressions(nearest: bytes, tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("header", [b"{'descr': '<f8', 'shape': (", b"[" * 5000, b"(\n1\n)"])
-def test_an_array_whose_header_does_not_end(nearest: bytes, tmp_path: Path, header: bytes) -> None:
+OF_PYTHON_2 = b"{'descr': '<f8', 'fortran_order': False, 'shape': (3L,)}\n"
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': '<f8', 'shape': (", b"[" * 5000, b"(\n1\n)", OF_PYTHON_2]
+)
+def test_an_array_whose_header_is_damaged(nearest: bytes, tmp_path: Path, header: bytes) -> None:
     array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     assert "is a damaged model file" in refusal(tmp_path, with_array(nearest, array))
 

@@ -16,7 +16,7 @@ from synthetic import profiled
 
 from mlscale import HardwareConfig, Model, Profiles, read
 from mlscale.data.public import path
-from mlscale.model_file import load
+from mlscale.model import load
 from mlscale.predictors import PREDICTORS
 from mlscale.shipped import model_for
 

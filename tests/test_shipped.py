@@ -15,7 +15,7 @@ from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public.registry import path
 from mlscale.data.surfaces import BOUNDED
-from mlscale.model_file import load
+from mlscale.model import load
 from mlscale.shipped import (
     EVEN_STEPS,
     KERNELS,

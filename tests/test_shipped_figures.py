@@ -16,7 +16,7 @@ from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
 from mlscale.data.public import path
-from mlscale.model_file import load
+from mlscale.model import load
 from mlscale.shipped import model_for
 
 TOLERANCE = 0.05

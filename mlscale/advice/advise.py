@@ -20,8 +20,7 @@ from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import BOUNDED, Surfaces
 from mlscale.errors import InputError, require_type
-from mlscale.model import A_MODEL, PROFILES, Model
-from mlscale.model_warnings import feature_warnings, training_warnings
+from mlscale.model import A_MODEL, PROFILES, Model, feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import percent_in_words, share_in_percent, time_in_words
 from mlscale.unprofiled import refuse_little_cover, taken_for_the_mean

@@ -45,9 +45,6 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.advise(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
-    if form == "csv":
-        alone = () if arguments.lever == "cap" else ("power_cap",)
-        options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = goal.read_limits(arguments)
     with kept_warnings() as told:
         of = subject.read(arguments)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.cli import options, outputs, values
+from mlscale.cli import outputs, values
 from mlscale.cli.text import columns, json_text
 from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import device_at_hand
@@ -56,9 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Collect. Raises InputError."""
-    if arguments.micro:
-        unused = ("suite", "kernels", "cu_counts", "power_limits", "power_seconds")
-        options.refuse_unused(arguments, unused, "with --micro")
     if not arguments.output and not arguments.dry_run:
         raise UsageError("name a folder for the measurements with -o DIR")
     plan = _plan(arguments)

@@ -4,9 +4,12 @@ import argparse
 from collections.abc import Iterator
 
 from mlscale.cli.main import COMMANDS, parser_of
-from mlscale.cli.options import FILES
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
+# How help texts call what a user has in a file, and in a folder.
+FILES = (
+    "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
+)  # fmt: skip
 FOLDERS = ("DIR",)
 
 

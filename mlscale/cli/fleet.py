@@ -18,7 +18,7 @@ from mlscale.cli.text import json_text
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError, UsageError
-from mlscale.files import remove_unfinished, write_text
+from mlscale.files import write_text
 from mlscale.progress import Progress
 from mlscale.studies.fleet import (
     FleetWork,
@@ -35,7 +35,6 @@ from mlscale.text import counted
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
 HEAD_ROWS = 1000  # that stand for the fleet where the model is chosen
 MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
-OF_NO_USE = ("power", "gpu", "interval", "time", "skip_untimed", "also")
 
 
 def predict(arguments: argparse.Namespace) -> None:
@@ -48,18 +47,15 @@ def predict(arguments: argparse.Namespace) -> None:
 
 def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
-    _refuse(arguments, ("table", "json"), ("weights", *goal.OF_LEVERS))
+    _refuse(arguments, ("table", "json"))
     of, fleet = _subject(arguments)
     limits = goal.read_limits(arguments)
     terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)
     _carry_out(arguments, of, advice_work(fleet, Path(arguments.output).resolve(), terms))
 
 
-def _refuse(
-    arguments: argparse.Namespace, formats: Sequence[str], more: Sequence[str] = ()
-) -> None:
-    """Raise UsageError on what a fleet has no use for."""
-    options.refuse_unused(arguments, (*OF_NO_USE, *more), "with a fleet")
+def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
+    """Raise UsageError on another format, and without a folder for the results."""
     if arguments.format not in (None, *formats):
         raise UsageError(f"--format {arguments.format}: the results of a fleet are Parquet files")
     if arguments.output is None:
@@ -106,7 +102,6 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
                 if not any(folder.glob("*.parquet")):
                     progress.remove()
                 raise
-            remove_unfinished(folder)
             document = {
                 "fleet": command,
                 "tables": [of.profile_name],

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
 
 LEVERS = ("clock", "cap")
-OF_LEVERS = ("lever", "power_cap", "commands")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -160,18 +160,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _is_log(arguments: argparse.Namespace) -> bool:
-    """Whether the files are a monitor's logs. Raises UsageError on flags for the other kind."""
+    """Whether the files are a monitor's logs."""
     if arguments.format != "auto":
         return arguments.format in sampled.TOOLS
-    first = Path(arguments.file[0])
-    form = sampled.log_format(first)
-    if form is None:
-        why = f"as {first} is no monitor's log that mlscale knows (docs/sampled-logs.md)"
-        options.refuse_unused(arguments, ("interval", "time"), why)
-    else:
-        unused = ("each", "skip_untimed", "verbose")
-        options.refuse_unused(arguments, unused, f"as {first} is a log of {form.title}")
-    return form is not None
+    return sampled.log_format(Path(arguments.file[0])) is not None
 
 
 def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:

@@ -1,7 +1,6 @@
 """The entry point: finds the command, runs it, and turns errors into one line."""
 
 import argparse
-import gc
 import importlib
 import io
 import os
@@ -30,54 +29,15 @@ COMMANDS = {
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
-FOR_FILES = {"mlscale": "advise", "mlscale import": "auto", "mlscale study": "errors"}
 MODULES = {"import": "import_"}
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaint is one line and names the help of the command that was asked for."""
 
-    _commands: Any = None
-
-    def add_subparsers(self, **options: Any) -> Any:
-        """As argparse does; options may then stand before the name of the sub-command too."""
-        self._commands = super().add_subparsers(**options)
-        return self._commands
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but refuse what this parser, or that of a sub-command, does not know.
-
-        The parser of the sub-command that was asked for is the namespace's `parser`. Raises
-        InputError.
-        """
-        words = list(sys.argv[1:] if args is None else args)
-        namespace, unknown = super().parse_known_args(self._command_first(words), namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        vars(namespace).setdefault("parser", self)
-        return namespace, unknown
-
-    def _command_first(self, words: list[str]) -> list[str]:
-        """Return the words with the sub-command in front of its options, where they precede it."""
-        if self._commands is None or not words or not words[0].startswith("-"):
-            return words
-        names = [word for word in words if word in self._commands.choices]
-        if words[0] in self._option_string_actions:
-            return words
-        if not names:
-            usual = " ".join([self.prog, FOR_FILES.get(self.prog, ""), *words])
-            hint = f"; say: {usual}" if self.prog in FOR_FILES else ""
-            self.error(f"{self._commands.metavar} is missing before {words[0]}{hint}")
-        words.remove(names[0])
-        return [names[0], *words]
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does, but tell of a file that stands where a sub-command belongs."""
-        if action is self._commands and self.prog in FOR_FILES and value not in action.choices:
-            usual = f"{self.prog} {FOR_FILES[self.prog]} {value}"
-            if os.path.isfile(value) or os.path.splitext(value)[1]:  # noqa: PTH113, PTH122
-                self.error(f"'{value}' stands where a {action.metavar} belongs; say: {usual}")
-        super()._check_value(action, value)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.set_defaults(parser=self)  # that of the sub-command is the one that stays
 
     def error(self, message: str) -> NoReturn:
         """Raise InputError."""
@@ -99,12 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command = words[0] if words else ""
             try:
                 with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
-                    options = parser_of(words[:1]).parse_args(words)
-                    options.words = tuple(words)
-                    _run(options)
+                    _run(words)
             finally:
-                shown.tell_repeated()
-            sys.stdout.flush()
+                shown.tell_counts()
+                print(end="", flush=True)  # here, where a closed pipe is answered
         except InputError as error:
             print_line(f"mlscale: error: {error}")
             return 2
@@ -141,13 +99,17 @@ def parser_of(commands: Collection[str]) -> Parser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> None:
-    """Run the command; what is wrong with its options is told as argparse's own complaints are."""
-    if not gc.isenabled():  # as in a process of its own, which begins so
-        gc.freeze()
-        gc.enable()
+def _run(words: Sequence[str]) -> None:
+    """Run the command; what is wrong with its options is told as argparse's own complaints are.
+
+    The options have, beside those of the command, `parser`, and `words`, the command line.
+    """
+    options, unknown = parser_of(words[:1]).parse_known_args(words)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         _refuse_output_over_input(options)
+        options.words = words
         _module(options.command).run(options)
     except UsageError as error:
         options.parser.error(str(error))

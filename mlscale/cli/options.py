@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlscale.cli import values
 from mlscale.data.public import registry
 from mlscale.data.table_files import is_tidy
-from mlscale.errors import InputError, UsageError
+from mlscale.errors import InputError
 from mlscale.text import near_names, shortened
 
 if TYPE_CHECKING:
@@ -19,60 +19,16 @@ if TYPE_CHECKING:
     from mlscale.model import Model
     from mlscale.profilers.sampled import RunFacts
 
-# How help texts call what a user has in a file.
-FILES = (
-    "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
-)  # fmt: skip
-
 Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
 
 
-def refuse_unused(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raise UsageError if any of these options, by their names in the namespace, was given.
-
-    why: what makes them have no effect, such as 'without a profile'.
-    """
-    default = arguments.parser.get_default
-    given = [name for name in names if getattr(arguments, name) != default(name)]
-    if given:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"{flags}: of no effect {why}")
-
-
-def command_again(arguments: argparse.Namespace, without: Iterable[str] = ()) -> str:
-    """The command as it could be given again, with the names of files without their folders.
-
-    without: options to leave out, by their names in the namespace.
-    """
-    words, options = [], []
-    for action in arguments.parser._actions:  # noqa: SLF001, as argparse has no public list
-        value = vars(arguments).get(action.dest)
-        if value is None or value == action.default or action.dest in without:
-            continue
-        repeated = value if isinstance(value, list) else [value]
-        texts = [_again(one, action.metavar in FILES) for one in repeated]
-        match action.option_strings:
-            case []:
-                words += texts
-            case [flag, *_] if action.nargs == 0:
-                options.append(flag)
-            case [flag, *_] if isinstance(action, argparse._AppendAction):  # noqa: SLF001
-                options += [word for text in texts for word in (flag, text)]
-            case [flag, *_]:
-                options += [flag, *texts]
-    return shlex.join([*arguments.parser.prog.split(), *words, *options])
-
-
-def _again(value: Any, is_file: bool) -> str:
-    """A value of an option as it is given."""
-    if isinstance(value, type):
-        return f"{value.__module__}:{value.__qualname__}"
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}={number:g}" for name, number in value.items())
-    if isinstance(value, tuple):
-        return ",".join(value)
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return Path(text).name if is_file else text
+def command_line(words: Sequence[str]) -> str:
+    """The command as it was given, the names of files without their folders."""
+    names = (
+        os.path.basename(word) if os.path.isdir(os.path.dirname(word)) else word  # noqa: PTH112, PTH119, PTH120
+        for word in words
+    )
+    return shlex.join(["mlscale", *names])
 
 
 def input_file(text: str) -> Path:
@@ -103,12 +59,12 @@ def shipped_model_file(text: str) -> Path | None:
 
 def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     """Load a model file by path or name, with the class of --predictor. Raises InputError."""
-    from mlscale.model_file import load
+    from mlscale.model import load
 
     own = arguments.predictor
     file = Path(text) if os.path.exists(text) else shipped_model_file(text)  # noqa: PTH110
     try:
-        model = load(file or Path(text), [own] if own else [])
+        return load(file or Path(text), [own] if own else [])
     except InputError as error:
         if not isinstance(error.__cause__, FileNotFoundError) or "/" in text:
             raise
@@ -121,11 +77,6 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
         raise InputError(
             f"{text}: there is no such model file; those that ship are {shipped}"
         ) from None
-    kinds = [type(predictor) for predictor in model.predictors.values()]
-    if own and own not in kinds:
-        why = f"as {text} is of '{kinds[0].name}'"
-        refuse_unused(arguments, ["predictor"], why)
-    return model
 
 
 def add_device(parser: Options, what: str) -> None:
@@ -181,12 +132,9 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
 
 
 def is_of_fleet(arguments: argparse.Namespace) -> bool:
-    """Whether FILE is a folder or -o names one by a '/' at its end. Raises UsageError."""
+    """Whether FILE is a folder or -o names one by a '/' at its end."""
     is_folder = os.path.isdir(arguments.file[-1])  # noqa: PTH112, which raises on some names
-    is_asked = is_folder or (arguments.output or "").endswith("/")
-    if not is_asked:
-        refuse_unused(arguments, ("resume", "dask"), "without a fleet, in FILE and -o DIR/")
-    return is_asked
+    return is_folder or (arguments.output or "").endswith("/")
 
 
 def add_power(parser: Options, of: str) -> None:

@@ -22,7 +22,7 @@ from mlscale.cli.text import (
 )
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import extra_named
-from mlscale.model_warnings import warnings_for
+from mlscale.model import warnings_for
 from mlscale.prediction_table import csv_parts, write_csv, write_parquet
 from mlscale.predictions import (
     ABOVE_LIMIT,

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     source = Source(
         model_file=of.model_name,
         profile_file=of.profile_name,
-        command=options.command_again(arguments),
+        command=options.command_line(arguments.words),
         date=arguments.date,
         static_power_w=arguments.static_power,
         notes=(*told, *of.notes),

@@ -36,8 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds; draw its centroids. Raises InputError."""
-    if not arguments.file:
-        options.refuse_unused(arguments, subject.FACTS, "without a profile")
     model = options.load_model(arguments, arguments.model)
     document = {"model": Path(arguments.model).name, **contents(model)}
     if arguments.file:

@@ -1,23 +1,21 @@
-"""Warnings about the data as a terminal shows them: each once, and those alike with a count."""
+"""Warnings about the data as a terminal shows them: each once."""
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from mlscale.errors import DataWarning
-from mlscale.text import printable, with_ranges, without_numbers
+from mlscale.text import printable
 
 
 class ShownWarnings:
-    """Shows the first of the warnings that differ in numbers alone, and counts the others.
-
-    Such are those of one log for each of its GPUs, or of one check for each of its rows.
-    """
+    """Shows each warning once, and counts how often it came."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, dict[str, None]] = {}  # by the form the texts that have it
+        self._counts: Counter[str] = Counter()
 
     def show(
         self,
@@ -33,41 +31,32 @@ class ShownWarnings:
             text = warnings.formatwarning(message, category, filename, lineno, line)
             print(text, file=file or sys.stderr)
             return
-        alike = self._shown.setdefault(without_numbers(str(message)), {})
-        if not alike:
+        self._counts[str(message)] += 1
+        if self._counts[str(message)] == 1:
             print_warnings([str(message)])
-        alike[str(message)] = None
 
-    def tell_repeated(self) -> None:
-        """Say how many warnings each stood for, with the ranges of their numbers; count anew."""
-        for alike in self._shown.values():
-            if len(alike) > 1:
-                print_warnings([f"{len(alike)} like that: {with_ranges([*alike])}"])
-        self._shown.clear()
+    def tell_counts(self) -> None:
+        """Say which warnings came more than once."""
+        repeated = {text: count for text, count in self._counts.items() if count > 1}
+        print_warnings(f"{count} times: {text}" for text, count in repeated.items())
 
 
 @contextmanager
 def kept_warnings() -> Iterator[list[str]]:
-    """Keep what is warned of the data meanwhile too, for a document or a page, from the end on.
-
-    Of those that differ in numbers alone it has the first, and how many more there are.
-    """
+    """Keep what is warned of the data meanwhile too, each once, for a document or a page."""
     texts: list[str] = []
-    kept: dict[str, dict[str, None]] = {}
     show = warnings.showwarning
 
     def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
         show(message, category, *more, **named)
-        if issubclass(category, DataWarning):
-            kept.setdefault(without_numbers(str(message)), {})[str(message)] = None
+        if issubclass(category, DataWarning) and str(message) not in texts:
+            texts.append(str(message))
 
     warnings.showwarning = keep
     try:
         yield texts
     finally:
         warnings.showwarning = show
-    for first, *others in kept.values():
-        texts.append(f"{first} ({len(others)} more like that)" if others else first)
 
 
 def print_warnings(texts: Iterable[str]) -> None:

@@ -20,8 +20,6 @@ from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, sh
 from mlscale.text import plain_number
 from mlscale.unprofiled import left_out
 
-FACTS = ("device", "base", "skip_untimed", "power", "gpu", "interval", "time")  # of add_facts
-
 
 @dataclass(frozen=True)
 class Subject:
@@ -136,14 +134,9 @@ def read(
         profiles = profiles.profiled
     name, model = (str(model_text), named) if named else shipped_model(profiles)
     notes += [] if named else [choice_note(name, model, profiles)]
-    if peaks and _is_of_same_base(model, profiles):
-        options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
     targets = _targets(at, model, profiles)
     peak_profiles = _peaks(peaks, profiles)
     model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate, has_further)
-    if model.trained_range is None:
-        why = f"as {name} is trained on all settings asked for, and on all that the GPU offers"
-        options.refuse_unused(arguments, ["extrapolate"], why)
     notes += extrapolations(model)
     paths = tuple(map(options.input_file, files))
     profile_name = ", ".join(path.name for path in paths)
@@ -186,9 +179,6 @@ def _profiles(
     # at two clocks no counters are needed
     needs_peaks = model is None and not getattr(arguments, "also", None)
     if len(paths) == 1 and is_tidy(paths[0]):
-        names = ["interval", "time"] if is_log else ["gpu", "interval", "time"]
-        options.refuse_unused(arguments, names, f"as {paths[0]} is no log")
-        options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is no export")
         if needs_peaks and arguments.device:
             device_with_peaks(arguments.device)
         table = read_table(paths[0]) if head is None else head
@@ -219,7 +209,6 @@ def _imported(
     from mlscale.profilers.sampled import logs_at_one_clock
 
     if not is_of_monitor(paths[0]):
-        options.refuse_unused(arguments, ["interval", "time"], f"as {paths[0]} is no log")
         imported = import_exports(
             paths,
             device=arguments.device,
@@ -229,11 +218,7 @@ def _imported(
             power=power,
             needs_peaks=needs_peaks,
         )
-        if not imported.gpus and not isinstance(power, Path):
-            why = f"as {paths[0]} does not say on which GPU its kernels ran"
-            options.refuse_unused(arguments, ["gpu"], why)
         return imported.table, imported.config
-    options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is a log")
     table = logs_at_one_clock(paths, facts=options.run_facts(arguments, arguments.base))
     return table, only_config(table)
 

@@ -90,8 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
-    from mlscale.model import train
-    from mlscale.model_file import save
+    from mlscale.model import save, train
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _read(arguments)
@@ -108,9 +107,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
-    arguments.base = str(base)
-    command = options.command_again(arguments, without=["output"])
-    model.card["made_by"] = {"command": command, "versions": _versions()}
+    words = ["MODEL" if word == arguments.output else word for word in arguments.words]
+    model.card["made_by"] = {"command": options.command_line(words), "versions": _versions()}
     save(model, output)
     print(f"{output}: '{arguments.predictor}' for {_summary(model)}")
     if others:
@@ -137,7 +135,7 @@ def _choose_predictor(
 
 
 def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) -> dict[str, Any]:
-    """Those that were given, all the predictor's own. Raises InputError."""
+    """Those that were given and that the predictor has. Raises InputError."""
     from mlscale.predictors import create
     from mlscale.predictors.base import PoolsGpus, Savable
 
@@ -150,8 +148,6 @@ def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) ->
     if trains_on_several and not isinstance(predictor, PoolsGpus):
         raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
     own = [name for name in HYPER_PARAMETERS if name in predictor.get_params()]
-    others_own = [name for name in HYPER_PARAMETERS if name not in own]
-    options.refuse_unused(arguments, others_own, f"with '{predictor.name}'")
     features = "table2" if arguments.features_of else arguments.features
     given = {**vars(arguments), "features": features}
     return {name: given[name] for name in own if given[name] is not None}

@@ -93,7 +93,6 @@ class ImportedTable:
         time_ms: the time of them all.
         covered: the share of it that kernels with counters take.
         features: each feature of Table II with its least near status over the kernels.
-        gpus: the numbers of the GPUs that a trace has launches on; none where no file says them.
     """
 
     table: Table
@@ -105,7 +104,6 @@ class ImportedTable:
     time_ms: float
     covered: float
     features: dict[str, TableFeature]
-    gpus: tuple[str, ...] = ()
 
 
 def import_profile(  # noqa: PLR0913 - what the files do not say, each by its name
@@ -253,7 +251,6 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         time_ms=run_time_s(records) * 1e3,
         covered=covered_share(records),
         features=of_run,
-        gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
     )
 
 

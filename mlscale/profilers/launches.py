@@ -237,8 +237,7 @@ class FileContent:
         hidden_exchange_s: for how long kernels exchanged data between GPUs beside other kernels.
         gpu_facts: by GPU, further facts of it; those of the GPU that is read become facts, of a
             machine's file those of the GPU that the others read (facts_of).
-        gpus: the numbers of all GPUs on which it has launches, where it says them; gpu: of the one
-            that is read.
+        gpu: the number of the one that is read, where it says it.
     """
 
     source: str
@@ -253,7 +252,6 @@ class FileContent:
     busy_s: float | None = None
     hidden_exchange_s: float = 0.0
     gpu_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
-    gpus: tuple[str, ...] = ()
     gpu: str = ""
 
     @property
@@ -296,7 +294,7 @@ class FileContent:
             raise InputError(f"{self.source}: has a header but no kernel launch{lost}{says}")
         number = self._gpu(groups_of, gpu)
         self.groups = groups_of[number]
-        self.gpus, self.gpu = tuple(sorted(filter(None, groups_of))), number
+        self.gpu = number
         timeline = timelines[number]
         self.span_s, self.busy_s = timeline.span_s, timeline.busy_s
         self.hidden_exchange_s = timeline.hidden_exchange_s

@@ -280,12 +280,11 @@ def _how_made(model: Model, command: str) -> Markup:
         ("Model made with", _versions(made_by.get("versions"))),
         ("Report made with", _versions(report_versions)),
     ]
-    not_kept = "not kept in the model file"
     return element(
         "section",
         element("h2", "How this was made"),
         terms(pairs),
-        element("pre", f"{training_command} -o MODEL" if training_command else not_kept),
+        element("pre", training_command or "not kept in the model file"),
         element("pre", command),
         class_="end",
         id="made",

@@ -28,8 +28,7 @@ from mlscale.data.supply import UNLIMITED, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object
-from mlscale.model import Model
-from mlscale.model_warnings import feature_warnings
+from mlscale.model import Model, feature_warnings
 from mlscale.prediction_table import PART, arrow_table, as_arrow
 from mlscale.predictions import COVERAGE
 

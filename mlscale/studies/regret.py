@@ -236,7 +236,8 @@ class RegretStudy(Study):
         return judged(part, self.tables[part.table], self.runs)
 
     def _choice(self, part: Part, objective: str, run: LaunchMix, choice: Choice) -> Row | None:
-        chosen, saving_range = choice
+        at, saving_range = choice
+        chosen = tuple(at)  # what a record kept is a list
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
         costs = rows_of(data.time_ms, goal.power_w(data), run.kernels)

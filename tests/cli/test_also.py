@@ -147,7 +147,7 @@ class TestAlso:
         assert "Measured too at" in head
         assert "16 compute units, 1100 / 1000 MHz" in head
         assert "Measured too at" not in plain.one("header").text
-        assert f"--also truth.csv@{CONFIG} -o r.html" in page.texts("pre")[-1]
+        assert f"-o r.html --also truth.csv@{CONFIG}" in page.texts("pre")[-1]
         assert str(folder) not in page.text
         truth = (folder / "truth.csv").read_text(encoding="utf-8").splitlines()
         measured = next(csv.DictReader([truth[0], *(r for r in truth if ",k0,16,1100,1000," in r)]))

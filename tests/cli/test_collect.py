@@ -257,7 +257,6 @@ class TestRefused:
         ("given", "message"),
         [
             ([], "name a folder for the measurements with -o DIR"),
-            (["--micro", "--kernels", "copy"], "--kernels: of no effect with --micro"),
             (["--power-seconds", "-1"], "is not a finite number of at least 0"),
             (["--cu-counts", "0"], "is not a whole number of at least 1"),
         ],

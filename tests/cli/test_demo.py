@@ -13,7 +13,7 @@ import pytest
 import mlscale
 from mlscale.cli.main import main
 from mlscale.data.public import path
-from mlscale.model_file import load
+from mlscale.model import load
 
 # What `find_spec` and `import` find of torch where it is not installed: nothing.
 WITHOUT_TORCH = """

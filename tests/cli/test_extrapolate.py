@@ -65,11 +65,6 @@ def test_the_table_marks_rows_and_says_how_far(capsys: Capture) -> None:
     assert "warning: cu_count 48 is above 32, the highest that the training data speak for" in out
 
 
-def test_where_nothing_is_beyond_it_is_refused(capsys: Capture, tmp_path: Path) -> None:
-    err = refuse(capsys, tmp_path, "predict", *SIMULATED, *INSIDE, "--extrapolate")
-    assert "--extrapolate: of no effect as simulated-gcn3.mlscale is trained on all" in err
-
-
 class TestWhereTheGpuCanBeSet:
     """A GTX 980 of which 500 to 1100 MHz were trained offers up to 1392 MHz and more."""
 

@@ -7,9 +7,6 @@ import pytest
 from command import Capture, at_base, refuse, succeed
 from synthetic import rocpd_files, tidy
 
-from mlscale.cli.main import main
-from mlscale.data.public import path
-
 BY_HAND = "h100-by-hand.csv"
 
 
@@ -153,22 +150,6 @@ def test_power_of_also_moves_the_power(capsys: Capture, tmp_path: Path) -> None:
     assert watts[0][1] < watts[1][1]  # and in between
 
 
-def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:
-    base = ["--base", "engine=1980,memory=2619"]  # else there are warnings of the clocks too
-    text = path(BY_HAND).read_text().replace('"Device","CC"', '"Unknown","CC"')
-    unnamed = tmp_path / "unnamed.csv"
-    unnamed.write_text(text)
-    for power in ([], ["--power", "520"]):
-        message = refuse(capsys, tmp_path, "advise", unnamed, *base, "--gpu", "0", *power)
-        assert message.startswith("--gpu: of no effect as ")
-        assert f"{unnamed} does not say on which GPU its kernels ran;" in message
-    log = tmp_path / "no.csv"  # is read, and only then found not to be there
-    assert main(["advise", BY_HAND, "--gpu", "0", "--power", str(log)]) == 2
-    message = capsys.readouterr().err
-    assert str(log) in message
-    assert "--gpu" not in message
-
-
 def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path) -> None:
     tables = [tidy.write_csv(tmp_path / name, at_base(tidy.rows())) for name in ("a.csv", "b.csv")]
     for given in (tables, [BY_HAND, tables[0], "--model", "kernels"]):
@@ -177,16 +158,6 @@ def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path)
     for form in ("auto", "ncu"):
         message = refuse(capsys, tmp_path, "import", form, tables[0], "-o", tmp_path / "new.csv")
         assert "a.csv: is a tidy table; other commands take it as it is" in message
-
-
-def test_what_logs_alone_take_is_refused_of_a_table(capsys: Capture, tmp_path: Path) -> None:
-    """A tidy table says its times and has no samples; --gpu may be of a log given as --power."""
-    table = "simulated-gcn3-profile.csv"
-    options = ["--gpu", "0", "--interval", "1", "--time", "5"]
-    message = refuse(capsys, tmp_path, "predict", table, *options)
-    assert message.startswith("--gpu, --interval, --time: of no effect as ")
-    message = refuse(capsys, tmp_path, "predict", table, "--power", "no.csv", *options)
-    assert message.startswith("--interval, --time: of no effect as ")
 
 
 def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) -> None:

@@ -180,13 +180,6 @@ class TestImport:
             f"unrecognized arguments: --base {BASE}; see 'mlscale import dvfs --help'"
         )
 
-    def test_options_may_precede_the_format(self, capsys: Capture, tmp_path: Path) -> None:
-        """So that command lines of before the formats had options of their own still work."""
-        export, table = written(tmp_path, long_page(), "run.csv"), tmp_path / "profile.csv"
-        given = ["import", "--device", "made-gpu", "--base", BASE, "ncu", export, "-o", table]
-        out, _ = succeed(capsys, *given)
-        assert out.startswith(f"{table}: 1 kernel from 1 launch (means) on made-gpu at {BASE}")
-
 
 class TestTrainAndPredict:
     def test_too_much_is_missing(self, capsys: Capture, tmp_path: Path) -> None:

@@ -70,15 +70,3 @@ def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: 
         assert set(table.numbers["power_w"]) == {watts}
         metadata = json.loads(output.with_suffix(".meta.json").read_text())
         assert metadata["power_kind"] == "board"
-
-
-def test_flags_of_the_other_kind_are_refused(capsys: Capture, tmp_path: Path) -> None:
-    path, output = written(tmp_path, query(block(2, 3, 1)), "fft.csv"), tmp_path / "profile.csv"
-    assert "--each: of no effect as" in refuse(
-        capsys, tmp_path, "import", "auto", path, "--each", "-o", output
-    )
-    export = tmp_path / "ncu.csv"
-    export.write_text(long_page(long_rows()))
-    assert "--time: of no effect as" in refuse(
-        capsys, tmp_path, "import", "auto", export, "--time", "3", "-o", output
-    )

@@ -60,42 +60,6 @@ def test_bad_usage_says_what_is_wrong_and_where_help_is(
 
 
 @pytest.mark.parametrize(
-    ("words", "usual"),
-    [
-        (["run.csv"], "mlscale advise"),
-        (["import", "run.csv", "-o", "t.csv"], "mlscale import auto"),
-        (["study", "run.csv"], "mlscale study errors"),
-    ],
-)
-def test_a_file_where_a_command_belongs(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], usual: str
-) -> None:
-    message = refuse(capsys, tmp_path, *words)
-    assert message.startswith("'run.csv' stands where a ")
-    assert f" belongs; say: {usual} run.csv; see 'mlscale" in message
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (
-            ["--device", "h100"],
-            "COMMAND is missing before --device; say: mlscale advise --device h",
-        ),
-        (
-            ["import", "--device", "h100", "run.csv"],
-            "FORMAT is missing before --device; say: mlscale import auto --device h100 run.csv;",
-        ),
-        (["devices", "--json"], "ACTION is missing before --json; see 'mlscale devices --help'"),
-    ],
-)
-def test_an_option_where_a_command_belongs(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], problem: str
-) -> None:
-    assert refuse(capsys, tmp_path, *words).startswith(problem)
-
-
-@pytest.mark.parametrize(
     ("arguments", "place"),
     [
         (["--fast"], "mlscale"),

@@ -71,8 +71,3 @@ class TestCommands:
         Path("imported.txt").write_text("imported")
         message = refuse(capsys, model.parent, *before, "mine:Other")
         assert "was made by the predictor 'mine:Mine'" in message
-        succeed(capsys, "train", "t.csv", "--base", "mid", "--predictor", "nearest", "-o", model)
-        message = refuse(capsys, model.parent, *before, "mine:Other")
-        assert message == (
-            f"--predictor: of no effect as {model} is of 'nearest'; see 'mlscale {command} --help'"
-        )

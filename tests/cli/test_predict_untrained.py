@@ -138,9 +138,6 @@ def test_the_models_own_gpu_may_be_named(capsys: Capture, folder: Path) -> None:
     given = ["predict", folder / "model.mlscale", folder / "trained.csv"]
     named, _ = succeed(capsys, *given, "--device", "gtx980", "--base", MID)
     assert named == succeed(capsys, *given)[0]
-    message = refuse(capsys, folder, *given, "--peaks", "x.csv")
-    assert message.startswith("--peaks: of no effect as ")
-    assert message.endswith("model.mlscale is of this GPU and base; see 'mlscale predict --help'")
 
 
 def test_what_at_leaves_out_is_the_bases(capsys: Capture, folder: Path) -> None:

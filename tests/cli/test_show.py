@@ -93,12 +93,6 @@ def test_the_parameters_and_what_a_card_nests(capsys: Capture, folder: Path) -> 
     assert "errors on gpus left out: a100-sampled time mean_error_percent 3.08, " in out
 
 
-def test_what_a_profile_does_not_say_needs_a_profile(capsys: Capture, folder: Path) -> None:
-    assert "--device, --power: of no effect without a profile" in refuse(
-        capsys, folder, "show", folder / "made.mlscale", "--device", "gtx980", "--power", "100"
-    )
-
-
 def _block(text: str, heading: str) -> list[str]:
     """The lines below a heading, up to the next empty line."""
     [block] = [one for one in text.split("\n\n") if one.startswith(heading)]

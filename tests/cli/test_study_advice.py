@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, files_in, interrupted, refuse, succeed
 from synthetic import frugal, tidy
 
 ONLY_NEAREST = ("--predictor", "nearest", "--features", "raw")
@@ -86,6 +86,16 @@ class TestOutput:
         assert again.strip() == first.partition("\n\nWritten")[0].strip()
         said = refuse(capsys, tmp_path, *command, "--max-power", 90)
         assert "holds the results of another study" in said
+
+    @pytest.mark.usefixtures("one_process", "no_figures")
+    def test_an_interrupted_one_is_resumed(
+        self, capsys: Capture, table: Path, tmp_path: Path
+    ) -> None:
+        command = ("study", "advice", table, *ONLY_NEAREST, "-o")
+        interrupted(capsys, *command, tmp_path / "stopped")
+        succeed(capsys, *command, tmp_path / "stopped", "--resume")
+        succeed(capsys, *command, tmp_path / "whole")
+        assert files_in(tmp_path / "stopped") == files_in(tmp_path / "whole")
 
 
 class TestRefused:

@@ -18,7 +18,6 @@ def test_default_is_the_predictor_that_suits(capsys: Capture, tmp_path: Path) ->
     out, _ = succeed(capsys, *given, "-o", model)
     assert ": 'wu' for time and power, " in out
     assert "base cu=4,engine=800,memory=" in out
-    assert " --predictor wu" in load(model).card["made_by"]["command"]
     trained = train(read(tmp_path / "t.csv"), "highest", "default")
     assert {p.name for p in trained.predictors.values()} == {"wu"}
     assert trained.base == load(model).base == trained.grid.highest

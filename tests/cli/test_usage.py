@@ -13,10 +13,6 @@ PREDICT = "predict m.mlscale p.csv"
 COLLECT = "collect -o out"
 
 REFUSED = {
-    f"{TRAIN} --predictor nearest --clusters 5": "--clusters: of no effect with 'nearest'",
-    f"{TRAIN} --predictor mean-surface --features raw --seed 1": (
-        "--features, --seed: of no effect with 'mean-surface'"
-    ),
     f"{TRAIN} --predictor extra-trees": (
         "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file: it "
         "has no methods state and restore"
@@ -49,7 +45,6 @@ REFUSED = {
     ),
     "collect": "name a folder for the measurements with -o DIR",
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
-    f"{COLLECT} --micro --cu-counts 4": "--cu-counts: of no effect with --micro",
     "import ncu t.csv -o x.csv --base cu=0": (
         "argument --base: '0' in 'cu=0' must be positive and finite"
     ),

@@ -218,6 +218,7 @@ class TestFile:
         [
             ("drift", -1.0),
             ("drift", "x"),
+            ("drift", 1e308),
             ("sd", np.zeros(2)),
             ("mean", np.zeros(3)),
             ("scores", np.ones(5)),

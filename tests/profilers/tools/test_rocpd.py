@@ -77,7 +77,6 @@ class TestOneFile:
         assert imported.table.numbers["workgroups"].tolist() == [10, 16]
         assert imported.table.numbers["workgroup_size"].tolist() == [64, 64]
         assert imported.table.metadata["idle_ms"] == pytest.approx(2.5e-3)
-        assert imported.gpus == ("4",)
 
     def test_says_the_gpu_and_its_highest_clocks(self, tmp_path: Path) -> None:
         path = write_database(tmp_path / "app_results.db", COUNTED)

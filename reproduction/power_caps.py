@@ -1,6 +1,6 @@
 """How well time and energy under a power cap follow from time and power over the engine clock.
 
-    python tools/power_caps.py a100-clock-x-cap.csv a100.parquet
+    python reproduction/power_caps.py a100-clock-x-cap.csv a100.parquet
 
 The CSV holds runs of applications at locked clocks under caps, with the columns app, core_MHz,
 cap_W, time [s] and energy_as_given(Wh). Each application's own curve over the clocks, measured
@@ -8,13 +8,9 @@ under the highest cap, tells its time and energy at the highest clock under ever
 
 Beside that stand predicted curves, of the application's reading at the highest clock, under the
 highest cap, and how others change: the other runs of the CSV, or the applications of the table (a
-tidy one of sampled profiles, of the same GPU or another board of it); and where a second reading
-was taken, at a lower clock, these given that one. The runs were not profiled, so that no predictor
-that looks at counters can be asked.
-
-What a profile adds is shown on the table: its applications are held out one at a time, and the
-time that their predicted curves give under caps of 60 to 90 % of their power at the base is
-compared with what their measured curves give. Nobody ran them under caps.
+tidy one of the same GPU or another board of it); and where a second reading was taken, at a lower
+clock, these given that one. The runs were not profiled, so that no predictor that looks at counters
+can be asked.
 """
 
 import argparse
@@ -28,10 +24,7 @@ from mlscale.arrays import Floats
 from mlscale.cli.text import columns
 from mlscale.data.measurements import Measurements, read
 from mlscale.predictors.conditioning import MeasuredRatios, SurfacePrior, condition
-from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.studies.crossval import cross_validate, folds
 
-SHARES = (0.6, 0.7, 0.8, 0.9)
 Run = dict[tuple[float, float], tuple[float, float]]  # by clock and cap: time [s], power [W]
 
 
@@ -150,8 +143,8 @@ def print_readings(runs: dict[str, Run], table: Measurements) -> None:
     lines = []
     for source, of in errors.items():
         told = np.isfinite(of[:, 0])
-        cells = (of[told], by_own[told])
-        means = [f"{error:.2f}" for errors in cells for error in np.nanmean(errors, axis=0)]
+        pairs = (of[told], by_own[told])
+        means = [f"{error:.2f}" for pair in pairs for error in np.nanmean(pair, axis=0)]
         lines.append([source, str(told.sum()), *means[:2], f"{of[told, 0].max():.2f}", *means[2:]])
     print(
         f"\nErrors under {len(by_own)} caps by curves predicted from readings at "
@@ -161,53 +154,15 @@ def print_readings(runs: dict[str, Run], table: Measurements) -> None:
     print(columns([*headers, "its own there: time %", "energy %"], lines))
 
 
-def print_predicted(data: Measurements) -> None:
-    """Print the error of time under caps that predicted curves add."""
-    base = data.grid.highest
-    held_out = folds("leave-one-application-out", data.applications, 0)
-    predicted: dict[str, list[Floats]] = {"time": [], "power": []}
-
-    def make() -> list[Sampled]:
-        return [Sampled(quantity=quantity) for quantity in predicted]
-
-    for fold in cross_validate(data, [base], held_out, make):
-        predicted[fold.predictor.quantity].append(fold.predicted[:, -1, :, -1])
-    time_ms, power_w = (np.concatenate(predicted[quantity]) for quantity in ("time", "power"))
-    kernels = [k for _, test in held_out for k in test]
-    true_ms, true_w = (
-        data.quantity(quantity)[kernels][:, -1, :, -1] for quantity in ("time", "power")
-    )
-    errors = []
-    for k in range(len(kernels)):
-        caps = np.array(SHARES) * true_w[k, -1]
-        of_truth, of_prediction = (
-            cap_curve(caps, data.grid.engine_mhz, of_time[k : k + 1], of_power[k : k + 1])
-            for of_time, of_power in ((true_ms, true_w), (time_ms, power_w))
-        )
-        errors.append(100 * np.abs(of_prediction.run_time_ms / of_truth.run_time_ms - 1))
-    lines = [
-        [
-            f"{100 * share:.0f} % of its power",
-            f"{np.nanmean(of):.2f}",
-            f"{np.nanmax(of):.2f}",
-            f"{np.isfinite(of).sum()} of {len(of)}",
-        ]
-        for share, of in zip(SHARES, np.array(errors).T, strict=True)
-    ]
-    print(f"\n{data.device}, from {base}, applications held out one at a time:")
-    print(columns(["cap", "mean error of time %", "worst", "kernels above the cap"], lines))
-
-
 def main() -> None:
     """Print what the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, help="CSV of runs under caps")
-    parser.add_argument("table", type=Path, help="tidy table of sampled profiles")
+    parser.add_argument("table", type=Path, help="tidy table of other applications")
     arguments = parser.parse_args()
-    runs, table = measured_runs(arguments.runs), read(arguments.table)
+    runs = measured_runs(arguments.runs)
     print_measured(runs)
-    print_readings(runs, table)
-    print_predicted(table)
+    print_readings(runs, read(arguments.table))
 
 
 if __name__ == "__main__":
