@@ -98,12 +98,15 @@ class Bottleneck(Predictor):
 
         Those for time and for power of the same tables share the fits of the time.
         """
-        from mlscale.predictors.bottleneck.training import train_together
+        from mlscale.predictors.bottleneck.training import Job, train_together
 
-        tasks = [(p, p._training_sets(training, base)) for p, training, base in jobs]  # noqa: SLF001
-        for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):
+        tasks = [
+            Job(p._training_sets(training, base), p.quantity, p.intervals, p.amplitude)  # noqa: SLF001
+            for p, training, base in jobs
+        ]
+        for (predictor, *_), job, trained in zip(jobs, tasks, train_together(tasks), strict=True):
             predictor.time_, predictor.power_, predictor.scores_ = trained
-            predictor._remember(sets)  # noqa: SLF001
+            predictor._remember(job.sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep the names of the training kernels and their counters."""

@@ -56,8 +56,9 @@ class TestRecovery:
         table = made.with_cu_axis(12)
         errors = {}
         for amplitude in (0.1, 1.0, 3.0):
-            job = training._train_time([(table, table.grid.mid)], amplitude, with_scores=False)
-            [(_, [held_out], _)] = training._run([job], training.fit_curves)
+            job = training.Job([(table, table.grid.mid)], "time", False, amplitude)
+            plan = training.TimeTraining.of(job, with_scores=False)
+            [held_out] = plan.finished(training.fit_curves(plan.fits())).held_out
             errors[amplitude] = held_out.error
         model = quick().fit(table, table.grid.mid)
         assert model.time_.process.amplitude == min(errors, key=lambda tried: errors[tried])
