@@ -1,7 +1,6 @@
-"""Many independent fits at once: maximum a posteriori by scipy's L-BFGS, gradients by torch.
+"""Many independent fits at once: maximum a posteriori by L-BFGS, gradients by torch.
 
-scipy's optimiser moves every fit by itself; the points that all of them ask for next are evaluated
-in one call of torch, whose cost is by the call rather than by the fit. B fits, P parameters each.
+B fits, P parameters each.
 """
 
 import math
@@ -10,20 +9,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from greenlet import getcurrent, greenlet
-from scipy.optimize import minimize
 
 from mlscale.arrays import Floats
 from mlscale.predictors.bottleneck.curve import Prior
+from mlscale.predictors.bottleneck.optimiser import minimize_together
 
 # The robust loss: squared below this log ratio, absolute above; its weight against the priors.
 ROBUST_SCALE, DATA_WEIGHT = 0.015, 4 / 0.03
-MEMORY = 20  # steps whose gradients L-BFGS remembers
 
 Tensor = torch.Tensor
 Values = dict[str, Tensor]
 Loss = Callable[[Values], Tensor]
-Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 
 
 class Posterior:
@@ -65,30 +61,6 @@ def _joined(priors: dict[str, Prior], field: str) -> Floats:
     """Return the means or the standard deviations of all parameters, one after another."""
     parts = [np.broadcast_to(getattr(own, field), own.shape).ravel() for own in priors.values()]
     return np.concatenate(parts)
-
-
-def minimize_together(evaluate: Evaluate, starts: Floats, steps: int) -> Floats:
-    """Minimise B functions of P variables from starts (B, P) by scipy's L-BFGS-B.
-
-    evaluate: points (B, P) to values (B,) and gradients (B, P). The result is what
-    `scipy.optimize.minimize` gives for each function alone.
-    """
-    main = getcurrent()
-
-    def solve(start: Floats) -> Floats:
-        options = {"maxiter": steps, "maxcor": MEMORY}
-        return np.asarray(
-            minimize(main.switch, start, jac=True, method="L-BFGS-B", options=options).x
-        )
-
-    solvers = [greenlet(solve) for _ in starts]
-    points = np.array([solver.switch(start) for solver, start in zip(solvers, starts, strict=True)])
-    while not all(solver.dead for solver in solvers):
-        values, gradients = evaluate(points)
-        for b, solver in enumerate(solvers):
-            if not solver.dead:
-                points[b] = solver.switch((float(values[b]), gradients[b]))
-    return points
 
 
 class RobustLoss(torch.autograd.Function):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import approx_fprime, minimize, rosen, rosen_der
+from scipy.optimize import approx_fprime
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements
@@ -35,7 +35,6 @@ from mlscale.predictors.bottleneck.posterior import (
     DATA_WEIGHT,
     ROBUST_SCALE,
     Posterior,
-    minimize_together,
 )
 from mlscale.predictors.bottleneck.power import PowerSplit
 from mlscale.predictors.conditioning import SurfacePrior
@@ -260,16 +259,3 @@ class TestBatch:
             [alone] = fit_curves([fit])
             own, other = (m.prior(kernels.traits, m.gpus[0], 0).predicted() for m in (model, alone))
             assert own == pytest.approx(other, abs=1e-4)
-
-    def test_the_optimiser_is_scipys(self) -> None:
-        """Rosenbrock's function from two starts, at once and one by one: the same points."""
-        starts = np.array([[-1.2, 1.0, 0.5], [0.3, -0.7, 2.0]])
-
-        def evaluate(points: Floats) -> tuple[Floats, Floats]:
-            return np.array([rosen(p) for p in points]), np.array([rosen_der(p) for p in points])
-
-        found = minimize_together(evaluate, starts, 30)
-        for start, point in zip(starts, found, strict=True):
-            options = {"maxiter": 30, "maxcor": 20}
-            alone = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", options=options)
-            assert (point == alone.x).all()
