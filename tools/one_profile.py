@@ -30,7 +30,7 @@ from mlscale.counters.roofline import roofline
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.predictions import COVERAGE
-from mlscale.predictors.bottleneck.latency import waits
+from mlscale.predictors.bottleneck.model import waits
 from mlscale.profilers import import_profile
 from mlscale.shipped import model_for
 

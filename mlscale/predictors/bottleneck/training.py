@@ -8,6 +8,7 @@ together run together.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import Self, TypeVar
 
@@ -18,6 +19,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.errors import warn
 from mlscale.predictors.base import TrainingSet
+from mlscale.predictors.bottleneck.curve import GpuPeaks, rule_applies
 from mlscale.predictors.bottleneck.fit import (
     CurveFit,
     GpuKernels,
@@ -25,12 +27,9 @@ from mlscale.predictors.bottleneck.fit import (
     fit_curves,
     fit_powers,
 )
-from mlscale.predictors.bottleneck.held_out import HeldOutGroup, HeldOutKernels, others
-from mlscale.predictors.bottleneck.kernels import rule_applies
+from mlscale.predictors.bottleneck.model import Correction, IntervalScores, TimeModel
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.bottleneck.scores import IntervalScores
-from mlscale.predictors.bottleneck.time import TimeModel
-from mlscale.predictors.conditioning import misfit_of
+from mlscale.predictors.conditioning import SurfacePrior, misfit_of
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 # Groups of applications that are held out in turn; fewer where a fit is dear, or GPUs are, too.
@@ -38,6 +37,107 @@ GROUPS, GROUPS_OF_CU_AXIS, GROUPS_OF_OTHER_GPUS = 10, 4, 4
 AMPLITUDES = (0.1, 1.0, 3.0)
 LEAST_APPLICATIONS = 3  # that intervals can be learnt from
 RISING = 1.02
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutGroup:
+    """Kernels of one GPU, and what a time model that was trained without them knows of them.
+
+    rows: theirs among all kernels of the GPU. gpu: with the peaks that the model has of it.
+    """
+
+    rows: Indices
+    kernels: GpuKernels
+    gpu: GpuPeaks
+    model: TimeModel
+    prior: SurfacePrior
+
+    @classmethod
+    def of(
+        cls, kernels: GpuKernels, rows: Indices, model: TimeModel, number: int | None, gpu: GpuPeaks
+    ) -> Self:
+        """Take some rows of a GPU's kernels; number: of the GPU in the model, None for another."""
+        own = kernels.select(rows)
+        return cls(rows, own, gpu, model, model.prior(own.traits, gpu, number))
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """Log time ratios (n, N) of the curve alone."""
+        return self.prior.predicted()
+
+    @property
+    def actual(self) -> Floats:
+        """Log time ratios (n, N) as they were measured."""
+        return self.kernels.log_ratios["time"]
+
+    def scores(self, quantity: str, predicted: Floats) -> list[Floats]:
+        """Return of each kernel |log error| (N - 1,) of predicted (n, N), see `interval_scale`."""
+        error = np.abs(predicted - self.kernels.log_ratios[quantity])
+        scale = self.model.interval_scale(self.kernels.traits, self.gpu, self.prior)
+        at_base = self.gpu.grid.position(self.gpu.base)
+        return list(np.delete(error / scale, at_base, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutKernels:
+    """All training kernels of one GPU, in groups that were held out in turn."""
+
+    kernels: GpuKernels
+    groups: tuple[HeldOutGroup, ...]
+
+    @cached_property
+    def correction(self) -> Correction | None:
+        """Learnt from all kernels that were held out; None where it does not help them."""
+        better = self._error_of(self._corrected) < self.error
+        return self._learnt_from(self.groups) if better else None
+
+    @property
+    def predicted(self) -> list[Floats]:
+        """For each group log time ratios (n, N), corrected where corrections help."""
+        if self.correction is None:
+            return [group.predicted for group in self.groups]
+        return self._corrected
+
+    @property
+    def error(self) -> float:
+        """Sum over the kernels of their mean |log error| by the curve alone."""
+        return self._error_of([group.predicted for group in self.groups])
+
+    def _error_of(self, predicted: list[Floats]) -> float:
+        actual = [group.actual for group in self.groups]
+        errors = [np.abs(a - b).mean(axis=1) for a, b in zip(predicted, actual, strict=True)]
+        return float(sum(error.sum() for error in errors))
+
+    @cached_property
+    def _corrected(self) -> list[Floats]:
+        """Each group's log time ratios, with the correction that the others teach."""
+        corrected = []
+        for group in self.groups:
+            correction = self._learnt_from([g for g in self.groups if g is not group])
+            missed = np.zeros(1)
+            if correction is not None:
+                missed = correction.predict(self._similarity([group]), group.predicted)
+            corrected.append(group.predicted + missed)
+        return corrected
+
+    def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:
+        """Return None from fewer than two kernels."""
+        if sum(len(group.rows) for group in groups) < 2:
+            return None
+        predicted = np.concatenate([group.predicted for group in groups])
+        actual = np.concatenate([group.actual for group in groups])
+        return Correction.fit(self._similarity(groups), predicted, actual)
+
+    def _similarity(self, groups: Sequence[HeldOutGroup]) -> dict[str, Floats]:
+        """Return what makes the kernels alike, with the peaks that all kernels show."""
+        rows = np.concatenate([group.rows for group in groups])
+        return self.kernels.traits.select(rows).similarity(self.kernels.gpu)
+
+
+def others(kernels: GpuKernels, rows: Indices) -> GpuKernels:
+    """Return the kernels that are not in those rows, with the peaks that these show."""
+    return kernels.select(np.setdiff1d(np.arange(len(kernels)), rows))
+
 
 Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
 GpuRows = list[tuple[GpuKernels, Indices]]
@@ -159,8 +259,7 @@ class TimeTraining:
             predicted = model.alone.prior(own.traits, own.gpu, g).predicted()
             misfits.append(misfit_of(own.log_ratios["time"] - predicted))
         corrections = tuple(held.correction for held in held_out)
-        trees = tuple(held.trees for held in held_out)
-        model = replace(model, corrections=corrections, trees=trees, misfits=tuple(misfits))
+        model = replace(model, corrections=corrections, misfits=tuple(misfits))
         if not self.with_scores:
             return TrainedTime(model, held_out, IntervalScores())
         pairs = [
@@ -276,7 +375,7 @@ def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Train
 def time_scores(
     held_out: Sequence[HeldOutKernels], elsewhere: Sequence[tuple[HeldOutGroup, HeldOutGroup]]
 ) -> IntervalScores:
-    """Return the scores of held-out kernels, each as it will be predicted: corrected, with trees.
+    """Return the scores of held-out kernels, each as it will be predicted: corrected.
 
     But the other kernels' corrections come from curves that saw them, and the amplitude was
     chosen with them. A GPU with fewer than three applications takes the scores of all. elsewhere:

@@ -19,9 +19,9 @@ from mlscale import (
 )
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck import training
+from mlscale.predictors.bottleneck.curve import KernelTraits
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.kernels import KernelTraits
-from mlscale.predictors.bottleneck.latency import FLAG
+from mlscale.predictors.bottleneck.model import FLAG
 
 MID = made.CLOCKS.mid
 GRID = ConfigGrid((16, 32), (700.0,), (700.0,))

@@ -18,23 +18,21 @@ from mlscale.arrays import Floats
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GridRatios,
+    KernelLoad,
     curve_priors,
     p_norm,
     physics_logit,
 )
 from mlscale.predictors.bottleneck.fit import (
+    DATA_WEIGHT,
+    ROBUST_SCALE,
     CurveBatch,
     CurveFit,
     GpuKernels,
+    Posterior,
     PowerFit,
     fit_curves,
     power_posterior,
-)
-from mlscale.predictors.bottleneck.kernels import KernelLoad
-from mlscale.predictors.bottleneck.posterior import (
-    DATA_WEIGHT,
-    ROBUST_SCALE,
-    Posterior,
 )
 from mlscale.predictors.bottleneck.power import PowerSplit
 from mlscale.predictors.conditioning import SurfacePrior

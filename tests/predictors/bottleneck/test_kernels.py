@@ -5,7 +5,7 @@ import pytest
 
 from mlscale import ConfigGrid
 from mlscale.counters.kernel_use import KernelUse
-from mlscale.predictors.bottleneck.kernels import (
+from mlscale.predictors.bottleneck.curve import (
     LEAST_PEAK,
     RULE_WEIGHT,
     TYPICAL_SOFTNESS,

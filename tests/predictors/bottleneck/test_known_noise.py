@@ -17,7 +17,7 @@ from synthetic.noisy_kernels import GRID, NoisyKernels
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors import create, default_predictor
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.scores import IntervalScores
+from mlscale.predictors.bottleneck.model import IntervalScores
 
 COVERAGE = 0.9
 LEAST_COVERED, MOST_COVERED = 86.0, 96.5  # percent, mean over the draws

@@ -15,9 +15,9 @@ from mlscale import load, save, train
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck import fit, process
-from mlscale.predictors.bottleneck.corrections import Correction
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.fit import CurveBatch, CurveFit, GpuKernels, fit_curves
+from mlscale.predictors.bottleneck.model import Correction
 from mlscale.predictors.bottleneck.process import JITTER, Process, covariance
 
 FEW = 10

@@ -10,10 +10,16 @@ from synthetic.profiled import some_of
 from mlscale import ConfigGrid
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import KernelUse
-from mlscale.predictors.bottleneck.curve import BottleneckCurve, GridRatios, curve_priors
+from mlscale.predictors.bottleneck.curve import (
+    BottleneckCurve,
+    GpuPeaks,
+    GridRatios,
+    KernelLoad,
+    KernelTraits,
+    curve_priors,
+)
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.kernels import GpuPeaks, KernelLoad, KernelTraits
-from mlscale.predictors.bottleneck.time import TimeModel
+from mlscale.predictors.bottleneck.model import TimeModel
 
 MID = made.CLOCKS.mid
 LEFT_OUT = "max-overlap left out: its counters lack or contradict"
