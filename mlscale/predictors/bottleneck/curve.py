@@ -16,13 +16,11 @@ one or the other. K kernels, N configurations, J shares (memory; with a CU axis 
 torch trains several fits at once, their axis comes before all others.
 
 Before it stands what profiles tell of kernels and their GPU: the largest uses that kernels reach
-are taken for the GPU's peaks. The rule max-overlap stands beside the curve where it knows the GPU
-and its counters were taken.
+are taken for the GPU's peaks.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -32,15 +30,12 @@ from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, UseSources, inputs, kernel_use
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
 from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
-from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 
 Array = Any  # of NumPy or torch
 
 TOP = 3  # peaks are the mean of so many largest uses
 LEAST_PEAK = 1e-6  # of a use that no kernel shows
 TYPICAL_SOFTNESS = 0.7  # of a CU's capacity: the waves that can issue twice what one can
-RULE_WEIGHT = 0.25  # of max-overlap in the log time
 LEAST_USE = 1e-3  # a use below is not told from none
 LEAST_SHARE = 1e-9
 TURNS_SCALE = 0.3  # of the kernel's own exponent of the turns, per unit of its latent
@@ -138,23 +133,15 @@ def active_share(use: KernelUse, base_cu_count: int) -> Floats:
 class KernelTraits:
     """What profiles tell of K kernels, before any model of them.
 
-    rule (K, N): log time ratios by max-overlap, NaN for a kernel whose counters it cannot
-    use; None where it knows none. launch: logs of the launch, and Table II's counters, (K,) each,
-    by which kernels are told to be alike.
+    launch: logs of the launch, and Table II's counters, (K,) each, by which kernels are told to be
+    alike.
     """
 
     use: KernelUse
-    rule: Floats | None
     launch: dict[str, Floats]
 
     @classmethod
-    def of(
-        cls,
-        profiles: Profiles,
-        grid: ConfigGrid,
-        with_rule: bool,
-        trained: UseSources | None = None,
-    ) -> Self:
+    def of(cls, profiles: Profiles, trained: UseSources | None = None) -> Self:
         """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
         use = kernel_use(profiles, trained)
         with np.errstate(divide="ignore"):
@@ -163,81 +150,18 @@ class KernelTraits:
                 "log waves": np.log(use.waves_per_workgroup),
             }
         table_2 = {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
-        rule = rule_log_times(profiles, grid) if with_rule else None
-        return cls(use, rule, {**launch, **table_2})
+        return cls(use, {**launch, **table_2})
 
     def select(self, rows: Indices) -> Self:
         """Return the same of some kernels."""
         return type(self)(
             KernelUse(**{name: values[rows] for name, values in vars(self.use).items()}),
-            None if self.rule is None else self.rule[rows],
             {name: values[rows] for name, values in self.launch.items()},
         )
-
-    def at(self, configurations: Indices) -> Self:
-        """Return the same with the rule's log time ratios at some configurations."""
-        return replace(self, rule=None if self.rule is None else self.rule[:, configurations])
-
-    @property
-    def rule_and_weight(self) -> tuple[Floats, Floats] | None:
-        """The rule's log time ratios (K, N), 0 where it has none, and its weight (K, 1)."""
-        if self.rule is None:
-            return None
-        lacks = np.isnan(self.rule)
-        return np.where(lacks, 0.0, self.rule), np.where(lacks[:, :1], 0.0, RULE_WEIGHT)
 
     def similarity(self, gpu: GpuPeaks) -> dict[str, Floats]:
         """Return what makes kernels alike: the curve's inputs, the launch, Table II's counters."""
         return {**gpu.inputs(self.use), **self.launch}
-
-
-def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
-    """Return log time ratios (K, N) by max-overlap; None where it does not know the GPU.
-
-    NaN for a kernel whose counters it needs are not there or contradict one another.
-    """
-    if not rule_knows(profiles, grid):
-        return None
-    from mlscale.papers.max_overlap import max_overlap_factor
-    from mlscale.papers.wang_chu_inputs import derive_inputs, missing_counters
-
-    gpu = load_gpu(profiles.device)
-    settings, base = grid.settings(), profiles.base
-    clocks = base.engine_mhz, base.memory_mhz
-    targets = settings["engine_mhz"], settings["memory_mhz"]
-    logs = np.full((len(profiles.kernels), grid.size), np.nan)
-
-    def fill(rows: list[int]) -> None:
-        """Halve the kernels until those that the rule refuses are alone."""
-        part = profiles.select(rows)
-        with suppress(InputError):
-            warps = derive_inputs(part, gpu)
-            factors = max_overlap_factor(warps, gpu, clocks, part.time_ms, *targets)
-            logs[rows] = np.log(factors)
-            return
-        if len(rows) > 1:
-            fill(rows[: len(rows) // 2])
-            fill(rows[len(rows) // 2 :])
-
-    if not missing_counters(profiles.counter_names):
-        fill(list(range(len(logs))))
-    return logs
-
-
-def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Return whether max-overlap knows the GPU and all these CU counts."""
-    try:
-        require_cu_count(load_gpu(profiles.device), (profiles.base.cu_count, *grid.cu_count))
-    except InputError:
-        return False
-    return True
-
-
-def rule_applies(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Return whether max-overlap knows the GPU, and the profiles have its counters."""
-    from mlscale.papers.wang_chu_inputs import missing_counters
-
-    return rule_knows(profiles, grid) and not missing_counters(profiles.counter_names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,19 +237,13 @@ def p_norm(
     return xp.log(parts) * (1 / p)  # whose gradient takes half the passes of a quotient's
 
 
-def blended(log_time: Array, other: Array, weight: Array) -> Array:
-    """Return log time ratios (K, N) of two kinds as one; weight: of the other, or (K, 1)."""
-    return (1 - weight) * log_time + weight * other
-
-
 @dataclass(frozen=True, eq=False)
 class BottleneckCurve:
     """The curve of K kernels on one GPU, all but their latents.
 
     sharpness (1,); logits: of each share (K,); rest (F,): log time of what scales with the engine
     clock alone, relative to the base; slowdowns: see `p_norm`. turning (1,): the exponent of the
-    turns (K, C) that all kernels have; cu_table (C,): what is added to the log time. rule: log
-    time ratios (K, N) and weights (K, 1) of max-overlap, which stands beside; None without.
+    turns (K, C) that all kernels have; cu_table (C,): what is added to the log time.
     """
 
     xp: Any
@@ -336,7 +254,6 @@ class BottleneckCurve:
     turning: Array
     turns: Array
     cu_table: Array
-    rule: tuple[Array, Array] | None
 
     @classmethod
     def of(
@@ -346,7 +263,6 @@ class BottleneckCurve:
         number: int | None,
         load: KernelLoad,
         ratios: GridRatios,
-        rule: tuple[Array, Array] | None = None,
     ) -> Self:
         """Make a curve of the trained numbers by name; see `curve_priors`.
 
@@ -381,7 +297,7 @@ class BottleneckCurve:
             for j, log_use in enumerate(log_uses)
         ]
         turning = values["turning"]
-        return cls(xp, sharpness, logits, rest, slowdowns, turning, load.turns, cu_table, rule)
+        return cls(xp, sharpness, logits, rest, slowdowns, turning, load.turns, cu_table)
 
     def log_time(self, latents: Array) -> Array:
         """Return log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
@@ -397,8 +313,7 @@ class BottleneckCurve:
         surfaces = p_norm(self.xp, logits, self.slowdowns, self.sharpness, rest)
         surfaces = surfaces + self.rest[..., None, None, :] + self.cu_table[..., None, :, None]
         *outer, cus, clocks = surfaces.shape
-        log_time = surfaces.reshape(*outer, cus * clocks)
-        return log_time if self.rule is None else blended(log_time, *self.rule)
+        return surfaces.reshape(*outer, cus * clocks)
 
 
 def latent_count(shares: int) -> int:

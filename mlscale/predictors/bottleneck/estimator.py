@@ -241,7 +241,7 @@ class Bottleneck(Predictor):
         """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
         target = self._target(profiles, grid)
         gpu = target.gpu
-        kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
+        kernels = KernelTraits.of(profiles, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
         if profiles.device not in self.trained_devices():
             time = prior = shifted_by_latency(prior, gpu.grid, profiles, kernels.use)
@@ -334,7 +334,7 @@ class Bottleneck(Predictor):
         self.others_ = ()
         self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))
-        sources = dict(state.get("sources", {}))  # older files lack them
+        sources = dict(state["sources"])
         self.sources_ = {str(n): tuple(map(str, names)) for n, names in sources.items()}
         rows = self.time_.process.rows
         if not ((rows >= 0) & (rows < len(self.kernels_))).all():

@@ -135,10 +135,10 @@ class GpuKernels:
     base_w: Floats
 
     @classmethod
-    def of(cls, table: Measurements, base: HardwareConfig, with_rule: bool) -> Self:
+    def of(cls, table: Measurements, base: HardwareConfig) -> Self:
         """Take all kernels of a table. Raises InputError, see `kernel_use`."""
         profiles, grid = table.profiles(base), table.grid
-        traits = KernelTraits.of(profiles, grid, with_rule)
+        traits = KernelTraits.of(profiles)
         power_w = profiles.power_w
         quantities = ("time",) if power_w is None else ("time", "power")
         return cls(
@@ -186,7 +186,7 @@ class CurveFit:
     @property
     def kind(self) -> Any:
         """Fits of the same kind can run as one batch."""
-        return [(own.gpu.grid, own.gpu.base, own.traits.rule is None) for own in self.kernels]
+        return [(own.gpu.grid, own.gpu.base) for own in self.kernels]
 
     @property
     def numbers(self) -> int:
@@ -202,7 +202,6 @@ class CurveFit:
             values={name: own for name, own in values.items() if name != "alpha"},
             process=replace(process, weights=weights),
             shares=self.shares,
-            uses_rule=self.kernels[0].traits.rule is not None,
             corrections=(None,) * len(gpus),
             misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus),
         )
@@ -363,16 +362,11 @@ def _gpu_loss(
     on_torch = GridRatios(**rest, tables=tables)
     loads = [vars(KernelLoad.of(o.traits.use, o.gpu, ratios.cu_count)) for o in kernels]
     load = KernelLoad(**{name: _stacked([own[name] for own in loads]) for name in loads[0]})
-    rules = [own.traits.rule_and_weight for own in kernels]
-    rule = None
-    if None not in rules:
-        logs, weights = zip(*rules, strict=True)
-        rule = _stacked(logs), _stacked(weights)
     log_time = _stacked([own.log_ratios["time"] for own in kernels])
     real = _stacked([np.ones(len(own)) for own in kernels], fill=0.0)
 
     def loss(values: Values, latents: Tensor) -> Tensor:
-        curve = BottleneckCurve.of(torch, values, number, load, on_torch, rule)
+        curve = BottleneckCurve.of(torch, values, number, load, on_torch)
         predicted = curve.log_time(latents[..., start : start + real.shape[1]])
         return robust_loss(predicted, log_time, real)
 

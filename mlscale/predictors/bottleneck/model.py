@@ -10,7 +10,7 @@ they are, or follow one of the clocks.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -59,7 +59,7 @@ UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 UNTRAINED_DRIFT = 0.03
 # Of corrections.
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
-UNREPEATED_VARIANCE = 0.3  # variance of what does not repeat, against 1 of what does
+UNREPEATED_VARIANCE = 0.5  # variance of what does not repeat, against 1 of what does
 ALIKE_DIRECTIONS = 3  # coordinates of the predicted surface that count as inputs
 # Of kernels that wait.
 WAITING_USE = 0.3  # of the busiest unit's peak
@@ -169,17 +169,15 @@ def _weights(points: Floats, rows: Indices, missed: Floats) -> Floats:
 class TimeModel:
     """A trained model. values: the curve's numbers by name, see `curve_priors`.
 
-    shares: 1 (memory), or 2 where a training table has several CU counts. uses_rule: whether
-    max-overlap stands beside the curve. Of each GPU, corrections: what the curve misses;
-    misfits: see `SurfacePrior`. parts: with several CU counts the models without a group of
-    applications, whose mean the curve gives.
+    shares: 1 (memory), or 2 where a training table has several CU counts. Of each GPU,
+    corrections: what the curve misses; misfits: see `SurfacePrior`. parts: with several CU counts
+    the models without a group of applications, whose mean the curve gives.
     """
 
     gpus: tuple[GpuPeaks, ...]
     values: dict[str, Floats]
     process: Process
     shares: int
-    uses_rule: bool
     corrections: tuple[Correction | None, ...]
     misfits: tuple[Floats, ...]
     parts: tuple["TimeModel", ...] = ()
@@ -209,7 +207,7 @@ class TimeModel:
                 if self.parts or self.corrections[number]:
                     missed = self._missed(kernels, number, by_curve(mean))
             elif home is not None:
-                at_home = self.prior(kernels.at(home), trained, number).predicted()
+                at_home = self.prior(kernels, trained, number).predicted()
                 missed = carried(at_home - by_curve(mean)[:, home], trained.grid, gpu.grid)
         if number is None or home is None:
             misfit = _untrained_misfit(gpu)
@@ -226,8 +224,7 @@ class TimeModel:
         trained = gpu.grid if number is None else self.gpus[number].grid
         ratios = GridRatios.of(gpu.grid, gpu.base, trained)
         load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
-        rule = kernels.rule_and_weight if self.uses_rule else None
-        curve = BottleneckCurve.of(np, self.values, number, load, ratios, rule)
+        curve = BottleneckCurve.of(np, self.values, number, load, ratios)
         return lambda latents: _from_base(curve.log_time(latents), gpu)
 
     def _missed(self, kernels: KernelTraits, number: int, by_curve: Floats) -> Floats:
@@ -262,11 +259,6 @@ class TimeModel:
         flags = self.process.flags(gpu.inputs(kernels.use))
         for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
             flags[above].append(ABOVE_PEAK.format(kernels.use.memory[above]))
-        for k, own in enumerate(flags if self.uses_rule else ()):
-            if kernels.rule is None:
-                own.append("max-overlap does not know this GPU: left out")
-            elif np.isnan(kernels.rule[k, 0]):
-                own.append("max-overlap left out: its counters lack or contradict")
         return flags
 
     def state(self) -> dict[str, Any]:
@@ -285,7 +277,6 @@ class TimeModel:
             "values": self.values,
             "process": self.process.state(),
             "shares": self.shares,
-            "uses_other": self.uses_rule,
             "corrections": [None if c is None else c.state() for c in self.corrections],
             "misfits": list(self.misfits),
             "parts": [part.state() for part in self.parts],
@@ -294,6 +285,8 @@ class TimeModel:
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
         """Return the model that `state` described; a damaged one raises KeyError or ValueError."""
+        if beyond := set(state) - {own.name for own in fields(cls)}:
+            raise ValueError(f"'{min(beyond)}' is of another version; train the model anew")
         gpus = []
         for saved in state["gpus"]:
             peaks = float(saved["memory_peak"]), float(saved["issue_peak"])
@@ -304,9 +297,7 @@ class TimeModel:
         if shares not in (1, 2):
             raise ValueError(f"a model has 1 or 2 shares, not {shares}")
         priors, saved_values = curve_priors([gpu.grid for gpu in gpus], shares), state["values"]
-        if shares == 1:  # where it has no effect; older files lack it
-            saved_values = {"turning": np.ones(1), **saved_values}
-        parts = tuple(cls.restore(part) for part in state.get("parts", ()))
+        parts = tuple(cls.restore(part) for part in state["parts"])
         places = [(gpu.device, gpu.grid, gpu.base) for gpu in gpus]
         if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in parts):
             raise ValueError("a part of the model is for another GPU")
@@ -315,7 +306,6 @@ class TimeModel:
             values={n: shaped(saved_values[n], *prior.shape) for n, prior in priors.items()},
             process=Process.restore(state["process"], latent_count(shares)),
             shares=shares,
-            uses_rule=bool(state["uses_other"]),
             corrections=tuple(
                 None if saved is None else Correction.restore(saved, gpu.grid.size)
                 for gpu, saved in zip(gpus, state["corrections"], strict=True)
@@ -380,11 +370,8 @@ class IntervalScores:
         return dict(vars(self))
 
     @classmethod
-    def restore(cls, state: Any, gpus: int) -> Self:
-        """Return what `state` described; older files have one row for all. Raises ValueError."""
-        if not isinstance(state, dict):
-            scores = restored_scores(state)
-            return cls(np.tile(scores, (gpus, 1))) if scores.size else cls()
+    def restore(cls, state: dict[str, Any], gpus: int) -> Self:
+        """Return what `state` described; a damaged one raises KeyError or ValueError."""
         trained = shaped(state["trained"], None, LEVELS.size)
         if len(trained) not in (0, gpus):
             raise ValueError("the scores of the intervals are not of each GPU")

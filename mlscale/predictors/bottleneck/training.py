@@ -19,7 +19,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.errors import warn
 from mlscale.predictors.base import TrainingSet
-from mlscale.predictors.bottleneck.curve import GpuPeaks, rule_applies
+from mlscale.predictors.bottleneck.curve import GpuPeaks
 from mlscale.predictors.bottleneck.fit import (
     CurveFit,
     GpuKernels,
@@ -85,32 +85,14 @@ class HeldOutKernels:
     kernels: GpuKernels
     groups: tuple[HeldOutGroup, ...]
 
-    @cached_property
+    @property
     def correction(self) -> Correction | None:
-        """Learnt from all kernels that were held out; None where it does not help them."""
-        better = self._error_of(self._corrected) < self.error
-        return self._learnt_from(self.groups) if better else None
-
-    @property
-    def predicted(self) -> list[Floats]:
-        """For each group log time ratios (n, N), corrected where corrections help."""
-        if self.correction is None:
-            return [group.predicted for group in self.groups]
-        return self._corrected
-
-    @property
-    def error(self) -> float:
-        """Sum over the kernels of their mean |log error| by the curve alone."""
-        return self._error_of([group.predicted for group in self.groups])
-
-    def _error_of(self, predicted: list[Floats]) -> float:
-        actual = [group.actual for group in self.groups]
-        errors = [np.abs(a - b).mean(axis=1) for a, b in zip(predicted, actual, strict=True)]
-        return float(sum(error.sum() for error in errors))
+        """Learnt from all kernels that were held out; None from fewer than two."""
+        return self._learnt_from(self.groups)
 
     @cached_property
-    def _corrected(self) -> list[Floats]:
-        """Each group's log time ratios, with the correction that the others teach."""
+    def predicted(self) -> list[Floats]:
+        """Each group's log time ratios (n, N), with the correction that the others teach."""
         corrected = []
         for group in self.groups:
             correction = self._learnt_from([g for g in self.groups if g is not group])
@@ -120,8 +102,14 @@ class HeldOutKernels:
             corrected.append(group.predicted + missed)
         return corrected
 
+    @property
+    def error(self) -> float:
+        """Sum over the kernels of their mean |log error| by the curve alone."""
+        errors = [np.abs(own.predicted - own.actual).mean(axis=1) for own in self.groups]
+        return float(sum(error.sum() for error in errors))
+
     def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:
-        """Return None from fewer than two kernels."""
+        """Return a correction, None from fewer than two kernels."""
         if sum(len(group.rows) for group in groups) < 2:
             return None
         predicted = np.concatenate([group.predicted for group in groups])
@@ -221,8 +209,7 @@ class TimeTraining:
         """Take the tables of a job; with_scores: GPUs are held out too. Raises InputError."""
         for table, _ in job.sets:
             _warn_of_rising_times(table)
-        with_rule = all(rule_applies(table.profiles(base), table.grid) for table, base in job.sets)
-        tables = [GpuKernels.of(table, base, with_rule) for table, base in job.sets]
+        tables = [GpuKernels.of(table, base) for table, base in job.sets]
         several = any(len(table.grid.cu_count) > 1 for table, _ in job.sets)
         amplitudes = AMPLITUDES if several else (1.0,)
         if job.amplitude is not None:

@@ -38,10 +38,8 @@ from mlscale.predictors.bottleneck.power import PowerSplit
 from mlscale.predictors.conditioning import SurfacePrior
 
 
-def kernels_of(
-    table: Measurements, count: int | None = None, *, with_rule: bool = False
-) -> GpuKernels:
-    kernels = GpuKernels.of(table, table.grid.mid, with_rule)
+def kernels_of(table: Measurements, count: int | None = None) -> GpuKernels:
+    kernels = GpuKernels.of(table, table.grid.mid)
     return kernels.select(np.arange(len(kernels))[:count])
 
 
@@ -62,16 +60,7 @@ def two_gpus() -> CurveFit:
     return curve_fit(made.measurements(5), other)
 
 
-def with_the_rule() -> CurveFit:
-    """max-overlap beside the curve, but for one kernel that lacks a counter."""
-    lacking = made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan)
-    kernels = kernels_of(lacking, with_rule=True)
-    assert kernels.traits.rule is not None
-    assert np.isnan(kernels.traits.rule[:, 0]).tolist() == [False, False, True, False, False]
-    return CurveFit((kernels,), 1.0)
-
-
-CURVE_FITS = [one_gpu, cu_axis, two_gpus, with_the_rule]
+CURVE_FITS = [one_gpu, cu_axis, two_gpus]
 
 
 def power_fit() -> PowerFit:

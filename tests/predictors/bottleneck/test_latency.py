@@ -136,7 +136,9 @@ def test_only_kernels_that_use_no_unit_are_shifted() -> None:
     assert own.log_ratios(latents + 1) == pytest.approx(own.predicted() + 1)
     assert shifted_by_latency(prior, GRID, profiles, idle) is prior
     unknown = use(memory=0.0, issue=0.1)
-    assert shifted_by_latency(prior, grid, profiles, unknown).predicted() == pytest.approx(np.zeros((2, 4)))
+    assert shifted_by_latency(prior, grid, profiles, unknown).predicted() == pytest.approx(
+        np.zeros((2, 4))
+    )
 
 
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
