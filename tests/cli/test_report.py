@@ -103,7 +103,7 @@ class TestTheFile:
     def test_has_every_option_of_the_command(self) -> None:
         given = shlex.split(
             "mlscale report export.csv --model m.mlscale "
-            "--predictor mlscale.predictors.regressors:Nearest --profiled-only --extrapolate "
+            "--predictor mlscale.predictors.baselines:Nearest --profiled-only --extrapolate "
             "--device h100-sxm5 --base engine_mhz=1980,memory_mhz=2619 --skip-untimed "
             "--power power.csv --gpu 0 --interval 0.1 --time 5 --weights launches.csv "
             "--kernel gemm --date today "

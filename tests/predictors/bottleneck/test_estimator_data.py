@@ -17,9 +17,8 @@ from mlscale import Measurements, read
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path
 from mlscale.predictors.base import Predictor
-from mlscale.predictors.baselines import MeanSurface
+from mlscale.predictors.baselines import MeanSurface, Nearest
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.regressors import Nearest
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.next_point import kernel_errors
