@@ -33,9 +33,9 @@ BOARDS = {  # CUs and memory clock of the sampled models' boards
     "v100": ("v100", 80, 877.0),
 }
 FIGURES = {
-    "simulated-gcn3": {"time": 2.274, "half_width": 13.51},
-    "simulated-gcn3, unseen": {"time": 10.85, "half_width": 23.57},
-    "nvidia-time": {"time": 0.726, "half_width": 8.019, "power": 14.00},
+    "simulated-gcn3": {"time": 2.712, "half_width": 14.38},
+    "simulated-gcn3, unseen": {"time": 10.85, "half_width": 25.08},
+    "nvidia-time": {"time": 1.289, "half_width": 8.019, "power": 14.00},
     "a100": {"time": 10.36, "half_width": 11.78, "power": 9.904},
     "a100-nvidia-smi": {"time": 9.175, "half_width": 11.80, "power": 9.829},
     "rtx8000": {"time": 2.157, "half_width": 3.501, "power": 5.634},
