@@ -10,7 +10,7 @@ _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "tables": ("pandas", "pyarrow"),
     "figures": ("matplotlib",),
     "study": ("cloudpickle", "joblib", "pooch", "scipy", "sklearn", "threadpoolctl"),
-    "train": ("greenlet", "torch"),
+    "train": ("torch",),
     "dask": ("dask", "distributed"),
     "collect": ("kernel_tuner", "pyopencl"),
 }

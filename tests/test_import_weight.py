@@ -99,7 +99,7 @@ def test_trained_with_torch_or_scikit_learn_predicts_without(tmp_path: Path) -> 
     )
     assert quantities == "['power', 'time'"
     assert {name.partition(".")[0] for name in modules.split()}.isdisjoint(
-        (*HEAVY, "threadpoolctl", "greenlet")
+        (*HEAVY, "threadpoolctl")
     )
 
 

@@ -94,7 +94,7 @@ def advise(
         >>> limits = mlscale.Limits(max_slowdown_percent=5)
         >>> advice = mlscale.advise(model, profiles, "time", limits)
         >>> str(advice.kernels[0].best.config), round(advice.kernels[0].saving_percent, 1)
-        ('cu=32,engine=1000,memory=1000', 21.7)
+        ('cu=32,engine=1000,memory=1000', 21.4)
     """
     require_type("model", model, Model, A_MODEL)
     require_type("profiles", profiles, Profiles, PROFILES)

@@ -126,13 +126,13 @@ def _clusters(quantity: str, one: Row) -> str:
     lines = []
     for cluster in one["clusters"]:
         kernels = cluster["kernels"]
-        cells = [str(cluster["cluster"]), "-" if kernels is None else str(len(kernels))]
+        cells = [str(cluster["cluster"]), str(len(kernels))]
         for axis, position, _ in ends:
             value = cluster["factors"]
             for index in ({**at_base, axis: position}).values():
                 value = value[index]
             cells.append(number(value, 3))
-        lines.append([*cells, _named(kernels or [])])
+        lines.append([*cells, _named(kernels)])
     return (
         f"{quantity}, {one['region']}: {len(lines)} clusters, times the value at "
         f"{HardwareConfig(**base)}\n{columns([*headers, 'training kernels'], lines)}"

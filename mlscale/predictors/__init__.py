@@ -1,9 +1,8 @@
 """Predictors: profile -> surface. One interface, many predictors, known by name or class.
 
 - The interface: `base`. What several use: `features`, `intervals`, `reach` (how far anything can
-  be off near the base), `conditioning` (on further measured points), `forest`, `hyper_parameters`
-  (their types).
-- One file each: `baselines`, `regressors` (nearest kernels, trees), `wang_chu`, `board_time`.
+  be off near the base), `conditioning` (on further measured points).
+- One file each: `baselines` (nearest kernels and trees too), `wang_chu`, `board_time`.
 - A folder each: `wu`, `bottleneck`, `board_power`; `board` is what the predictors of whole boards
   share.
 """
@@ -41,8 +40,8 @@ _HOMES = {
     "core-bound": "baselines:CoreBound",
     "memory-bound": "baselines:MemoryBound",
     "mean-surface": "baselines:MeanSurface",
-    "nearest": "regressors:Nearest",
-    "extra-trees": "regressors:ExtraTrees",
+    "nearest": "baselines:Nearest",
+    "extra-trees": "baselines:ExtraTrees",
     "wu": "wu.estimator:Wu",
     "wang-chu": "wang_chu:WangChu",
     "max-overlap": "wang_chu:MaxOverlap",

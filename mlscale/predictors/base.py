@@ -7,9 +7,23 @@ having its methods, and `isinstance(predictor, GivesIntervals)` tells.
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
+from numbers import Integral, Real
+from os import PathLike
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Protocol,
+    Self,
+    cast,
+    get_args,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -21,7 +35,6 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
-from mlscale.predictors.hyper_parameters import require_declared_type
 from mlscale.predictors.intervals import require_coverage
 from mlscale.predictors.reach import exact_at_base, widened_within_reach, within_reach
 
@@ -32,6 +45,16 @@ Training = Measurements | Sequence[Measurements]
 Bases = Base | Sequence[Base]
 TrainingSet = tuple[Measurements, HardwareConfig]
 TrainedGpu = tuple[str, ConfigGrid, HardwareConfig]
+
+
+_KINDS: dict[Any, tuple[Any, str]] = {  # by declared type what may stand for it, and in words
+    str: ((str, PathLike, list, np.ndarray), "text"),  # a list of one name, as out of a data frame
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    bool: ((bool, np.bool_), "True or False"),
+    NoneType: (NoneType, "None"),
+    Sequence[str]: ((Sequence, np.ndarray), "a list of names"),
+}
 
 
 class NotFittedError(InputError, AttributeError):
@@ -117,6 +140,28 @@ class Predictor(ABC):
         actual = measurements.relative(self.quantity, config)
         errors = absolute_percentage_error(surfaces.values, actual)
         return -float(without_base(errors, measurements.grid.index(config)).mean())
+
+
+def require_declared_type(owner: type, name: str, value: object) -> None:
+    """Raise InputError on a value of another type than the class declares under that name.
+
+    A predictor of one's own may declare nothing, or any other type: then every value passes.
+    """
+    hints: dict[str, Any] = {}
+    with suppress(Exception):  # whatever its annotations are
+        hints = get_type_hints(owner)
+    declared = hints.get(name)
+    members = get_args(declared) if isinstance(declared, UnionType) else (declared,)
+    kinds = [_KINDS[member] for member in members if member in _KINDS]
+    if len(kinds) < len(members):
+        return
+    if isinstance(value, bool):
+        is_declared = bool in members
+    else:
+        is_declared = any(isinstance(value, kind) for kind, _ in kinds)
+    if not is_declared:
+        words = " or ".join(word for _, word in kinds)
+        raise InputError(f"{name} must be {words}, not {type(value).__name__}")
 
 
 @runtime_checkable

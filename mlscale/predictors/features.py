@@ -47,14 +47,14 @@ class ClusterChoice:
     """A cluster that the predictor chose for each of K kernels.
 
     region: what the cluster covers, for a reader. chosen (K,): which of `count` clusters.
-    training (n,): the one it chooses for each training kernel; None where they are not known.
+    training (n,): the one it chooses for each training kernel.
     outputs (K, count): how much speaks for each cluster, from 0 to 1; the largest is chosen.
     """
 
     region: str
     count: int
     chosen: Indices
-    training: Indices | None
+    training: Indices
     outputs: Floats
 
 
@@ -64,7 +64,7 @@ class Explanation:
 
     values (K, F), NaN where missing; minimum, maximum (F,) over the training kernels, in
     the features' own units. points (K, F): normalised to [0, 1] by that range. training: None
-    where the model file does not have them. choices: empty for a predictor without clusters.
+    where the predictor does not keep them. choices: empty for a predictor without clusters.
     """
 
     kind: str
@@ -224,7 +224,7 @@ class FeatureScaling:
     def explain(
         self,
         profiles: Profiles,
-        training: TrainingKernels | None,
+        training: TrainingKernels,
         choices: tuple[ClusterChoice, ...] = (),
     ) -> Explanation:
         """Return the features of profiles beside their training range. Raises InputError."""

@@ -89,7 +89,7 @@ def _cluster_set(one: ClusterSurfaces) -> Row:
     clusters = [
         {
             "cluster": k + 1,
-            "kernels": None if one.kernels is None else list(one.kernels[k]),
+            "kernels": list(one.kernels[k]),
             "factors": factors.tolist(),
         }
         for k, factors in enumerate(one.factors)

@@ -310,7 +310,7 @@ def _nearest(explanation: Explanation, position: int) -> Markup:
 def _cluster_row(explanation: Explanation, choice: ClusterChoice, kernel: int) -> list[Child]:
     cluster = int(choice.chosen[kernel])
     members: Child = "not kept in the model file"
-    if choice.training is not None and explanation.training is not None:
+    if explanation.training is not None:
         positions = np.flatnonzero(choice.training == cluster)
         kernels = [explanation.training.kernels[n] for n in positions]
         members = names(kernels, _MEMBERS) if kernels else "none"

@@ -24,8 +24,8 @@ from mlscale.advice.cap_advice import (
 from mlscale.advice.objectives import Limits
 from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
+from mlscale.predictors.baselines import Nearest
 from mlscale.predictors.reach import NOISE
-from mlscale.predictors.regressors import Nearest
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 INF = float("inf")

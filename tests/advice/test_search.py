@@ -20,8 +20,7 @@ from mlscale.data.public import path as shipped
 from mlscale.data.supply import Supply, drawn_w
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictions import ABOVE_LIMIT
-from mlscale.predictors.baselines import NoScaling
-from mlscale.predictors.regressors import Nearest
+from mlscale.predictors.baselines import Nearest, NoScaling
 from mlscale.studies.fleet import advise_part, advise_run, run_base
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700

@@ -23,7 +23,7 @@ from mlscale.data.surfaces import configuration_weights
 from mlscale.predictors import conditioning
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.scores import IntervalScores
+from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     MeasuredRatios,

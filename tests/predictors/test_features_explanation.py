@@ -1,4 +1,4 @@
-"""What a prediction rests on: neighbours by hand, clusters as they are used, files of before."""
+"""What a prediction rests on: neighbours by hand, clusters as they are used, files."""
 
 import io
 import json
@@ -116,7 +116,7 @@ class TestPredictors:
 
 
 class TestFiles:
-    """The training kernels came into the file without a new format version."""
+    """The training kernels are in the file."""
 
     def saved(self, name: str, folder: Path) -> tuple[Model, Profiles, Path]:
         model = train(made.measurements(), MID, name, **own(name, clusters=4))
@@ -132,22 +132,6 @@ class TestFiles:
         assert after is not None
         assert [after.nearest(k, 5) for k in range(12)] == [before.nearest(k, 5) for k in range(12)]
         assert after.usual_distance() == before.usual_distance()
-
-    @pytest.mark.parametrize(("name", "key"), [("wu", "training"), ("nearest", "kernels")])
-    def test_a_file_of_before_predicts_the_same_and_knows_no_neighbours(
-        self, name: str, key: str, tmp_path: Path
-    ) -> None:
-        model, profiles, path = self.saved(name, tmp_path)
-        edited(path, lambda state: state.pop(key))
-        old = load(path)
-        for quantity, surfaces in model.predict(profiles).items():
-            assert same_bits(old.predict(profiles)[quantity].values, surfaces.values)
-        explanation = old.predictors["time"].explain(profiles)
-        assert explanation is not None
-        assert explanation.nearest(0, 5) == []
-        assert all(choice.training is None for choice in explanation.choices)
-        save(old, tmp_path / "again.mlscale")
-        load(tmp_path / "again.mlscale")
 
     @pytest.mark.parametrize("name", ["wu", "nearest"])
     def test_fewer_names_than_points_are_refused(self, name: str, tmp_path: Path) -> None:

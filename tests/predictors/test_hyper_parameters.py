@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from synthetic.tidy import refused
 
+from mlscale.predictors.base import require_declared_type
 from mlscale.predictors.baselines import NoScaling
-from mlscale.predictors.hyper_parameters import require_declared_type
 
 
 class Own(NoScaling):

@@ -13,7 +13,7 @@ from synthetic import frugal
 from mlscale import Model, Profiles, advise, train
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
-from mlscale.predictors.regressors import Nearest
+from mlscale.predictors.baselines import Nearest
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
 from mlscale.report.markup import percent, range_in_words, scale_and_unit
 from mlscale.report.page import page

@@ -15,7 +15,7 @@ from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Profiles, Surfaces
 from mlscale.advice.objectives import Limits
-from mlscale.predictors.regressors import Nearest
+from mlscale.predictors.baselines import Nearest
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate

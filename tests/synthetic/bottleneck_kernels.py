@@ -1,13 +1,11 @@
 """Made kernels of the bottleneck curve itself, with nvprof's or Table II's counters."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import Profiles
 from synthetic import profiled
 
 CLOCKS = ConfigGrid((16,), (500.0, 700.0, 900.0, 1100.0), (1000.0, 2000.0, 3000.0, 4000.0))
@@ -94,38 +92,3 @@ def with_occupancy(table: Measurements, occupancy: np.ndarray) -> Measurements:
 def edge(grid: ConfigGrid) -> HardwareConfig:
     """The grid's first configuration."""
     return grid.config((0, 0, 0))
-
-
-RULE_COUNTERS = {
-    "warps": 1e4,
-    "achieved_occupancy": 0.5,
-    "inst_per_warp": 1000.0,
-    "l2_read_transactions": 1e7,
-    "l2_write_transactions": 1e7,
-    "shared_load_transactions": 0.0,
-    "shared_store_transactions": 0.0,
-}
-
-
-def with_all_counters(kernels: int, seed: int = 0) -> Measurements:
-    """Made kernels with every counter of the rule, of which all but the traffic are alike."""
-    table = measurements(kernels, seed=seed)
-    shape = (*table.counter_samples.shape[:-1], len(RULE_COUNTERS))
-    more = np.broadcast_to(list(RULE_COUNTERS.values()), shape)
-    return replace(
-        table,
-        counter_names=(*table.counter_names, *RULE_COUNTERS),
-        counter_samples=np.concatenate([table.counter_samples, more], axis=-1),
-    )
-
-
-def changed(table: Any, kernel: int, counter: str, value: float) -> Any:
-    """Measurements or profiles with one counter of one kernel changed."""
-    at = table.counter_names.index(counter)
-    if isinstance(table, Profiles):
-        counters = table.counters.copy()
-        counters[kernel, at] = value
-        return replace(table, counters=counters)
-    counters = table.counter_samples.copy()
-    counters[:, kernel, ..., at] = value
-    return replace(table, counter_samples=counters)

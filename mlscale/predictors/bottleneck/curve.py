@@ -14,6 +14,9 @@ log odds. Decision 0008 says why.
 Each formula stands here once, for NumPy, which predicts, and for torch, which trains: `xp` is the
 one or the other. K kernels, N configurations, J shares (memory; with a CU axis also core); where
 torch trains several fits at once, their axis comes before all others.
+
+Before it stands what profiles tell of kernels and their GPU: the largest uses that kernels reach
+are taken for the GPU's peaks.
 """
 
 from collections.abc import Sequence
@@ -22,16 +25,143 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Indices
+from mlscale.counters.features import TABLE_2
+from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, UseSources, inputs, kernel_use
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
-from mlscale.predictors.bottleneck.kernels import TYPICAL_SOFTNESS, Array, KernelLoad
+from mlscale.data.profiles import Profiles
 
+Array = Any  # of NumPy or torch
+
+TOP = 3  # peaks are the mean of so many largest uses
+LEAST_PEAK = 1e-6  # of a use that no kernel shows
+TYPICAL_SOFTNESS = 0.7  # of a CU's capacity: the waves that can issue twice what one can
 LEAST_USE = 1e-3  # a use below is not told from none
 LEAST_SHARE = 1e-9
 TURNS_SCALE = 0.3  # of the kernel's own exponent of the turns, per unit of its latent
 CLOCK_TABLES = ("cu", "engine", "memory")
 # Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
 SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(TYPICAL_SOFTNESS))
+
+
+@dataclass(frozen=True, eq=False)
+class GpuPeaks:
+    """One GPU at one base: its grid, and the largest uses that kernels reach on it.
+
+    memory_peak: of the DRAM bandwidth; issue_peak: of a CU's issue, for many waves.
+    """
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
+    memory_peak: float
+    issue_peak: float
+
+    @classmethod
+    def of(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:
+        """Take the peaks that some kernels show at the base; no times are looked at."""
+        waves = waves_per_simd(use, np.array([float(base.cu_count)]))[:, 0]
+        issue = active_issue(use, base.cu_count) / (1 + TYPICAL_SOFTNESS / waves)
+        return cls(device, grid, base, _top(use.memory), _top(issue))
+
+    def inputs(self, use: KernelUse) -> dict[str, Floats]:
+        """Return the named inputs of kernels on this GPU, (K,) each, NaN where missing."""
+        return inputs(use, use.memory / self.memory_peak)
+
+
+def _top(values: Floats) -> float:
+    """Return the mean of the largest few, and above 0."""
+    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLoad:
+    """What kernels ask of the parts of a GPU, at the base unless said otherwise.
+
+    memory, issue (K,): use of the DRAM bandwidth, and of the issue of the CUs that have work, as
+    a share of what the GPU reaches. waves_at_base (K,) and waves (K, C): waves per SIMD of the
+    fullest CU, at C CU counts. unit (K,): use of the busiest unit of the CUs that have work, as a
+    share of its peak. turns (K, C): log of how often the fullest CU is filled with waves, relative
+    to the base; less than once counts as once.
+    """
+
+    memory: Array
+    issue: Array
+    waves_at_base: Array
+    waves: Array
+    unit: Array
+    turns: Array
+
+    @classmethod
+    def of(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
+        """Take what kernels use. A launch that is not known fills every CU alike."""
+        base = gpu.base.cu_count
+        at_base, waves = (waves_per_simd(use, of) for of in (np.array([float(base)]), cu_count))
+        held = np.fmax(use.resident_waves, use.waves_per_workgroup)[:, None] / SCHEDULERS
+        turns, turns_at_base = (np.log(np.fmax(own / held, 1)) for own in (waves, at_base))
+        return cls(
+            memory=use.memory / gpu.memory_peak,
+            issue=active_issue(use, base) / gpu.issue_peak,
+            waves_at_base=at_base[:, 0],
+            waves=waves,
+            unit=np.nan_to_num(use.unit) / active_share(use, base),
+            turns=turns - turns_at_base,
+        )
+
+
+def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
+    """Return waves per SIMD of the fullest CU, (K, C): a CU without a workgroup idles.
+
+    A SIMD works at one wave at least.
+    """
+    workgroups = np.where(np.isnan(use.workgroups), 1e9, use.workgroups)[:, None]
+    waves = np.where(np.isnan(use.waves_per_workgroup), 1.0, use.waves_per_workgroup)[:, None]
+    return np.asarray(np.maximum(np.maximum(workgroups / cu_count, 1) * waves / SCHEDULERS, 1))
+
+
+def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
+    """Return the issue rate of the CUs that have work, (K,); 0 where it is not known."""
+    return np.nan_to_num(use.issue) / active_share(use, base_cu_count)
+
+
+def active_share(use: KernelUse, base_cu_count: int) -> Floats:
+    """Return the share of the CUs that have work, (K,); 1 where the launch is not known."""
+    return np.asarray(np.fmin(1, use.workgroups / base_cu_count))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTraits:
+    """What profiles tell of K kernels, before any model of them.
+
+    launch: logs of the launch, and Table II's counters, (K,) each, by which kernels are told to be
+    alike.
+    """
+
+    use: KernelUse
+    launch: dict[str, Floats]
+
+    @classmethod
+    def of(cls, profiles: Profiles, trained: UseSources | None = None) -> Self:
+        """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
+        use = kernel_use(profiles, trained)
+        with np.errstate(divide="ignore"):
+            launch = {
+                "log workgroups": np.log(use.workgroups),
+                "log waves": np.log(use.waves_per_workgroup),
+            }
+        table_2 = {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
+        return cls(use, {**launch, **table_2})
+
+    def select(self, rows: Indices) -> Self:
+        """Return the same of some kernels."""
+        return type(self)(
+            KernelUse(**{name: values[rows] for name, values in vars(self.use).items()}),
+            {name: values[rows] for name, values in self.launch.items()},
+        )
+
+    def similarity(self, gpu: GpuPeaks) -> dict[str, Floats]:
+        """Return what makes kernels alike: the curve's inputs, the launch, Table II's counters."""
+        return {**gpu.inputs(self.use), **self.launch}
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +237,13 @@ def p_norm(
     return xp.log(parts) * (1 / p)  # whose gradient takes half the passes of a quotient's
 
 
-def blended(log_time: Array, other: Array, weight: Array) -> Array:
-    """Return log time ratios (K, N) of two kinds as one; weight: of the other, or (K, 1)."""
-    return (1 - weight) * log_time + weight * other
-
-
 @dataclass(frozen=True, eq=False)
 class BottleneckCurve:
     """The curve of K kernels on one GPU, all but their latents.
 
     sharpness (1,); logits: of each share (K,); rest (F,): log time of what scales with the engine
     clock alone, relative to the base; slowdowns: see `p_norm`. turning (1,): the exponent of the
-    turns (K, C) that all kernels have; cu_table (C,): what is added to the log time. rule: log
-    time ratios (K, N) and weights (K, 1) of max-overlap, which stands beside; None without.
+    turns (K, C) that all kernels have; cu_table (C,): what is added to the log time.
     """
 
     xp: Any
@@ -130,7 +254,6 @@ class BottleneckCurve:
     turning: Array
     turns: Array
     cu_table: Array
-    rule: tuple[Array, Array] | None
 
     @classmethod
     def of(
@@ -140,7 +263,6 @@ class BottleneckCurve:
         number: int | None,
         load: KernelLoad,
         ratios: GridRatios,
-        rule: tuple[Array, Array] | None = None,
     ) -> Self:
         """Make a curve of the trained numbers by name; see `curve_priors`.
 
@@ -175,7 +297,7 @@ class BottleneckCurve:
             for j, log_use in enumerate(log_uses)
         ]
         turning = values["turning"]
-        return cls(xp, sharpness, logits, rest, slowdowns, turning, load.turns, cu_table, rule)
+        return cls(xp, sharpness, logits, rest, slowdowns, turning, load.turns, cu_table)
 
     def log_time(self, latents: Array) -> Array:
         """Return log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
@@ -191,8 +313,7 @@ class BottleneckCurve:
         surfaces = p_norm(self.xp, logits, self.slowdowns, self.sharpness, rest)
         surfaces = surfaces + self.rest[..., None, None, :] + self.cu_table[..., None, :, None]
         *outer, cus, clocks = surfaces.shape
-        log_time = surfaces.reshape(*outer, cus * clocks)
-        return log_time if self.rule is None else blended(log_time, *self.rule)
+        return surfaces.reshape(*outer, cus * clocks)
 
 
 def latent_count(shares: int) -> int:

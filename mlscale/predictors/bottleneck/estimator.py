@@ -28,12 +28,15 @@ from mlscale.predictors.base import (
     on_training_grid,
     training_sets,
 )
-from mlscale.predictors.bottleneck import latency
-from mlscale.predictors.bottleneck.kernels import LEAST_PEAK, GpuPeaks, KernelTraits
+from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, KernelTraits
+from mlscale.predictors.bottleneck.model import (
+    IntervalScores,
+    TimeModel,
+    holding_bounds,
+    shifted_by_latency,
+)
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.process import columns_of
-from mlscale.predictors.bottleneck.scores import IntervalScores
-from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
 from mlscale.predictors.features import Explanation
 
@@ -98,12 +101,15 @@ class Bottleneck(Predictor):
 
         Those for time and for power of the same tables share the fits of the time.
         """
-        from mlscale.predictors.bottleneck.training import train_together
+        from mlscale.predictors.bottleneck.training import Job, train_together
 
-        tasks = [(p, p._training_sets(training, base)) for p, training, base in jobs]  # noqa: SLF001
-        for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):
+        tasks = [
+            Job(p._training_sets(training, base), p.quantity, p.intervals, p.amplitude)  # noqa: SLF001
+            for p, training, base in jobs
+        ]
+        for (predictor, *_), job, trained in zip(jobs, tasks, train_together(tasks), strict=True):
             predictor.time_, predictor.power_, predictor.scores_ = trained
-            predictor._remember(sets)  # noqa: SLF001
+            predictor._remember(job.sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep the names of the training kernels and their counters."""
@@ -165,7 +171,8 @@ class Bottleneck(Predictor):
 
         low and high are None where they were not calibrated: not asked for, or fewer than three
         applications. On a GPU without training data those of kernels that use no unit or are
-        short reach further, see `latency`. Raises InputError unless coverage is between 0 and 1.
+        short reach further, see `holding_bounds`. Raises InputError unless coverage is between 0
+        and 1.
         """
         own, half_width = self._conditioned(profiles, grid)
         if not self.scores_:
@@ -173,7 +180,7 @@ class Bottleneck(Predictor):
         surfaces = own.surfaces(half_width(coverage) * own.narrowing())
         if profiles.device in self.trained_devices():
             return surfaces
-        return latency.holding_bounds(surfaces, profiles, kernel_use(profiles, self.sources_))
+        return holding_bounds(surfaces, profiles, kernel_use(profiles, self.sources_))
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the GPUs that time was learnt from."""
@@ -222,7 +229,8 @@ class Bottleneck(Predictor):
 
         The mean over the grid of half the interval of the log factor; in the second array at each
         configuration what measuring time there is expected to leave. Without calibrated intervals
-        in units of the score. What `latency` adds to intervals is not in them. Raises InputError.
+        in units of the score. What `holding_bounds` adds to intervals is not in them. Raises
+        InputError.
         """
         own, half_width = self._conditioned(profiles, grid)
         return own.widths_ahead(half_width(coverage))
@@ -233,10 +241,10 @@ class Bottleneck(Predictor):
         """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
         target = self._target(profiles, grid)
         gpu = target.gpu
-        kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
+        kernels = KernelTraits.of(profiles, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
         if profiles.device not in self.trained_devices():
-            time = prior = latency.shifted(prior, gpu.grid, profiles, kernels.use)
+            time = prior = shifted_by_latency(prior, gpu.grid, profiles, kernels.use)
         if self.power_ is not None:
             trained = self.time_.gpus[0].grid
             other_grid = None if gpu.grid == trained else trained
@@ -326,7 +334,7 @@ class Bottleneck(Predictor):
         self.others_ = ()
         self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))
-        sources = dict(state.get("sources", {}))  # older files lack them
+        sources = dict(state["sources"])
         self.sources_ = {str(n): tuple(map(str, names)) for n, names in sources.items()}
         rows = self.time_.process.rows
         if not ((rows >= 0) & (rows < len(self.kernels_))).all():

@@ -1,8 +1,10 @@
-"""Training the time and the power of `bottleneck`: many fits of one kind as one batch in torch.
+"""Fits of the time and of the power of `bottleneck`: many of one kind as one batch in torch.
 
-B fits, n kernels of each, filled up to the most that one has; N configurations.
+Maximum a posteriori: torch gives the gradients, `optimiser` moves all fits. B fits, P parameters
+each; n kernels of each, filled up to the most that one has; N configurations.
 """
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +20,16 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
+    GpuPeaks,
     GridRatios,
+    KernelLoad,
+    KernelTraits,
     Prior,
     curve_priors,
     latent_count,
 )
-from mlscale.predictors.bottleneck.kernels import GpuPeaks, KernelLoad, KernelTraits
-from mlscale.predictors.bottleneck.posterior import Posterior, Tensor, Values, robust_loss
+from mlscale.predictors.bottleneck.model import TimeModel
+from mlscale.predictors.bottleneck.optimiser import minimize_together
 from mlscale.predictors.bottleneck.power import (
     INPUTS,
     PowerModel,
@@ -33,11 +38,86 @@ from mlscale.predictors.bottleneck.power import (
     power_inputs,
 )
 from mlscale.predictors.bottleneck.process import Process, scaling, standardised
-from mlscale.predictors.bottleneck.time import TimeModel
 
 CURVE_STEPS, POWER_STEPS = 120, 200
 NUMBERS_PER_BATCH = 250_000  # kernels x configurations of the fits that run together
 IDLE_SHARE = 0.6  # of the least power at the base: what the idle watts are thought to be
+# The robust loss: squared below this log ratio, absolute above; its weight against the priors.
+ROBUST_SCALE, DATA_WEIGHT = 0.015, 4 / 0.03
+
+Tensor = torch.Tensor
+Values = dict[str, Tensor]
+Loss = Callable[[Values], Tensor]
+
+
+class Posterior:
+    """The posterior of B fits' parameters.
+
+    priors: of each fit, the same names and shapes in all. loss: minus the log likelihoods (B,) of
+    the fits at parameters (B, *shape).
+    """
+
+    def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
+        self._shapes = {name: prior.shape for name, prior in priors[0].items()}
+        self.loss = loss
+        self.start = np.array([_joined(own, "mean") for own in priors])
+        self._mean = torch.from_numpy(self.start)
+        self._precision = torch.from_numpy(np.array([_joined(own, "sd") for own in priors]) ** -2)
+
+    def named(self, points: Tensor) -> Values:
+        """Return the parameters (B, *shape) by their names, of points (B, P)."""
+        parts = torch.split(points, [math.prod(shape) for shape in self._shapes.values()], 1)
+        shapes = self._shapes.items()
+        return {n: part.reshape(-1, *own) for (n, own), part in zip(shapes, parts, strict=True)}
+
+    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
+        vectors = torch.tensor(points, requires_grad=True)
+        off = (vectors - self._mean) ** 2 * self._precision
+        value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
+        (gradient,) = torch.autograd.grad(value.sum(), vectors)
+        return value.detach().numpy(), gradient.numpy()
+
+    def most_probable(self, steps: int) -> list[dict[str, Floats]]:
+        """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
+        best = minimize_together(self.evaluate, self.start, steps)
+        values = self.named(torch.from_numpy(best))
+        return [{name: own[b].numpy() for name, own in values.items()} for b in range(len(best))]
+
+
+def _joined(priors: dict[str, Prior], field: str) -> Floats:
+    """Return the means or the standard deviations of all parameters, one after another."""
+    parts = [np.broadcast_to(getattr(own, field), own.shape).ravel() for own in priors.values()]
+    return np.concatenate(parts)
+
+
+class RobustLoss(torch.autograd.Function):
+    """See `robust_loss`; with its gradient by hand, for it is most of the work of training."""
+
+    @staticmethod
+    def forward(ctx: Any, predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+        """Return the losses (B,), and keep the slope by the error, error / size."""
+        error = predicted - measured
+        size = torch.sqrt_((error**2).add_(ROBUST_SCALE**2))
+        losses = (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
+        ctx.save_for_backward(error.div_(size), weight)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient by what is predicted (B, K, N)."""
+        slope, weight = ctx.saved_tensors
+        of_kernels = gradients[0][:, None] * weight * (DATA_WEIGHT / slope.shape[2])
+        return slope * of_kernels[..., None], None, None
+
+
+def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+    """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
+
+    weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
+    """
+    losses: Tensor = RobustLoss.apply(predicted, measured, weight)  # type: ignore[no-untyped-call]
+    return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +135,10 @@ class GpuKernels:
     base_w: Floats
 
     @classmethod
-    def of(cls, table: Measurements, base: HardwareConfig, with_rule: bool) -> Self:
+    def of(cls, table: Measurements, base: HardwareConfig) -> Self:
         """Take all kernels of a table. Raises InputError, see `kernel_use`."""
         profiles, grid = table.profiles(base), table.grid
-        traits = KernelTraits.of(profiles, grid, with_rule)
+        traits = KernelTraits.of(profiles)
         power_w = profiles.power_w
         quantities = ("time",) if power_w is None else ("time", "power")
         return cls(
@@ -106,7 +186,7 @@ class CurveFit:
     @property
     def kind(self) -> Any:
         """Fits of the same kind can run as one batch."""
-        return [(own.gpu.grid, own.gpu.base, own.traits.rule is None) for own in self.kernels]
+        return [(own.gpu.grid, own.gpu.base) for own in self.kernels]
 
     @property
     def numbers(self) -> int:
@@ -122,9 +202,7 @@ class CurveFit:
             values={name: own for name, own in values.items() if name != "alpha"},
             process=replace(process, weights=weights),
             shares=self.shares,
-            uses_rule=self.kernels[0].traits.rule is not None,
             corrections=(None,) * len(gpus),
-            trees=(None,) * len(gpus),
             misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus),
         )
 
@@ -284,16 +362,11 @@ def _gpu_loss(
     on_torch = GridRatios(**rest, tables=tables)
     loads = [vars(KernelLoad.of(o.traits.use, o.gpu, ratios.cu_count)) for o in kernels]
     load = KernelLoad(**{name: _stacked([own[name] for own in loads]) for name in loads[0]})
-    rules = [own.traits.rule_and_weight for own in kernels]
-    rule = None
-    if None not in rules:
-        logs, weights = zip(*rules, strict=True)
-        rule = _stacked(logs), _stacked(weights)
     log_time = _stacked([own.log_ratios["time"] for own in kernels])
     real = _stacked([np.ones(len(own)) for own in kernels], fill=0.0)
 
     def loss(values: Values, latents: Tensor) -> Tensor:
-        curve = BottleneckCurve.of(torch, values, number, load, on_torch, rule)
+        curve = BottleneckCurve.of(torch, values, number, load, on_torch)
         predicted = curve.log_time(latents[..., start : start + real.shape[1]])
         return robust_loss(predicted, log_time, real)
 

@@ -9,8 +9,7 @@ from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.extrapolation import carried
 from mlscale.data.grid import AXES, ConfigGrid
-from mlscale.predictors.bottleneck.curve import table_weights
-from mlscale.predictors.bottleneck.kernels import Array, GpuPeaks
+from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, table_weights
 from mlscale.predictors.bottleneck.process import columns_of, standardised
 from mlscale.predictors.conditioning import SurfacePrior
 

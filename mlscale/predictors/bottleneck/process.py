@@ -13,7 +13,7 @@ from mlscale.counters.words import INPUTS, readable
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
-LENGTH_SCALE, LINEAR, SHARED_BETWEEN_GPUS = 3.0, 0.3, 0.5
+LENGTH_SCALE, LINEAR, SHARED_BETWEEN_GPUS = 3.0, 0.3, 0.7
 JITTER = 1e-4
 FARTHEST = 3.0  # standard deviations of an input from the training mean; it is clipped there
 # Inducing points: some kernels that stand for all of a large training set. With all K kernels time
@@ -131,7 +131,6 @@ class Process:
             "weights": (latents, n),
             "inverse": (n, n),
         }
-        state = {"rows": np.arange(n), **state}  # older files lack them: all kernels
         arrays = {name: shaped(state[name], *shape) for name, shape in shapes.items()}
         positive(arrays["spread"], "a spread")
         require_rising(arrays["low"], arrays["high"])

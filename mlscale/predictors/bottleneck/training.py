@@ -6,10 +6,11 @@ time, on several four more for each, and as many of power; those of all predicto
 together run together.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -18,6 +19,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.errors import warn
 from mlscale.predictors.base import TrainingSet
+from mlscale.predictors.bottleneck.curve import GpuPeaks
 from mlscale.predictors.bottleneck.fit import (
     CurveFit,
     GpuKernels,
@@ -25,16 +27,10 @@ from mlscale.predictors.bottleneck.fit import (
     fit_curves,
     fit_powers,
 )
-from mlscale.predictors.bottleneck.held_out import HeldOutGroup, HeldOutKernels, others
-from mlscale.predictors.bottleneck.kernels import rule_applies
+from mlscale.predictors.bottleneck.model import Correction, IntervalScores, TimeModel
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.bottleneck.scores import IntervalScores
-from mlscale.predictors.bottleneck.time import TimeModel
-from mlscale.predictors.conditioning import misfit_of
+from mlscale.predictors.conditioning import SurfacePrior, misfit_of
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
-
-if TYPE_CHECKING:
-    from mlscale.predictors.bottleneck.estimator import Bottleneck
 
 # Groups of applications that are held out in turn; fewer where a fit is dear, or GPUs are, too.
 GROUPS, GROUPS_OF_CU_AXIS, GROUPS_OF_OTHER_GPUS = 10, 4, 4
@@ -42,103 +38,234 @@ AMPLITUDES = (0.1, 1.0, 3.0)
 LEAST_APPLICATIONS = 3  # that intervals can be learnt from
 RISING = 1.02
 
+
+@dataclass(frozen=True, eq=False)
+class HeldOutGroup:
+    """Kernels of one GPU, and what a time model that was trained without them knows of them.
+
+    rows: theirs among all kernels of the GPU. gpu: with the peaks that the model has of it.
+    """
+
+    rows: Indices
+    kernels: GpuKernels
+    gpu: GpuPeaks
+    model: TimeModel
+    prior: SurfacePrior
+
+    @classmethod
+    def of(
+        cls, kernels: GpuKernels, rows: Indices, model: TimeModel, number: int | None, gpu: GpuPeaks
+    ) -> Self:
+        """Take some rows of a GPU's kernels; number: of the GPU in the model, None for another."""
+        own = kernels.select(rows)
+        return cls(rows, own, gpu, model, model.prior(own.traits, gpu, number))
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """Log time ratios (n, N) of the curve alone."""
+        return self.prior.predicted()
+
+    @property
+    def actual(self) -> Floats:
+        """Log time ratios (n, N) as they were measured."""
+        return self.kernels.log_ratios["time"]
+
+    def scores(self, quantity: str, predicted: Floats) -> list[Floats]:
+        """Return of each kernel |log error| (N - 1,) of predicted (n, N), see `interval_scale`."""
+        error = np.abs(predicted - self.kernels.log_ratios[quantity])
+        scale = self.model.interval_scale(self.kernels.traits, self.gpu, self.prior)
+        at_base = self.gpu.grid.position(self.gpu.base)
+        return list(np.delete(error / scale, at_base, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutKernels:
+    """All training kernels of one GPU, in groups that were held out in turn."""
+
+    kernels: GpuKernels
+    groups: tuple[HeldOutGroup, ...]
+
+    @property
+    def correction(self) -> Correction | None:
+        """Learnt from all kernels that were held out; None from fewer than two."""
+        return self._learnt_from(self.groups)
+
+    @cached_property
+    def predicted(self) -> list[Floats]:
+        """Each group's log time ratios (n, N), with the correction that the others teach."""
+        corrected = []
+        for group in self.groups:
+            correction = self._learnt_from([g for g in self.groups if g is not group])
+            missed = np.zeros(1)
+            if correction is not None:
+                missed = correction.predict(self._similarity([group]), group.predicted)
+            corrected.append(group.predicted + missed)
+        return corrected
+
+    @property
+    def error(self) -> float:
+        """Sum over the kernels of their mean |log error| by the curve alone."""
+        errors = [np.abs(own.predicted - own.actual).mean(axis=1) for own in self.groups]
+        return float(sum(error.sum() for error in errors))
+
+    def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:
+        """Return a correction, None from fewer than two kernels."""
+        if sum(len(group.rows) for group in groups) < 2:
+            return None
+        predicted = np.concatenate([group.predicted for group in groups])
+        actual = np.concatenate([group.actual for group in groups])
+        return Correction.fit(self._similarity(groups), predicted, actual)
+
+    def _similarity(self, groups: Sequence[HeldOutGroup]) -> dict[str, Floats]:
+        """Return what makes the kernels alike, with the peaks that all kernels show."""
+        rows = np.concatenate([group.rows for group in groups])
+        return self.kernels.traits.select(rows).similarity(self.kernels.gpu)
+
+
+def others(kernels: GpuKernels, rows: Indices) -> GpuKernels:
+    """Return the kernels that are not in those rows, with the peaks that these show."""
+    return kernels.select(np.setdiff1d(np.arange(len(kernels)), rows))
+
+
 Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
-Fit = TypeVar("Fit")
+GpuRows = list[tuple[GpuKernels, Indices]]
 Model = TypeVar("Model")
-Result = TypeVar("Result")
 
 
-def train_together(jobs: Sequence[tuple["Bottleneck", Sequence[TrainingSet]]]) -> list[Trained]:
-    """Train many predictors, their fits of time as one batch and those of power as another.
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One predictor to train, on tables with their bases. The rest: see `Bottleneck`."""
+
+    sets: Sequence[TrainingSet]
+    quantity: str
+    intervals: bool
+    amplitude: float | None
+
+    @property
+    def tables(self) -> tuple[object, ...]:
+        """What jobs share that share their fits of time."""
+        return (self.amplitude, *((id(table), base) for table, base in self.sets))
+
+
+def train_together(jobs: Sequence[Job]) -> list[Trained]:
+    """Train many predictors, their fits of time as one batch and then those of power as another.
 
     Predictors of the same tables, as for time and for power, share their fits of time. Scores are
     none without intervals. Raises InputError.
     """
-    keys = [(job.amplitude, tuple((id(table), base) for table, base in sets)) for job, sets in jobs]
-    distinct = {key: sets for key, (_, sets) in zip(keys, jobs, strict=True)}
-    pairs = zip(keys, jobs, strict=True)
-    scored = {key for key, (job, _) in pairs if job.intervals and job.quantity == "time"}
+    scored = {job.tables for job in jobs if job.intervals and job.quantity == "time"}
     with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
-        timings = [_train_time(sets, key[0], key in scored) for key, sets in distinct.items()]
-        times = dict(zip(distinct, _run(timings, fit_curves), strict=True))
-        rest = [_train(job, *times[key]) for key, (job, _) in zip(keys, jobs, strict=True)]
-        return _run(rest, fit_powers)
+        timings = {
+            job.tables: TimeTraining.of(job, job.tables in scored)
+            for job in {job.tables: job for job in jobs}.values()
+        }
+        curves = [own.fits() for own in timings.values()]
+        models = _split(fit_curves([fit for own in curves for fit in own]), curves)
+        times = {
+            key: own.finished(of_own)
+            for (key, own), of_own in zip(timings.items(), models, strict=True)
+        }
+        of_jobs = [times[job.tables] for job in jobs]
+        powers = [power_fits(job, time) for job, time in zip(jobs, of_jobs, strict=True)]
+        watts = _split(fit_powers([fit for own in powers for fit in own]), powers)
+        return [
+            _trained(job, time, own) for job, time, own in zip(jobs, of_jobs, watts, strict=True)
+        ]
 
 
-def _run(
-    trainings: Sequence[Generator[list[Fit], list[Model], Result]],
-    train: Callable[[Sequence[Fit]], list[Model]],
-) -> list[Result]:
-    """Run trainings side by side: the fits that all of them ask for are trained in one call.
+def _split(models: Sequence[Model], of_jobs: Sequence[Sequence[object]]) -> list[list[Model]]:
+    """Return the models of each job, from those of all jobs one after another."""
+    rest = iter(models)
+    return [list(islice(rest, len(own))) for own in of_jobs]
 
-    A training yields its fits once, is sent their models, and returns what it makes of them.
+
+@dataclass(frozen=True, eq=False)
+class TrainedTime:
+    """A time model, each GPU's kernels held out, and the intervals' scores of time."""
+
+    model: TimeModel
+    held_out: list[HeldOutKernels]
+    scores: IntervalScores
+
+
+@dataclass(frozen=True, eq=False)
+class TimeTraining:
+    """The fits of time on one or several tables.
+
+    groups: of applications, the rows of their kernels in every table. other_gpus: the kernels that
+    are left with a GPU and a group held out, and the GPU's tables with the rows of the group.
+    several: whether a table has several CU counts. with_scores: the intervals' are wanted.
     """
-    fits = [next(training) for training in trainings]
-    models = iter(train([fit for own in fits for fit in own]))
-    results = []
-    for training, own in zip(trainings, fits, strict=True):
-        try:
-            training.send(list(islice(models, len(own))))
-        except StopIteration as end:
-            results.append(end.value)
-    return results
 
+    tables: list[GpuKernels]
+    amplitudes: tuple[float, ...]
+    groups: list[list[Indices]]
+    other_gpus: list[tuple[list[GpuKernels], GpuRows]]
+    several: bool
+    with_scores: bool
 
-def _train_time(
-    sets: Sequence[TrainingSet], amplitude: float | None, with_scores: bool
-) -> Generator[
-    list[CurveFit], list[TimeModel], tuple[TimeModel, list[HeldOutKernels], IntervalScores]
-]:
-    """Return the time model, each GPU's kernels held out, and scores of time. Raises InputError.
+    @classmethod
+    def of(cls, job: Job, with_scores: bool) -> Self:
+        """Take the tables of a job; with_scores: GPUs are held out too. Raises InputError."""
+        for table, _ in job.sets:
+            _warn_of_rising_times(table)
+        tables = [GpuKernels.of(table, base) for table, base in job.sets]
+        several = any(len(table.grid.cu_count) > 1 for table, _ in job.sets)
+        amplitudes = AMPLITUDES if several else (1.0,)
+        if job.amplitude is not None:
+            amplitudes = (job.amplitude,)
+        groups = _groups(tables, GROUPS_OF_CU_AXIS if several else GROUPS)
+        other_gpus = _gpus_to_hold_out(tables) if with_scores else []
+        return cls(tables, amplitudes, groups, other_gpus, several, with_scores)
 
-    amplitude: of the process; None is 1, and with several CU counts the one of AMPLITUDES that
-    predicts held-out training applications best. with_scores: GPUs are held out too.
-    """
-    for table, _ in sets:
-        _warn_of_rising_times(table)
-    with_rule = all(rule_applies(table.profiles(base), table.grid) for table, base in sets)
-    tables = [GpuKernels.of(table, base, with_rule) for table, base in sets]
-    several = any(len(table.grid.cu_count) > 1 for table, _ in sets)
-    amplitudes = AMPLITUDES if several else (1.0,)
-    if amplitude is not None:
-        amplitudes = (amplitude,)
-    groups = _groups(tables, GROUPS_OF_CU_AXIS if several else GROUPS)
-    without = [
-        [others(own, rows) for own, rows in zip(tables, group, strict=True)] for group in groups
-    ]
-    of_gpus = _gpus_to_hold_out(tables) if with_scores else []
-    trained_on = [tables, *without, *(rest for rest, _ in of_gpus)]
-    models = yield [CurveFit(tuple(own), tried) for tried in amplitudes for own in trained_on]
-    candidates = []
-    for first in range(0, len(models), len(trained_on)):
-        whole, *without_groups = models[first : first + len(trained_on)]
-        parts, elsewhere = without_groups[: len(groups)], without_groups[len(groups) :]
-        candidates.append(
-            (
-                replace(whole, parts=tuple(parts) if several else ()),
-                [_held_out(g, own, groups, parts) for g, own in enumerate(tables)],
-                elsewhere,
-            )
+    @property
+    def _kernels(self) -> list[list[GpuKernels]]:
+        """What each of an amplitude's fits learns from: all, without a group, without a GPU too."""
+        without = [
+            [others(own, rows) for own, rows in zip(self.tables, group, strict=True)]
+            for group in self.groups
+        ]
+        return [self.tables, *without, *(rest for rest, _ in self.other_gpus)]
+
+    def fits(self) -> list[CurveFit]:
+        """Return the fits: of every amplitude one after another."""
+        kernels = self._kernels
+        return [CurveFit(tuple(own), amplitude) for amplitude in self.amplitudes for own in kernels]
+
+    def finished(self, models: Sequence[TimeModel]) -> TrainedTime:
+        """Return what becomes of the fits' models: of the amplitude that errs least held out."""
+        size = len(models) // len(self.amplitudes)
+        candidates = [
+            self._candidate(models[first : first + size]) for first in range(0, len(models), size)
+        ]
+        model, held_out, elsewhere = min(
+            candidates, key=lambda own: sum(held.error for held in own[1])
         )
-    model, held_out, elsewhere = min(candidates, key=lambda own: sum(held.error for held in own[1]))
-    misfits = []
-    for g, own in enumerate(tables):
-        predicted = model.alone.prior(own.traits, own.gpu, g).predicted()
-        misfits.append(misfit_of(own.log_ratios["time"] - predicted))
-    corrections = tuple(held.correction for held in held_out)
-    trees = tuple(held.trees for held in held_out)
-    model = replace(model, corrections=corrections, trees=trees, misfits=tuple(misfits))
-    scores = IntervalScores()
-    if with_scores:
+        misfits = []
+        for g, own in enumerate(self.tables):
+            predicted = model.alone.prior(own.traits, own.gpu, g).predicted()
+            misfits.append(misfit_of(own.log_ratios["time"] - predicted))
+        corrections = tuple(held.correction for held in held_out)
+        model = replace(model, corrections=corrections, misfits=tuple(misfits))
+        if not self.with_scores:
+            return TrainedTime(model, held_out, IntervalScores())
         pairs = [
             _as_another_gpu(own, rows, trained)
-            for trained, (_, parts) in zip(elsewhere, of_gpus, strict=True)
+            for trained, (_, parts) in zip(elsewhere, self.other_gpus, strict=True)
             for own, rows in parts
             # As when predicting: what other CU counts do is known of a table of several alone.
             if trained.shares > 1 or len(own.gpu.grid.cu_count) == 1
         ]
-        scores = time_scores(held_out, pairs)
-    return model, held_out, scores
+        return TrainedTime(model, held_out, time_scores(held_out, pairs))
+
+    def _candidate(
+        self, models: Sequence[TimeModel]
+    ) -> tuple[TimeModel, list[HeldOutKernels], Sequence[TimeModel]]:
+        """Return one amplitude's model, the kernels held out, and the models without a GPU."""
+        whole, *without = models
+        parts, elsewhere = without[: len(self.groups)], without[len(self.groups) :]
+        held_out = [_held_out(g, own, self.groups, parts) for g, own in enumerate(self.tables)]
+        return replace(whole, parts=tuple(parts) if self.several else ()), held_out, elsewhere
 
 
 def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
@@ -159,7 +286,7 @@ def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
 
 def _gpus_to_hold_out(
     tables: Sequence[GpuKernels],
-) -> list[tuple[list[GpuKernels], list[tuple[GpuKernels, Indices]]]]:
+) -> list[tuple[list[GpuKernels], GpuRows]]:
     """Return for each GPU and group of applications the kernels without both, and which these are.
 
     The second are the GPU's tables, with the rows of the group. Nothing with one GPU alone.
@@ -200,38 +327,42 @@ def _held_out(
     return HeldOutKernels(kernels, tuple(held_out))
 
 
-def _train(
-    job: "Bottleneck",
-    time: TimeModel,
-    held_out: Sequence[HeldOutKernels],
-    scores: IntervalScores,
-) -> Generator[list[PowerFit], list[PowerModel], Trained]:
-    """Return the whole training: besides time's what is of the power, where that is asked for."""
+def power_fits(job: Job, time: TrainedTime) -> list[PowerFit]:
+    """Return the fits of power: of all kernels, and for intervals without each group of them."""
     if job.quantity == "time":
-        yield []
-        return time, None, scores if job.intervals else IntervalScores()
-    # Power is better with the time as it is before its corrections: decision 0008.
-    time, first = time.alone, held_out[0]
-    kernels, gpu = first.kernels, time.gpus[0]
+        return []
+    first = time.held_out[0]
     groups = first.groups if job.intervals else ()
-    fits = [PowerFit(others(kernels, g.rows), g.model.gpus[0]) for g in groups]
-    whole, *parts = yield [PowerFit(kernels, gpu), *fits]
-    prior = whole.prior(kernels.traits.use, kernels.base_w, gpu, time.prior(kernels.traits, gpu, 0))
+    fits = [PowerFit(others(first.kernels, g.rows), g.model.gpus[0]) for g in groups]
+    return [PowerFit(first.kernels, time.model.gpus[0]), *fits]
+
+
+def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Trained:
+    """Return the whole training; powers: the models of `power_fits`."""
+    if job.quantity == "time":
+        return time.model, None, time.scores if job.intervals else IntervalScores()
+    # Power is better with the time as it is before its corrections: decision 0008.
+    model, first = time.model.alone, time.held_out[0]
+    kernels, gpu = first.kernels, model.gpus[0]
+    whole, *parts = powers
+    curve = model.prior(kernels.traits, gpu, 0)
+    prior = whole.prior(kernels.traits.use, kernels.base_w, gpu, curve)
     actual = np.hstack([kernels.log_ratios["time"], kernels.log_ratios["power"]])
     whole = replace(whole, misfit=misfit_of(actual - prior.predicted()))
+    groups = first.groups if job.intervals else ()
     of_groups = [
         part.prior(g.kernels.traits.use, g.kernels.base_w, g.model.gpus[0], g.prior).predicted()
         for part, g in zip(parts, groups, strict=True)
     ]
     of_power = [own[:, gpu.grid.size :] for own in of_groups]
     of_gpu = _application_scores("power", list(zip(groups, of_power, strict=True)))
-    return time, whole, IntervalScores(of_gpu.reshape(-1, LEVELS.size))
+    return model, whole, IntervalScores(of_gpu.reshape(-1, LEVELS.size))
 
 
 def time_scores(
     held_out: Sequence[HeldOutKernels], elsewhere: Sequence[tuple[HeldOutGroup, HeldOutGroup]]
 ) -> IntervalScores:
-    """Return the scores of held-out kernels, each as it will be predicted: corrected, with trees.
+    """Return the scores of held-out kernels, each as it will be predicted: corrected.
 
     But the other kernels' corrections come from curves that saw them, and the amplitude was
     chosen with them. A GPU with fewer than three applications takes the scores of all. elsewhere:

@@ -232,38 +232,36 @@ class ClusterSurfaces:
 
     region: what it covers, for a reader. grid: that part of the model's; base: where on it every
     factor is 1. factors (K, C, E, M) on that grid. kernels: for each cluster the training kernels
-    that the network gives to it; None where the model file does not keep them.
+    that the network gives to it.
     """
 
     region: str
     grid: ConfigGrid
     base: HardwareConfig
     factors: Floats
-    kernels: tuple[tuple[str, ...], ...] | None
+    kernels: tuple[tuple[str, ...], ...]
 
 
 def cluster_surfaces(
     sets: Sequence[ClusterSet],
     grid: ConfigGrid,
     base: HardwareConfig,
-    training: TrainingKernels | None,
-    chosen: Indices | None,
+    training: TrainingKernels,
+    chosen: Indices,
 ) -> tuple[ClusterSurfaces, ...]:
     """Return the clusters of each set. chosen (S, n): those of the training kernels."""
     surfaces = []
     for s, one in enumerate(sets):
         part, at = region_part(one.region, grid, base)
         factors = centroid_factors(one, grid.shape, grid.index(base))
-        kernels = None
-        if training is not None and chosen is not None:
-            kernels = tuple(
-                tuple(
-                    name
-                    for name, cluster in zip(training.kernels, chosen[s], strict=True)
-                    if cluster == k
-                )
-                for k in range(len(one.centroids))
+        kernels = tuple(
+            tuple(
+                name
+                for name, cluster in zip(training.kernels, chosen[s], strict=True)
+                if cluster == k
             )
+            for k in range(len(one.centroids))
+        )
         region = region_name(one.region, grid)
         surfaces.append(
             ClusterSurfaces(region, part, at, factors.reshape(-1, *part.shape), kernels)

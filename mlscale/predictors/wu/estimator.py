@@ -153,7 +153,7 @@ class Wu(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
         points, _ = self.scaling_.transform(profiles)
-        self.training_: TrainingKernels | None = TrainingKernels(profiles.kernels, points)
+        self.training_ = TrainingKernels(profiles.kernels, points)
         if (points == points[0]).all():
             raise InputError(
                 f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
@@ -199,7 +199,7 @@ class Wu(Predictor):
                 region=region_name(one.region, self.grid_),
                 count=len(one.centroids),
                 chosen=of_set.argmax(axis=0),
-                training=None if of_training is None else of_training[s],
+                training=of_training[s],
                 outputs=probabilities(of_set[: len(one.centroids)].T.astype(float), self.loss),
             )
             for s, (one, of_set) in enumerate(
@@ -214,9 +214,9 @@ class Wu(Predictor):
         chosen = self._training_choices()
         return cluster_surfaces(sets, self.grid_, self.base_, self.training_, chosen)
 
-    def _training_choices(self) -> Indices | None:
-        """Return the clusters (S, n) of the training kernels; None where these were not kept."""
-        return None if self.training_ is None else self._tables.choose(self.training_.points)
+    def _training_choices(self) -> Indices:
+        """Return the clusters (S, n) of the training kernels."""
+        return self._tables.choose(self.training_.points)
 
     def state(self) -> State:
         """Return grid, feature scaling, cluster sets with their networks, and training kernels."""
@@ -228,20 +228,16 @@ class Wu(Predictor):
             **grid_state(self.grid_, self.base_),
             "scaling": self.scaling_.state(),
             "cluster_sets": sets,
-            **({} if self.training_ is None else {"training": self.training_.state()}),
+            "training": self.training_.state(),
         }
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked against grid and features.
-
-        The training kernels are only explained with; files of before they were kept lack them.
-        """
+        """Take over what `state` gave; shapes are checked against grid and features."""
         self._check_clusters()
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
         features = len(self.scaling_.names)
-        training = state.get("training")
-        self.training_ = None if training is None else TrainingKernels.restore(training, features)
+        self.training_ = TrainingKernels.restore(state["training"], features)
         sizes = region_sizes(self.grid_.shape)
         sets = []
         for saved in state["cluster_sets"]:

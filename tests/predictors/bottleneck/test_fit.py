@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import approx_fprime, minimize, rosen, rosen_der
+from scipy.optimize import approx_fprime
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements
@@ -18,33 +18,28 @@ from mlscale.arrays import Floats
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GridRatios,
+    KernelLoad,
     curve_priors,
     p_norm,
     physics_logit,
 )
 from mlscale.predictors.bottleneck.fit import (
+    DATA_WEIGHT,
+    ROBUST_SCALE,
     CurveBatch,
     CurveFit,
     GpuKernels,
+    Posterior,
     PowerFit,
     fit_curves,
     power_posterior,
-)
-from mlscale.predictors.bottleneck.kernels import KernelLoad
-from mlscale.predictors.bottleneck.posterior import (
-    DATA_WEIGHT,
-    ROBUST_SCALE,
-    Posterior,
-    minimize_together,
 )
 from mlscale.predictors.bottleneck.power import PowerSplit
 from mlscale.predictors.conditioning import SurfacePrior
 
 
-def kernels_of(
-    table: Measurements, count: int | None = None, *, with_rule: bool = False
-) -> GpuKernels:
-    kernels = GpuKernels.of(table, table.grid.mid, with_rule)
+def kernels_of(table: Measurements, count: int | None = None) -> GpuKernels:
+    kernels = GpuKernels.of(table, table.grid.mid)
     return kernels.select(np.arange(len(kernels))[:count])
 
 
@@ -65,16 +60,7 @@ def two_gpus() -> CurveFit:
     return curve_fit(made.measurements(5), other)
 
 
-def with_the_rule() -> CurveFit:
-    """max-overlap beside the curve, but for one kernel that lacks a counter."""
-    lacking = made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan)
-    kernels = kernels_of(lacking, with_rule=True)
-    assert kernels.traits.rule is not None
-    assert np.isnan(kernels.traits.rule[:, 0]).tolist() == [False, False, True, False, False]
-    return CurveFit((kernels,), 1.0)
-
-
-CURVE_FITS = [one_gpu, cu_axis, two_gpus, with_the_rule]
+CURVE_FITS = [one_gpu, cu_axis, two_gpus]
 
 
 def power_fit() -> PowerFit:
@@ -260,16 +246,3 @@ class TestBatch:
             [alone] = fit_curves([fit])
             own, other = (m.prior(kernels.traits, m.gpus[0], 0).predicted() for m in (model, alone))
             assert own == pytest.approx(other, abs=1e-4)
-
-    def test_the_optimiser_is_scipys(self) -> None:
-        """Rosenbrock's function from two starts, at once and one by one: the same points."""
-        starts = np.array([[-1.2, 1.0, 0.5], [0.3, -0.7, 2.0]])
-
-        def evaluate(points: Floats) -> tuple[Floats, Floats]:
-            return np.array([rosen(p) for p in points]), np.array([rosen_der(p) for p in points])
-
-        found = minimize_together(evaluate, starts, 30)
-        for start, point in zip(starts, found, strict=True):
-            options = {"maxiter": 30, "maxcor": 20}
-            alone = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", options=options)
-            assert (point == alone.x).all()

@@ -13,7 +13,7 @@ from synthetic import bottleneck_kernels as made
 
 from mlscale import Measurements
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.scores import IntervalScores
+from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.intervals import LEVELS
 
 MID = made.CLOCKS.mid

@@ -5,13 +5,11 @@ import pytest
 
 from mlscale import ConfigGrid
 from mlscale.counters.kernel_use import KernelUse
-from mlscale.predictors.bottleneck.kernels import (
+from mlscale.predictors.bottleneck.curve import (
     LEAST_PEAK,
-    RULE_WEIGHT,
     TYPICAL_SOFTNESS,
     GpuPeaks,
     KernelLoad,
-    KernelTraits,
     active_issue,
     waves_per_simd,
 )
@@ -95,12 +93,3 @@ def test_the_unit_is_that_of_the_cus_that_have_work() -> None:
     of_three = use(unit=[0.2, 0.2, NAN], workgroups=[4.0, 160.0, 160.0])
     load = KernelLoad.of(of_three, gpu, np.array([8.0, 16.0]))
     assert load.unit == pytest.approx([0.8, 0.2, 0])
-
-
-def test_a_kernel_that_the_rule_does_not_take_is_the_curves_alone() -> None:
-    rule = np.array([[0.3, 0.0], [NAN, NAN]])
-    traits = KernelTraits(use(memory=[0.1, 0.1]), rule, {})
-    assert traits.rule_and_weight is not None
-    times, weight = traits.rule_and_weight
-    assert times.tolist() == [[0.3, 0], [0, 0]]
-    assert weight.tolist() == [[RULE_WEIGHT], [0]]

@@ -12,15 +12,15 @@ from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
 from mlscale.papers.wang_chu import dram_latency_cycles
 from mlscale.papers.wang_chu_gpus import load_gpu
-from mlscale.predictors.bottleneck.latency import (
+from mlscale.predictors.bottleneck.model import (
     DRAM_US,
     ENGINE_CYCLES,
     FLAG,
     SHORT_FLAG,
     dram_share,
     holding_bounds,
-    log_ratios,
-    shifted,
+    latency_log_ratios,
+    shifted_by_latency,
     waits,
 )
 from mlscale.predictors.conditioning import SurfacePrior
@@ -104,7 +104,7 @@ def test_a_waiting_kernel_with_a_second_time_is_not_shifted() -> None:
     latents = np.zeros((1, 2))
     prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
     idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
-    assert shifted(prior, grid, profiles, idle) is prior
+    assert shifted_by_latency(prior, grid, profiles, idle) is prior
 
 
 def test_the_access_is_that_of_the_paper() -> None:
@@ -119,7 +119,7 @@ def test_waiting_times_by_hand() -> None:
 
     The numbers are those of Wang and Chu (2018), Eq. (4), at 1000 MHz.
     """
-    ratios = np.exp(log_ratios(np.array([0.0, 1.0]), GRID, BASE)).reshape(2, *GRID.shape)
+    ratios = np.exp(latency_log_ratios(np.array([0.0, 1.0]), GRID, BASE)).reshape(2, *GRID.shape)
     assert ratios[0, 1].tolist() == [[2, 2], pytest.approx([1, 1])]
     assert ratios[1, 1, :, 1].tolist() == pytest.approx([(2 * 277.32 + 222.78) / 500.1, 1])
     assert ratios[1, 1, 1, 0] == pytest.approx((277.32 + 1.5 * 222.78) / 500.1)
@@ -131,12 +131,14 @@ def test_only_kernels_that_use_no_unit_are_shifted() -> None:
     latents = np.zeros((1, 2))
     prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
     idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
-    own = shifted(prior, grid, profiles, idle)
+    own = shifted_by_latency(prior, grid, profiles, idle)
     assert np.exp(own.predicted()) == pytest.approx(np.array([[2, 2, 1, 1], [1, 1, 1, 1]]))
     assert own.log_ratios(latents + 1) == pytest.approx(own.predicted() + 1)
-    assert shifted(prior, GRID, profiles, idle) is prior
+    assert shifted_by_latency(prior, GRID, profiles, idle) is prior
     unknown = use(memory=0.0, issue=0.1)
-    assert shifted(prior, grid, profiles, unknown).predicted() == pytest.approx(np.zeros((2, 4)))
+    assert shifted_by_latency(prior, grid, profiles, unknown).predicted() == pytest.approx(
+        np.zeros((2, 4))
+    )
 
 
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:

@@ -11,16 +11,16 @@ ONE, TWO = np.zeros(1), np.zeros((2, 1))
 @pytest.mark.parametrize(
     ("gpu", "mean", "gained"),
     [
-        # Four times the weights, 1 and 10, a half of those of kernels on another GPU.
-        (0, 4 * (1 + 5), (4**2 + 2**2) / 40),
-        (1, 4 * (0.5 + 10), (2**2 + 4**2) / 40),
-        (None, 4 * (0.5 + 5), (2**2 + 2**2) / 40),
+        # Four times the weights, 1 and 10, 0.7 of those of kernels on another GPU.
+        (0, 4 * (1 + 7), (4**2 + 2.8**2) / 40),
+        (1, 4 * (0.7 + 10), (2.8**2 + 4**2) / 40),
+        (None, 4 * (0.7 + 7), (2.8**2 + 2.8**2) / 40),
     ],
 )
-def test_kernels_of_another_gpu_tell_half_as_much(
+def test_kernels_of_another_gpu_tell_seven_tenths(
     gpu: int | None, mean: float, gained: float
 ) -> None:
-    assert SHARED_BETWEEN_GPUS == 0.5
+    assert SHARED_BETWEEN_GPUS == 0.7
     process = Process(
         names=("stall",),
         mean=ONE,

@@ -15,9 +15,9 @@ from mlscale import load, save, train
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck import fit, process
-from mlscale.predictors.bottleneck.corrections import Correction
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.fit import CurveBatch, CurveFit, GpuKernels, fit_curves
+from mlscale.predictors.bottleneck.model import Correction
 from mlscale.predictors.bottleneck.process import JITTER, Process, covariance
 
 FEW = 10
@@ -151,7 +151,7 @@ class TestAboveTheBound:
     @pytest.mark.parametrize("count", [30, 60])
     def test_no_matrix_grows_faster_than_the_kernels(self, count: int) -> None:
         table = made.measurements(count)
-        kernels = GpuKernels.of(table, table.grid.mid, with_rule=False)
+        kernels = GpuKernels.of(table, table.grid.mid)
         one = CurveFit((kernels,), 1.0)
         process, basis = one.process
         n = len(process.points)
@@ -165,7 +165,7 @@ class TestAboveTheBound:
     def test_two_gpus(self) -> None:
         """Those that stand for all come from both, and know whose they are."""
         tables = [made.measurements(30), made.measurements(30, seed=2)]
-        kernels = tuple(GpuKernels.of(t, t.grid.mid, with_rule=False) for t in tables)
+        kernels = tuple(GpuKernels.of(t, t.grid.mid) for t in tables)
         [model] = fit_curves([CurveFit(kernels, 1.0)])
         assert (model.process.gpu == (model.process.rows >= 30)).all()
         assert set(model.process.gpu) == {0, 1}
@@ -198,11 +198,6 @@ class TestFile:
     def state(self) -> dict[str, Any]:
         return trained(made.measurements(6), intervals=False).state()
 
-    def test_an_older_file_has_all_kernels(self, state: dict[str, Any]) -> None:
-        del state["time"]["process"]["rows"]
-        process = Bottleneck().restore(state).time_.process
-        assert (process.rows == np.arange(6)).all()
-
     def test_a_row_without_a_name_is_refused(self, state: dict[str, Any]) -> None:
         state["time"]["process"]["rows"][3] = 6
         with pytest.raises(ValueError, match="has no name"):
@@ -213,7 +208,7 @@ def test_batches_side_by_side_give_the_bits_of_one_after_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = made.measurements(8)
-    kernels = GpuKernels.of(table, table.grid.mid, with_rule=False)
+    kernels = GpuKernels.of(table, table.grid.mid)
     fits = [CurveFit((kernels.select(np.arange(n)),), 1.0) for n in (8, 5, 7)]
     monkeypatch.setattr(fit, "NUMBERS_PER_BATCH", 1)
     for model, one in zip(fit_curves(fits), fits, strict=True):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.predictors.bottleneck.scores import IntervalScores
+from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.intervals import LEVELS
 
 

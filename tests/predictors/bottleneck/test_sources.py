@@ -31,16 +31,6 @@ def test_other_sources_are_told_in_one_line() -> None:
     assert time.state()["sources"] == state["sources"]
 
 
-def test_a_model_file_without_sources_tells_of_none() -> None:
-    model = load(path("simulated-gcn3.mlscale"))
-    time = model.predictors["time"]
-    assert isinstance(time, Bottleneck)
-    state = time.state()
-    del state["sources"]
-    own = profiles({"dram_utilisation": [0.3]}, base=BASE, device="gtx980")
-    assert time.restore(state).other_sources(own) == {}
-
-
 @pytest.mark.parametrize(("trained", "counts"), [("dram_utilisation", True), ("DRAM bytes", False)])
 def test_numbers_are_taken_from_what_the_model_was_trained_with(trained: str, counts: bool) -> None:
     """A tool's own share of the peak, beside the bytes, counts only where it did then."""

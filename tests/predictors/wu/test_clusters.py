@@ -111,12 +111,6 @@ def test_the_regions_are_the_parts_of_the_grid(model: Wu) -> None:
     assert cu_axis.base == MID
 
 
-def test_a_model_without_its_training_kernels_names_none(model: Wu) -> None:
-    state = model.state()
-    del state["training"]
-    assert all(one.kernels is None for one in Wu().restore(state).cluster_surfaces())
-
-
 def test_outputs_speak_for_the_chosen_cluster(model: Wu) -> None:
     profiles = made.measurements(power=False).in_order.profiles(MID)
     for choice in model.explain(profiles).choices:

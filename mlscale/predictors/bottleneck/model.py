@@ -1,0 +1,471 @@
+"""What a trained `bottleneck` knows of time, and how it predicts: NumPy only.
+
+The curve, what it misses of kernels that are alike (`Correction`), the scores that make intervals,
+and kernels that use no unit of their GPU: they wait for latencies, of DRAM or of the core. Little's
+law tells the one from the other: the requests in flight are their rate times the latency of DRAM.
+If there are as many as waves, each wave waits for DRAM all the time; if there are far fewer, the
+waves wait for the core. On a GPU that was learnt from, such kernels' times are known. On another
+one this gives their values, and their intervals hold all that parts of the time may do: stay as
+they are, or follow one of the clocks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices, Mask, positive, shaped
+from mlscale.counters.kernel_use import KernelUse, device_with_peaks
+from mlscale.data.device import LARGEST_SHARE
+from mlscale.data.extrapolation import carried, positions
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces, scaling_bounds
+from mlscale.predictors.bottleneck.curve import (
+    BottleneckCurve,
+    GpuPeaks,
+    GridRatios,
+    KernelLoad,
+    KernelTraits,
+    curve_priors,
+    latent_count,
+)
+from mlscale.predictors.bottleneck.process import (
+    JITTER,
+    Process,
+    at_rows,
+    columns_of,
+    inducing_rows,
+    known_names,
+    scaling,
+    squared_distance,
+    standardised,
+)
+from mlscale.predictors.conditioning import SurfacePrior, random_walk
+from mlscale.predictors.intervals import (
+    LEVELS,
+    distance_from_base,
+    least_scale,
+    reaching,
+    restored_scores,
+    score_at,
+)
+
+ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
+UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
+# What the curve leaves of a log time on an untrained GPU, at a clock e times the base's; chosen on
+# four tables as if never trained on: docs/decisions/0008-bottleneck.md.
+UNTRAINED_DRIFT = 0.03
+# Of corrections.
+LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
+UNREPEATED_VARIANCE = 0.5  # variance of what does not repeat, against 1 of what does
+ALIKE_DIRECTIONS = 3  # coordinates of the predicted surface that count as inputs
+# Of kernels that wait.
+WAITING_USE = 0.3  # of the busiest unit's peak
+# A DRAM access without contention: Wang and Chu (2018), Eq. (4), measured on a GTX 980, of which
+# DRAM's part is taken at the highest memory clock that they had, 1000 MHz.
+ENGINE_CYCLES, DRAM_US = 277.32, 222.78 / 1000
+MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does so by all
+BYTES_PER_LANE = 4  # that a request moves
+FLAG = (
+    f"no unit of the GPU that the profile tells is used by {WAITING_USE:.0%}: which clock such a "
+    "kernel follows is only estimated on this GPU; the interval holds everything from no scaling "
+    "to full scaling with a clock; a second measured clock (--also) tells"
+)
+SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
+SHORT_FLAG = (
+    f"a launch of less than {1e3 * SHORT_MS:g} us: an unknown part of it is the launch itself, "
+    "which follows no clock; the interval reaches no scaling"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Kernel regression on the log times that training kernels were mispredicted by when held out.
+
+    Alike are kernels near each other in D inputs: those of `KernelTraits.similarity`, then the
+    coordinates of the predicted log surface along its main directions. mean, spread (D,)
+    standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D) of the
+    kernels that stand for all, `inducing_rows`; weights (n, N). A kernel unlike all others gets no
+    correction.
+    """
+
+    names: tuple[str, ...]
+    centre: Floats
+    directions: Floats
+    mean: Floats
+    spread: Floats
+    points: Floats
+    weights: Floats
+
+    @classmethod
+    def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
+        """Learn from K kernels' inputs, held-out log time ratios (K, N), and the true ones."""
+        names = known_names(named)
+        centre, directions = _main_directions(predicted, ALIKE_DIRECTIONS)
+        raw = np.hstack([columns_of(named, names), (predicted - centre) @ directions.T])
+        mean, spread = scaling(raw)
+        points = standardised(raw, mean, spread)
+        rows = inducing_rows(lambda rows: _alike(points[rows], points[rows]), len(points))
+        weights = _weights(points, rows, actual - predicted)
+        return cls(names, centre, directions, mean, spread, at_rows(points, rows), weights)
+
+    def predict(self, named: dict[str, Floats], predicted: Floats) -> Floats:
+        """Return what to add to the log time ratios predicted, (K, N)."""
+        coordinates = (predicted - self.centre) @ self.directions.T
+        raw = np.hstack([columns_of(named, self.names), coordinates])
+        return _alike(standardised(raw, self.mean, self.spread), self.points) @ self.weights
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays and JSON values for the model file."""
+        return {**vars(self), "names": list(self.names)}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], configurations: int) -> Self:
+        """Return what `state` described; a damaged one raises KeyError or ValueError."""
+        names = tuple(map(str, state["names"]))
+        directions = shaped(state["directions"], None, configurations)
+        inputs = len(names) + len(directions)
+        points = shaped(state["points"], None, inputs)
+        return cls(
+            names=names,
+            centre=shaped(state["centre"], configurations),
+            directions=directions,
+            mean=shaped(state["mean"], inputs),
+            spread=positive(shaped(state["spread"], inputs), "a spread"),
+            points=points,
+            weights=shaped(state["weights"], len(points), configurations),
+        )
+
+
+def _main_directions(logs: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the mean (N,) of log surfaces (K, N), and their main directions (A, N) about it."""
+    centre = logs.mean(axis=0)
+    return centre, np.linalg.svd(logs - centre, full_matrices=False)[2][:count]
+
+
+def _alike(a: Floats, b: Floats) -> Floats:
+    return np.asarray(np.exp(-0.5 * squared_distance(a, b) / LENGTH_SCALE**2))
+
+
+def _weights(points: Floats, rows: Indices, missed: Floats) -> Floats:
+    """Return the weights (n, N) of the kernels in those rows, by what was missed (K, N) of all.
+
+    Kernel regression where the rows are all; else by the subset of regressors (Quinonero-Candela
+    and Rasmussen, JMLR 6, 2005, section 5).
+    """
+    unrepeated = UNREPEATED_VARIANCE * np.eye(len(rows))
+    alike = _alike(at_rows(points, rows), points)
+    if len(rows) == len(points):
+        return np.asarray(np.linalg.solve(alike + unrepeated, missed))
+    whitening = np.linalg.inv(np.linalg.cholesky(alike[:, rows] + JITTER * np.eye(len(rows))))
+    features = whitening @ alike
+    seen = features @ features.T + unrepeated
+    return np.asarray(whitening.T @ np.linalg.solve(seen, features @ missed))
+
+
+@dataclass(frozen=True, eq=False)
+class TimeModel:
+    """A trained model. values: the curve's numbers by name, see `curve_priors`.
+
+    shares: 1 (memory), or 2 where a training table has several CU counts. Of each GPU,
+    corrections: what the curve misses; misfits: see `SurfacePrior`. parts: with several CU counts
+    the models without a group of applications, whose mean the curve gives.
+    """
+
+    gpus: tuple[GpuPeaks, ...]
+    values: dict[str, Floats]
+    process: Process
+    shares: int
+    corrections: tuple[Correction | None, ...]
+    misfits: tuple[Floats, ...]
+    parts: tuple["TimeModel", ...] = ()
+
+    @property
+    def alone(self) -> Self:
+        """The curve alone: without parts and corrections."""
+        none = (None,) * len(self.gpus)
+        return replace(self, corrections=none, parts=())
+
+    def prior(self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None) -> SurfacePrior:
+        """Return what is known of the log time ratios (K, N) before any further measured point.
+
+        number: of the GPU among the trained ones, None for another. On a grid that goes beyond the
+        trained one, corrections and misfit stay what they are at its nearest step; on one that
+        does not hold all of its steps, and on another GPU, there is no correction, and the misfit
+        is a random walk.
+        """
+        points = self.process.points_of(gpu.inputs(kernels.use))
+        mean, variance = self.process.latents(points, number)
+        by_curve = self._by_curve(kernels, gpu, number)
+        missed, home = np.zeros(gpu.grid.size), None
+        if number is not None:
+            trained = self.gpus[number]
+            home = positions(trained.grid, gpu.grid)
+            if gpu.grid == trained.grid:
+                if self.parts or self.corrections[number]:
+                    missed = self._missed(kernels, number, by_curve(mean))
+            elif home is not None:
+                at_home = self.prior(kernels, trained, number).predicted()
+                missed = carried(at_home - by_curve(mean)[:, home], trained.grid, gpu.grid)
+        if number is None or home is None:
+            misfit = _untrained_misfit(gpu)
+        else:
+            misfit = carried(self.misfits[number], trained.grid, gpu.grid)
+        missed = _from_base(missed, gpu)
+        variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
+        return SurfacePrior(lambda latents: by_curve(latents) + missed, mean, variances, misfit)
+
+    def _by_curve(
+        self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None
+    ) -> Callable[[Floats], Floats]:
+        """Return the curve as a function from latents (L, K) to log time ratios (K, N)."""
+        trained = gpu.grid if number is None else self.gpus[number].grid
+        ratios = GridRatios.of(gpu.grid, gpu.base, trained)
+        load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
+        curve = BottleneckCurve.of(np, self.values, number, load, ratios)
+        return lambda latents: _from_base(curve.log_time(latents), gpu)
+
+    def _missed(self, kernels: KernelTraits, number: int, by_curve: Floats) -> Floats:
+        """Return what to add to log time ratios (K, N) of this one curve on the trained grid."""
+        correction, gpu = self.corrections[number], self.gpus[number]
+        best = by_curve
+        if self.parts:
+            own = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
+            best = np.mean([prior.predicted() for prior in own], axis=0)
+        if correction is not None:
+            best = best + correction.predict(kernels.similarity(gpu), best)
+        return best - by_curve
+
+    def interval_scale(self, kernels: KernelTraits, gpu: GpuPeaks, prior: SurfacePrior) -> Floats:
+        """Return what the intervals' half-widths are proportional to, (K, N) in log ratio.
+
+        Wider far from the base, where a share's uncertainty tells, and for a kernel unlike all
+        training kernels.
+        """
+        points = self.process.points_of(gpu.inputs(kernels.use))
+        strangeness = 1 + self.process.distance(points)
+        least = least_scale(distance_from_base(gpu.grid, gpu.base))
+        return np.asarray(strangeness[:, None] * (prior.spread(self.shares) + least))
+
+    def mean_peaks(self, device: str, grid: ConfigGrid, base: HardwareConfig) -> GpuPeaks:
+        """Return a GPU that is taken to reach what the trained ones do on average."""
+        memory, issue = np.mean([(gpu.memory_peak, gpu.issue_peak) for gpu in self.gpus], axis=0)
+        return GpuPeaks(device, grid, base, float(memory), float(issue))
+
+    def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
+        """Return what each kernel's prediction rests on that the reader should know."""
+        flags = self.process.flags(gpu.inputs(kernels.use))
+        for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
+            flags[above].append(ABOVE_PEAK.format(kernels.use.memory[above]))
+        return flags
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays and JSON values for the model file."""
+        gpus = [
+            {
+                "device": gpu.device,
+                **grid_state(gpu.grid, gpu.base),
+                "memory_peak": gpu.memory_peak,
+                "issue_peak": gpu.issue_peak,
+            }
+            for gpu in self.gpus
+        ]
+        return {
+            "gpus": gpus,
+            "values": self.values,
+            "process": self.process.state(),
+            "shares": self.shares,
+            "corrections": [None if c is None else c.state() for c in self.corrections],
+            "misfits": list(self.misfits),
+            "parts": [part.state() for part in self.parts],
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """Return the model that `state` described; a damaged one raises KeyError or ValueError."""
+        if beyond := set(state) - {own.name for own in fields(cls)}:
+            raise ValueError(f"'{min(beyond)}' is of another version; train the model anew")
+        gpus = []
+        for saved in state["gpus"]:
+            peaks = float(saved["memory_peak"]), float(saved["issue_peak"])
+            if not min(peaks) > 0:
+                raise ValueError("a peak is not positive")
+            gpus.append(GpuPeaks(str(saved["device"]), *restore_grid(saved), *peaks))
+        shares = int(state["shares"])
+        if shares not in (1, 2):
+            raise ValueError(f"a model has 1 or 2 shares, not {shares}")
+        priors, saved_values = curve_priors([gpu.grid for gpu in gpus], shares), state["values"]
+        parts = tuple(cls.restore(part) for part in state["parts"])
+        places = [(gpu.device, gpu.grid, gpu.base) for gpu in gpus]
+        if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in parts):
+            raise ValueError("a part of the model is for another GPU")
+        return cls(
+            gpus=tuple(gpus),
+            values={n: shaped(saved_values[n], *prior.shape) for n, prior in priors.items()},
+            process=Process.restore(state["process"], latent_count(shares)),
+            shares=shares,
+            corrections=tuple(
+                None if saved is None else Correction.restore(saved, gpu.grid.size)
+                for gpu, saved in zip(gpus, state["corrections"], strict=True)
+            ),
+            misfits=tuple(
+                shaped(misfit, None, gpu.grid.size)
+                for misfit, gpu in zip(state["misfits"], gpus, strict=True)
+            ),
+            parts=parts,
+        )
+
+
+def _untrained_misfit(gpu: GpuPeaks) -> Floats:
+    """Return the misfit (R, N) where no training kernel shows it: a walk along each axis."""
+    settings = gpu.grid.settings()
+    distances = [np.log(settings[axis] / getattr(gpu.base, axis)) for axis in AXES]
+    return np.vstack([random_walk(distance, UNTRAINED_DRIFT) for distance in distances])
+
+
+def _from_base(logs: Floats, gpu: GpuPeaks) -> Floats:
+    """Return log ratios (..., N) less those at the base, where the grid has it."""
+    if gpu.base not in gpu.grid:
+        return logs
+    base = gpu.grid.position(gpu.base)
+    return logs - logs[..., base : base + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalScores:
+    """Scores at levels of coverage, see `calibrated_scores`; of power those of one GPU alone.
+
+    trained (G, L): of each trained GPU, with applications held out. known_peaks, mean_peaks (L,):
+    of GPUs held out together with applications, whose peaks other kernels of them show, or that
+    are taken to reach what the others do. These two are empty where training had one GPU alone;
+    all are where it was without intervals.
+    """
+
+    trained: Floats = field(default_factory=lambda: np.empty((0, LEVELS.size)))
+    known_peaks: Floats = field(default_factory=lambda: np.empty(0))
+    mean_peaks: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __bool__(self) -> bool:
+        """Whether there are intervals."""
+        return bool(self.trained.size)
+
+    def at(self, coverage: float, number: int | None, has_own_peaks: bool) -> float:
+        """Return the score for a coverage on the trained GPU of that number, or on another.
+
+        Another is taken to be no easier than any trained one: few were held out. 1 without
+        intervals, see `score_at`.
+        """
+        if not self:
+            return score_at(np.empty(0), coverage)
+        if number is not None:
+            return score_at(self.trained[number], coverage)
+        elsewhere = self.known_peaks if has_own_peaks else self.mean_peaks
+        rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
+        return max(score_at(own, coverage) for own in rows)
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays for the model file."""
+        return dict(vars(self))
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], gpus: int) -> Self:
+        """Return what `state` described; a damaged one raises KeyError or ValueError."""
+        trained = shaped(state["trained"], None, LEVELS.size)
+        if len(trained) not in (0, gpus):
+            raise ValueError("the scores of the intervals are not of each GPU")
+        for own in trained:
+            restored_scores(own)
+        known, mean = (restored_scores(state[name]) for name in ("known_peaks", "mean_peaks"))
+        return cls(trained, known, mean)
+
+
+def waits(profiles: Profiles, use: KernelUse) -> Mask:
+    """Return which kernels use no unit by WAITING_USE and have no further measured point, (K,).
+
+    Units that the profile does not tell do not count; where it does not tell the core's use by
+    issue or throughput, nobody can say so of a kernel.
+    """
+    units = np.array([use.memory, use.issue, use.l2, use.texture, use.shared, use.fp64])
+    is_idle = ~(units >= WAITING_USE).any(axis=0) & ~np.isnan(use.issue)
+    return np.asarray(is_idle & ~profiles.has_further_time)
+
+
+def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
+    """Return the share of the waves' time that waits for DRAM, (K,), 0 to 1, by Little's law.
+
+    It is the requests in flight over the resident waves: Volkov (PPoPP 2018) explains occupancy by
+    it. A request is one wave's, of 4 bytes a lane. Without occupancy a launch is taken to fill the
+    GPU as far as its waves go; NaN where that is not known either.
+    """
+    device, base = device_with_peaks(profiles.device), profiles.base
+    bytes_per_s = use.memory * 1e9 * device.peak_bandwidth_gb_per_s(base.memory_mhz)
+    requests_per_us = bytes_per_s / (BYTES_PER_LANE * device.wave_size) / 1e6
+    most = base.cu_count * device.max_waves_per_cu
+    launched = use.workgroups * use.waves_per_workgroup
+    if not (profiles.has_counter("workgroup_size") or profiles.has_counter("waves")):
+        launched = np.full_like(launched, np.nan)
+    waves = np.minimum(np.fmin(launched, most * use.occupancy), most)
+    latency_us = sum(_parts_us(base))
+    return np.minimum(requests_per_us * latency_us / np.maximum(waves, 1), 1)
+
+
+def latency_log_ratios(share: Floats, grid: ConfigGrid, base: HardwareConfig) -> Floats:
+    """Return log time ratios (K, N) of kernels that wait for DRAM for that share of the time (K,).
+
+    The rest follows the engine clock. CU counts change nothing.
+    """
+    settings = grid.settings()
+    engine = base.engine_mhz / settings["engine_mhz"]
+    memory = base.memory_mhz / settings["memory_mhz"]
+    of_engine, of_dram = _parts_us(base)
+    dram = of_engine * engine + of_dram * (1 + MEMORY_SHARE * (memory - 1))
+    dram = dram / (of_engine + of_dram)
+    return np.log(np.outer(share, dram) + np.outer(1 - share, engine))
+
+
+def _parts_us(base: HardwareConfig) -> tuple[float, float]:
+    """Return an access' time at the engine clock, and in DRAM, [us]."""
+    return ENGINE_CYCLES / base.engine_mhz, DRAM_US
+
+
+def shifted_by_latency(
+    prior: SurfacePrior, grid: ConfigGrid, profiles: Profiles, use: KernelUse
+) -> SurfacePrior:
+    """Return a prior of time whose waiting kernels scale as `latency_log_ratios` says.
+
+    Kernels whose waves are not known stay as they are, and so do all at other CU counts.
+    """
+    share = dram_share(profiles, use)
+    rows = waits(profiles, use) & ~np.isnan(share)
+    if not rows.any() or grid.cu_count != (profiles.base.cu_count,):
+        return prior
+    shift = latency_log_ratios(share, grid, profiles.base) - prior.predicted()
+    shift[~rows] = 0
+    return replace(prior, log_ratios=lambda latents: prior.log_ratios(latents) + shift)
+
+
+def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
+    """Return surfaces of time whose intervals hold what is not known of waiting and short kernels.
+
+    Those of waiting kernels hold the scaling bounds; those of kernels whose launches are shorter
+    than SHORT_MS hold no scaling, unless a further point was measured. Both are flagged. Without
+    intervals the surfaces stay as they are.
+    """
+    is_waiting = waits(profiles, use)
+    is_short = (profiles.time_ms < SHORT_MS) & ~profiles.has_further_time
+    least, most = scaling_bounds(surfaces.grid, surfaces.base)
+    surfaces = _with_bounds(surfaces, is_waiting, (least, most), FLAG)
+    same = np.ones_like(least)
+    return _with_bounds(surfaces, is_short, (same, same), SHORT_FLAG)
+
+
+def _with_bounds(
+    surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str
+) -> Surfaces:
+    if surfaces.low is None or not rows.any():
+        return surfaces
+    each = zip(surfaces.flags, rows.tolist(), strict=True)
+    flags = tuple((*own, flag) if is_told else own for own, is_told in each)
+    return replace(reaching(surfaces, rows, bounds), flags=flags)
