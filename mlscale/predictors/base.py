@@ -27,7 +27,6 @@ from typing import (
 
 import numpy as np
 
-from mlscale.arrays import Floats
 from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -247,14 +246,6 @@ class PredictsOtherGpus(Protocol):
 
 
 @runtime_checkable
-class PredictsOtherBases(Protocol):
-    """Predicts from profiles at other bases than that of its training."""
-
-    def grid_from(self, profiles: Profiles) -> ConfigGrid:
-        """Return the grid that is predicted from the profiles' base. Raises InputError."""
-
-
-@runtime_checkable
 class PredictsFromTimes(Protocol):
     """Predicts power of any GPU from the times that a predictor of time gives for it."""
 
@@ -272,12 +263,10 @@ class PredictsFromTimes(Protocol):
 class UsesMeasuredPoints(Protocol):
     """Makes use of further measured points of the profiled kernels."""
 
-    def widths_ahead(
-        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return how wide the intervals are, (K,), and after one more measurement, (K, N).
+    def conditioned(self, profiles: Profiles, grid: ConfigGrid) -> tuple[Any, Any]:
+        """Return the surfaces given those points, and what intervals are made of.
 
-        grid: of a GPU without training data; only given to what predicts such GPUs.
+        grid: what is predicted.
         """
 
 

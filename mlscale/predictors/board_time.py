@@ -18,12 +18,11 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import clocks_not_reached, require_engine_sweep
 from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
-from mlscale.predictors.base import Bases, State, Training, training_grid, training_sets
+from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.board import (
     LEAST_CLOCKS,
     RISES,
     BoardPredictor,
-    from_highest_reading,
     from_nearest,
     through_readings,
     within_readings,
@@ -183,20 +182,8 @@ class BoardTime(BoardPredictor):
         """Nothing: the curve knows no peaks."""
         return self
 
-    def widths_ahead(
-        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
-    ) -> tuple[Floats, Floats]:
-        """How wide the intervals are now, (K,), and after one more run at each clock, (K, M).
-
-        The mean over the clocks of half the interval of the log time; without calibrated intervals
-        in standard deviations. Raises InputError.
-        """
-        grid = grid or training_grid(self.trained_, profiles)
-        own, _ = self._conditioned(from_highest_reading(profiles, "time", grid), grid)
-        return own.widths_ahead(score_at(self.scores_, coverage) * np.sqrt(own.posterior.before))
-
     def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
-        own, measured = self._conditioned(profiles, grid)
+        own, measured = self.conditioned(profiles, grid)
         logs = _through(own.posterior, measured)
         if coverage is not None and not profiles.points:
             ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, own.base)]
@@ -210,7 +197,7 @@ class BoardTime(BoardPredictor):
         logs, *ends = within_readings("time", profiles, grid, distance, ends)
         return Surfaces.of_logs(grid, own.base, logs, own.flags, ends)
 
-    def _conditioned(
+    def conditioned(
         self, profiles: Profiles, grid: ConfigGrid
     ) -> tuple[ConditionedSurfaces, MeasuredRatios]:
         """Surfaces given the points, and these; a flag says where there are none. InputError."""

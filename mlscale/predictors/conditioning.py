@@ -21,7 +21,6 @@ from mlscale.data.surfaces import Surfaces, configuration_weights
 from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
-MOST_OUTPUTS = 8192  # half a gigabyte for each matrix of outputs x outputs
 MOST_CELLS = 1 << 26  # half a gigabyte: of points x points of all kernels, and points x outputs
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
@@ -121,24 +120,6 @@ class SurfacePosterior:
             return np.ones_like(self.logs)
         return np.sqrt(_ratio(self.after, self.before))
 
-    def further_narrowing(self, kernel: int) -> Floats:
-        """Return the narrowing (M, M) of one kernel if one more output (row) were measured.
-
-        Raises InputError on more than MOST_OUTPUTS outputs.
-        """
-        if self.logs.shape[1] > MOST_OUTPUTS:
-            raise InputError(
-                f"the next point is sought among at most {MOST_OUTPUTS} log ratios of time and "
-                f"power, not {self.logs.shape[1]}: its cost is quadratic; take a coarser grid"
-            )
-        slopes, gain = self.slopes[:, kernel], self.gain[kernel]
-        covariance = (slopes.T * self.prior.variance[:, kernel]) @ slopes
-        covariance += self.prior.misfit.T @ self.prior.misfit
-        covariance -= gain @ self.inverse[kernel] @ gain.T
-        own = np.maximum(np.diag(covariance), 0)
-        left = own - covariance**2 / (own + RATIO_NOISE**2)[:, None]
-        return np.sqrt(_ratio(np.maximum(left, 0), self.before[kernel]))
-
 
 def _ratio(after: Floats, before: Floats) -> Floats:
     return np.divide(after, before, out=np.ones_like(before * after), where=before > 0)
@@ -168,18 +149,6 @@ class ConditionedSurfaces:
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, N)."""
         return self._own(self.posterior.narrowing())
-
-    def widths_ahead(self, half_width: Floats) -> tuple[Floats, Floats]:
-        """Return mean half-widths over the grid, (K,), and after one more time anywhere, (K, N).
-
-        half_width: without points; what is returned knows them.
-        """
-        width, size = half_width * self._is_away(), self.grid.size
-        ahead = [
-            self._own(self.posterior.further_narrowing(k))[:size] @ own / size
-            for k, own in enumerate(width)
-        ]
-        return (width * self.narrowing()).mean(axis=1), np.array(ahead)
 
     def _own(self, outputs: Floats) -> Floats:
         return outputs[..., -self.grid.size :]

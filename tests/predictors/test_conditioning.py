@@ -106,16 +106,6 @@ class TestClosedForm:
                 np.sqrt(np.diag(after) / np.diag(before)), abs=1e-6
             )
 
-    def test_of_one_more_measurement(
-        self, linear: tuple[SurfacePrior, np.ndarray, np.ndarray]
-    ) -> None:
-        """What is expected of measuring an output is what measuring it does."""
-        prior, _, logs = linear
-        one = condition(prior, MeasuredRatios(np.eye(6)[[1]], logs[:, :1]))
-        both = condition(prior, MeasuredRatios(np.eye(6)[[1, 4]], logs))
-        for k in range(4):
-            assert one.further_narrowing(k)[4] == pytest.approx(both.narrowing()[k], abs=1e-6)
-
     def test_a_missing_point_is_none(
         self, linear: tuple[SurfacePrior, np.ndarray, np.ndarray]
     ) -> None:
@@ -215,16 +205,18 @@ class TestRecovery:
         assert mean_error(predictor, of_time, new) < 0.5 * mean_error(predictor, wrong, new)
 
     def test_with_a_cu_axis(self) -> None:
-        """Issue rates shown at half: 17 % off; the three points it asks for leave under 1.5 %."""
+        """Issue rates shown at half: 17 % off; three points leave under 1.5 %."""
         table, truth = made.with_cu_axis(24), made.with_cu_axis(9, seed=1)
         predictor = Bottleneck(intervals=False, amplitude=1.0).fit(table, table.grid.mid)
         right = truth.profiles(table.grid.mid)
         profiles = replace(right, counters=right.counters * np.array([1, 1, 0.5, 1]))
         assert mean_error(predictor, profiles, truth) > 12
-        configs = list(table.grid)
-        for _ in range(3):
-            ahead = predictor.widths_ahead(profiles)[1].sum(axis=0)
-            profiles = measured(profiles, truth, configs[int(np.argmin(ahead))])
+        points = [
+            HardwareConfig(4, 700, 700),
+            HardwareConfig(32, 700, 700),
+            HardwareConfig(32, 400, 400),
+        ]
+        profiles = measured(profiles, truth, *points)
         assert mean_error(predictor, profiles, truth) < 1.5
 
 
@@ -247,19 +239,6 @@ class TestIntervals:
 
 
 class TestFurtherPoints:
-    def test_how_wide_intervals_would_get(self, model: Model, new: Measurements) -> None:
-        """Found again by measuring every configuration in turn, at the predicted times."""
-        profiles = new.profiles(MID)
-        predictor = model.predictors["time"]
-        assert isinstance(predictor, Bottleneck)
-        widths = []
-        for config in model.grid:
-            factor, _ = predictor.predict(profiles).at(config)
-            point = MeasuredPoint(config, profiles.time_ms * factor, None)
-            widths.append(predictor.widths_ahead(replace(profiles, points=(point,)))[0])
-        _, ahead = predictor.widths_ahead(profiles)
-        assert ahead == pytest.approx(np.array(widths).T, rel=1e-4)
-
     def test_another_predictor_is_refused(self, new: Measurements) -> None:
         model = train(made.measurements(4), MID, "mean-surface")
         with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
@@ -282,16 +261,3 @@ def test_too_many_points_are_refused(
     trained.predict(measured(new.profiles(MID), new, *configs[:3]))
     with refused("4 further measured values of each of 9 kernels .* give at most 3$"):
         trained.predict(measured(new.profiles(MID), new, *configs[:4]))
-
-
-def test_the_next_point_among_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditioning, "MOST_OUTPUTS", 5)
-    prior = SurfacePrior(
-        lambda latents: latents.T @ np.ones((2, 6)),
-        np.zeros((2, 1)),
-        np.ones((2, 1)),
-        np.zeros((1, 6)),
-    )
-    posterior = condition(prior, MeasuredRatios(np.empty((0, 6)), np.empty((1, 0))))
-    with refused("among at most 5 log ratios of time and power, not 6: its cost is quadratic"):
-        posterior.further_narrowing(0)

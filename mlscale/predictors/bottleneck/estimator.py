@@ -161,7 +161,7 @@ class Bottleneck(Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
-        own, _ = self._conditioned(profiles, grid)
+        own, _ = self.conditioned(profiles, grid)
         return own.surfaces()
 
     def predict_interval(
@@ -174,7 +174,7 @@ class Bottleneck(Predictor):
         short reach further, see `holding_bounds`. Raises InputError unless coverage is between 0
         and 1.
         """
-        own, half_width = self._conditioned(profiles, grid)
+        own, half_width = self.conditioned(profiles, grid)
         if not self.scores_:
             return own.surfaces()
         surfaces = own.surfaces(half_width(coverage) * own.narrowing())
@@ -222,20 +222,7 @@ class Bottleneck(Predictor):
             trained=(tuple(self.kernels_[row] for row in process.rows), trained),
         )
 
-    def widths_ahead(
-        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return how wide the intervals are now, (K,), and after one more measurement, (K, N).
-
-        The mean over the grid of half the interval of the log factor; in the second array at each
-        configuration what measuring time there is expected to leave. Without calibrated intervals
-        in units of the score. What `holding_bounds` adds to intervals is not in them. Raises
-        InputError.
-        """
-        own, half_width = self._conditioned(profiles, grid)
-        return own.widths_ahead(half_width(coverage))
-
-    def _conditioned(
+    def conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
     ) -> tuple[ConditionedSurfaces, Callable[[float], Floats]]:
         """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
