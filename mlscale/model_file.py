@@ -29,7 +29,7 @@ from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
 _LARGEST_DOCUMENT_BYTES = 16 << 20
@@ -144,7 +144,7 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     if version != FORMAT_VERSION:
         raise InputError(
             f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
-            "train the model anew"
+            "train it anew: mlscale train TABLE -o MODEL"
         )
     return document, members
 
