@@ -19,7 +19,10 @@ def wu(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_another_version(version: object, wu: bytes, tmp_path: Path) -> None:
     path = tmp_path / "future.mlscale"
     path.write_bytes(with_document(wu, lambda document: document.update(format_version=version)))
-    message = f"has model format {version}, this mlscale reads 2; train it anew: mlscale train TABLE -o MODEL"
+    message = (
+        f"has model format {version}, this mlscale reads 2; "
+        "train it anew: mlscale train TABLE -o MODEL"
+    )
     with refused(message):
         load(path)
 
