@@ -37,6 +37,7 @@ _MISSING = {
 }
 _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
+_COMPLAINT = re.compile(r"==ERROR==|SKIPPED: .* does not contain|Error: ")
 _UNPACKED_BY = {
     b"\x04\x22\x4d\x18": "lz4 -d",
     b"\x28\xb5\x2f\xfd": "zstd -d",
@@ -50,7 +51,7 @@ class Labels(NamedTuple):
     """n cells as their distinct texts, in the order in which they come, and which each cell has."""
 
     codes: Indices
-    texts: list[str]
+    texts: Sequence[str]
 
     @classmethod
     def of(cls, cells: Sequence[str]) -> "Labels":
@@ -150,26 +151,33 @@ class Block:
     def numbers(self, name: str, parse: Callable[[str, str], float] = counter) -> Floats:
         """A column's numbers (n,), as `parse` reads a cell of it at a place."""
         codes, texts = self.columns[name]
-        values = _quick_numbers(texts)
-        odd = np.flatnonzero(~(values >= 0) | (values >= LARGEST_COUNTER))
-        if parse not in (counter, number):
-            odd = np.arange(len(texts))
-        for at in odd.tolist():
-            row = int(np.flatnonzero(codes == at)[0])
-            values[at] = parse(texts[at], self.where(row, name))
+        is_plain = parse in (counter, number)
+        values = _quick_numbers(texts) if is_plain else np.full(len(texts), math.nan)
+        rows = np.full(len(texts), -1)
+        rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the first of each text
+        odd = (rows >= 0) & ~((values >= 0) & (values < LARGEST_COUNTER))
+        for at in np.flatnonzero(odd).tolist():
+            values[at] = parse(texts[at], self.where(int(rows[at]), name))
         return values[codes]
 
-    def stamps_ns(self, name: str) -> Floats:
-        """A column of times [ns] (n,): whole numbers as int64, so that differences are exact."""
+    def durations_s(self, begin: str, end: str) -> Floats:
+        """The times [s] (n,) between two columns of nanoseconds, which no float holds exactly."""
+        begins, ends = self._stamps_ns(begin), self._stamps_ns(end)
+        return ((ends[0] - begins[0]) + (ends[1] - begins[1])) / 1e9
+
+    def _stamps_ns(self, name: str) -> tuple[Indices, Floats]:
+        """Times in whole nanoseconds, and what is beyond, as of means over passes."""
         codes, texts = self.columns[name]
         for at, text in enumerate(texts):
-            if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text):
+            if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{0,20})?", text):
                 row = int(np.flatnonzero(codes == at)[0])
                 raise InputError(
-                    f"{self.where(row, name)}: '{text[:40]}' is not a time in whole nanoseconds; "
-                    "use the file as the profiler wrote it"
+                    f"{self.where(row, name)}: '{text[:40]}' is not a time in nanoseconds; use the "
+                    "file as the profiler wrote it"
                 )
-        return np.array([int(text) for text in texts], np.int64)[codes]
+        parts = [text.partition(".") for text in texts]
+        wholes = np.array([int(whole_) for whole_, _, _ in parts], np.int64)
+        return wholes[codes], np.array([float(f"0.{part}") for _, _, part in parts])[codes]
 
     def take(self, rows: Indices) -> "Block":
         """Those rows."""
@@ -186,12 +194,22 @@ class Block:
         return np.flatnonzero(differs), np.cumsum(differs) - 1
 
 
-def _quick_numbers(texts: list[str]) -> Floats:
-    """Plain numbers; NaN where a text is none."""
-    try:
-        return np.array(texts, np.str_).astype(np.float64) if texts else np.empty(0)
-    except ValueError:
-        return np.array([float(t) if _PLAIN.fullmatch(t) else math.nan for t in texts], np.float64)
+def _quick_numbers(texts: Sequence[str]) -> Floats:
+    """Plain numbers, perhaps with commas between thousands; NaN where a text is none."""
+    if not any("," in text for text in texts):
+        try:
+            return np.array(texts, np.float64)
+        except ValueError:
+            pass
+    values = [
+        float(text)
+        if _PLAIN.fullmatch(text)
+        else float(text.replace(",", ""))
+        if _THOUSANDS.fullmatch(text)
+        else math.nan
+        for text in texts
+    ]
+    return np.array(values, np.float64)
 
 
 @dataclass(frozen=True)
@@ -207,18 +225,25 @@ class Form:
         line: a pattern of the line at which it begins, where it has no such header.
         json: a text that its JSON has near the beginning.
         tables: what the names of its SQLite tables begin with.
-        every_row_quoted: a line that does not begin with a quote is the program's own output.
+        every_row_quoted: below a header in quotes a line that does not begin with one is the
+            program's own output.
+        shortest: the last column that each row has; others may lack what is behind it.
+        ends_at_blank: a blank line ends the table.
+        instead: of a file that is not read, what to give in its place.
     """
 
     tool: str
     title: str
-    read: Callable[..., Any]
+    read: Callable[..., Any] | None = None
     columns: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     line: re.Pattern[str] | None = None
     json: str = ""
     tables: str = ""
     every_row_quoted: bool = False
+    shortest: str = ""
+    ends_at_blank: bool = False
+    instead: str = ""
 
     def fits(self, names: Sequence[str]) -> bool:
         """Whether a header with those names is of this form."""
@@ -237,6 +262,8 @@ class Sheet:
         header: the names of its columns, stripped; none where it has no header.
         header_line: the row of the header, or of the line at which it begins.
         above: the lines above it, at most 100 of them.
+        complaint: what the tool itself says above it that went wrong.
+        is_quoted: whether the header stands in quotes.
         skipped: how many lines between the rows were no rows.
     """
 
@@ -245,9 +272,14 @@ class Sheet:
     header: tuple[str, ...] = ()
     header_line: int = 1
     above: tuple[str, ...] = ()
+    complaint: str = ""
+    is_quoted: bool = False
     encoding: str = "utf-8-sig"
     progress: ByteProgress = no_progress
     skipped: int = field(default=0, init=False)
+    _aside: int = field(default=0, init=False)  # lines skipped below which no row came yet
+    _passed: int = field(default=0, init=False)  # the last of them
+    _is_ended: bool = field(default=False, init=False)
 
     def find(self, *names: str) -> str | None:
         """The first of these columns that the header has; None without any."""
@@ -266,6 +298,7 @@ class Sheet:
         together: rows that stand below each other with the same cells in these columns come in one
         block. Raises InputError on a row that is not as long as the header.
         """
+        together = [name for name in together if name in self.header]
         wanted = [n for n in dict.fromkeys([*names, *together]) if n in self.header and n]
         held, held_line = b"", 0
         for data, line in _chunks(self.path, self.encoding, self.progress):
@@ -276,12 +309,16 @@ class Sheet:
             data, line = held + data, held_line if held else line  # noqa: PLW2901
             block = self._block(data, line, wanted)
             held = b""
+            if self._is_ended:
+                if len(block):
+                    yield block
+                return
             if together and len(block):
                 first = int(block.first_of_runs(*together)[0][-1])
                 held_line = int(block.lines[first])
                 held = data[_end_of_line(data, held_line - line) :]
                 if len(held) > _LONGEST_RUN:
-                    raise InputError(f"{block.where(first)}: has too many rows that belong together")
+                    raise InputError(f"{block.where(first)}: too many rows belong together")
                 block = block.take(np.arange(first))
             if len(block):
                 yield block
@@ -289,7 +326,8 @@ class Sheet:
             yield self._block(held, held_line, wanted)
 
     def _block(self, data: bytes, line: int, wanted: list[str]) -> Block:
-        columns = _by_arrow(data, self.header, wanted) if len(data) >= LEAST_FOR_ARROW else None
+        is_large = len(data) >= LEAST_FOR_ARROW
+        columns = _by_arrow(data, self.header, wanted, self._least()) if is_large else None
         if columns is not None:
             count = len(next(iter(columns.values())).codes) if columns else 0
             return Block(self.path, np.arange(line, line + count), columns)
@@ -299,29 +337,42 @@ class Sheet:
         for number_, row in self._rows(data, line):
             lines.append(number_)
             for place, column in places:
-                column.append(row[place])
+                column.append(row[place].strip())
         of_names = {name: Labels.of(column) for name, column in cells.items()}
         return Block(self.path, np.array(lines, np.intp), of_names)
 
+    def _least(self) -> int:
+        """How many fields a row has at least."""
+        shortest = self.form.shortest
+        return self.header.index(shortest) + 1 if shortest else len(self.header)
+
     def _rows(self, data: bytes, line: int) -> Iterator[tuple[int, list[str]]]:
         """The rows of whole lines, of which the first is that number. Raises InputError."""
-        width = len(self.header)
-        for number_, text in enumerate(data.decode().removesuffix("\n").split("\n"), line):
+        width, least = len(self.header), self._least()
+        only_quoted = self.form.every_row_quoted and self.is_quoted
+        lines = data.decode().removesuffix("\n").split("\n") if data else []
+        for number_, text in enumerate(lines, line):
             if not text.strip():
+                if self.form.ends_at_blank:
+                    self._is_ended = True
+                    return
                 continue
-            if self.form.every_row_quoted and not text.startswith('"'):
-                self.skipped += 1
+            if only_quoted and not text.startswith('"'):
+                self._aside += number_ > self._passed
+                self._passed = max(self._passed, number_)
                 continue
             where = f"{self.path}: row {number_}"
             try:
                 [row] = csv.reader([text], strict=True, skipinitialspace=True)
             except csv.Error as error:
                 raise InputError(f"{where}: is not valid CSV: {error}; is it cut off?") from None
-            if len(row) != width:
+            if not least <= len(row) <= width:
                 raise InputError(
                     f"{where}: has {len(row)} fields, the header has {width}; is the file cut off?"
                 )
-            yield number_, row
+            if number_ > self._passed:
+                self.skipped, self._aside = self.skipped + self._aside, 0
+            yield number_, row + [""] * (width - len(row))
 
 
 def open_file(
@@ -329,7 +380,7 @@ def open_file(
 ) -> Sheet | None:
     """What a file is, by its content; None where it is of no form.
 
-    Raises InputError where it cannot be read, is packed, or says in its first lines what went wrong.
+    Raises InputError where it cannot be read, is packed, or says itself what went wrong.
     """
     try:
         if path.exists() and not path.is_file():
@@ -354,20 +405,29 @@ def _of_text(
     path: Path, forms: Sequence[Form], encoding: str, progress: ByteProgress
 ) -> Sheet | None:
     above: list[str] = []
+    complaint = ""
     for data, first in _chunks(path, encoding, no_progress):
         for line, text in enumerate(data.decode().removesuffix("\n").split("\n"), first):
             names = _names(text)
             for form in forms:
                 if form.fits(names) or (form.line is not None and form.line.match(text)):
-                    is_table = form.fits(names)
-                    header = tuple(names) if is_table else ()
+                    if form.instead:
+                        raise InputError(f"{path}: row {line}: {form.title} {form.instead}")
+                    header = tuple(names) if form.fits(names) else ()
                     if twice := [n for n, count in Counter(header).items() if n and count > 1]:
                         raise InputError(
                             f"{path}: row {line}: column '{twice[0]}' is there twice; keep one"
                         )
-                    return Sheet(path, form, header, line, tuple(above), encoding, progress)
+                    return Sheet(
+                        path, form, header, line, tuple(above), complaint,
+                        text.startswith('"'), encoding, progress,
+                    )  # fmt: skip
+            if not complaint and _COMPLAINT.match(text):
+                complaint = text.strip()[:300]
             if len(above) < 100:
                 above.append(text)
+    if complaint:
+        raise InputError(f"{path}: has no kernels; the profiler says: {complaint}")
     return None
 
 
@@ -392,6 +452,8 @@ def _of_json(path: Path, forms: Sequence[Form], progress: ByteProgress) -> Sheet
             head = (gzip.GzipFile(fileobj=binary) if is_packed else binary).read(_HEAD)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: cannot be unpacked: {error}; is it cut off?") from None
+    if is_packed and not head.lstrip()[:1] == b"{":
+        raise InputError(f"{path}: is compressed; unpack it first: gunzip {path.name}")
     fitting = (form for form in forms if form.json and f'"{form.json}"'.encode() in head)
     form = next(fitting, None)
     return None if form is None else Sheet(path, form, progress=progress)
@@ -487,7 +549,7 @@ def _arrow_csv() -> Any:
 
 
 def _by_arrow(
-    data: bytes, header: tuple[str, ...], wanted: list[str]
+    data: bytes, header: tuple[str, ...], wanted: list[str], least: int
 ) -> dict[str, Labels] | None:
     """The columns of lines, each of which is a row; None where one is not, or without Arrow."""
     if not wanted or (arrow_csv := _arrow_csv()) is None:
@@ -495,6 +557,12 @@ def _by_arrow(
     import pyarrow as pa
 
     try:
+        [first] = csv.reader([data[: data.index(b"\n")].decode()])
+        if not least <= len(first) <= len(header):
+            return None
+        header = header[: len(first)]
+        if not set(wanted) <= set(header):
+            return None
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(column_names=[str(i) for i in range(len(header))]),
@@ -505,7 +573,7 @@ def _by_arrow(
                 include_columns=[str(header.index(name)) for name in wanted],
             ),
         )
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, csv.Error):
         return None
     if table.num_rows != data.count(b"\n"):  # a field goes on in a further line, or a line is blank
         return None
@@ -514,6 +582,5 @@ def _by_arrow(
         encoded = pa.chunked_array(table[str(header.index(name))]).combine_chunks()
         encoded = encoded.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-        texts = [text.strip() for text in encoded.dictionary.to_pylist()]
-        columns[name] = Labels(codes, texts)
+        columns[name] = Labels(codes, [text.strip() for text in encoded.dictionary.to_pylist()])
     return columns

@@ -3,8 +3,10 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from mlscale.errors import InputError, warn
 from mlscale.readers.files import Labels
 from mlscale.text import counted, shortened, without_controls
 
+_AT_ONCE = 10_000
 _DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
 
 
@@ -41,6 +44,41 @@ class Launches:
     is_new: Floats | None = None
 
 
+class Launch(NamedTuple):
+    """One launch, see `Launches`; None where the file does not say it."""
+
+    line: int
+    kernel: str
+    time_s: float | None
+    workgroups: float | None
+    workgroup_size: float | None
+    gpu: str = ""
+    counters: Mapping[str, float] = MappingProxyType({})
+    id: str | None = None
+    is_new: bool = True
+
+
+def in_parts(launches: Iterable[Launch]) -> Iterator[Launches]:
+    """Launches that come one by one, many at once."""
+    rest = iter(launches)
+    while part := list(islice(rest, _AT_ONCE)):
+        lines, kernels, time_s, workgroups, workgroup_size, gpus, counters, ids, is_new = zip(
+            *part, strict=True
+        )
+        names = dict.fromkeys(name for one in counters for name in one)
+        yield Launches(
+            np.array(lines, np.intp),
+            Labels.of(kernels),
+            np.array(time_s, np.float64),
+            np.array(workgroups, np.float64),
+            np.array(workgroup_size, np.float64),
+            {name: np.array([one.get(name) for one in counters], np.float64) for name in names},
+            gpus=Labels.of(gpus),
+            ids=None if None in ids else list(ids),
+            is_new=np.array(is_new, np.float64),
+        )
+
+
 @dataclass
 class Facts:
     """What a file says besides its launches.
@@ -51,12 +89,14 @@ class Facts:
         of_gpu: by the number of a GPU in the file, facts of it.
         application: the program that ran.
         complaint: an error line of the tool itself.
+        is_of_machine: whether the file tells of a machine's GPUs, and of no launch.
     """
 
     seen: dict[str, Counter[str | float]] = field(default_factory=lambda: defaultdict(Counter))
     of_gpu: dict[str, dict[str, str | float]] = field(default_factory=dict)
     application: str = ""
     complaint: str = ""
+    is_of_machine: bool = False
 
     def note_clock(self, fact: str, mhz: float, times: int = 1) -> None:
         """Count a clock [MHz] in; one that is missing or 0 says nothing."""
@@ -168,6 +208,8 @@ def summed(
                 groups[key].add(sums)
             else:
                 groups[key] = sums
+    if facts.is_of_machine:
+        return Run(source, tool, title, {}, facts)
     if not of_gpu:
         lost = f" with a positive time ({dropped} without)" if dropped else ""
         says = f"; the profiler says: {facts.complaint[:300]}" if facts.complaint else ""
@@ -181,11 +223,12 @@ def summed(
     )  # fmt: skip
 
 
-def _groups(
-    part: Launches, source: str, each: bool
-) -> Iterable[tuple[str, str, Key, Sums | None]]:
+def _groups(part: Launches, source: str, each: bool) -> Iterable[tuple[str, str, Key, Sums | None]]:
     """Groups of launches: kernel, GPU, key, sums; None for sums of one launch that is dropped."""
-    names = [_checked(name, source, part, code) for code, name in enumerate(part.kernels.texts)]
+    names = {
+        code: _checked(part.kernels.texts[code], source, part, code)
+        for code in np.unique(part.kernels.codes).tolist()
+    }
     gpus = part.gpus or Labels(np.zeros(len(part.lines), np.intp), [""])
     is_timed = ~(part.time_s <= 0)
     for row in np.flatnonzero(~is_timed).tolist():
@@ -217,8 +260,9 @@ def _sums(part: Launches, rows: Indices, codes: Indices, count: int) -> list[Sum
 
     def of(values: Floats) -> tuple[Floats, Floats]:
         has = ~np.isnan(values)
-        totals = np.bincount(codes[has], (weights * values)[has], count)
-        return totals, np.bincount(codes[has], weights[has], count)
+        totals: Floats = np.bincount(codes[has], (weights * values)[has], count)
+        counts: Floats = np.bincount(codes[has], weights[has], count)
+        return totals, counts
 
     launches = np.bincount(codes, weights * is_new, count)
     times, timed = of(part.time_s[rows])
