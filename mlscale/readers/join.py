@@ -70,12 +70,11 @@ def join(runs: Sequence[Run], skip_untimed: bool = False) -> list[Kernel]:
             f"{timing[0].source}: which launch here is which in {counting[0].source} cannot be "
             "told; leave out --each, or this file"
         )
-    names = [
-        common_names(counted, {key.kernel for key in run.groups}) if counting else {}
-        for run in timing
-    ]
-    renamed = [run.groups for run in counting]
-    renamed += [_regrouped(run.groups, own) for run, own in zip(timing, names, strict=True)]
+    renamed, known = [run.groups for run in counting], counted
+    for run in timing:
+        names = common_names(known, {key.kernel for key in run.groups})
+        renamed.append(_regrouped(run.groups, names))
+        known = known | {key.kernel for key in renamed[-1]}
     bare = {key.kernel for groups in renamed for key in groups if not key.geometry}
     geometries = _only_geometries(renamed, bare)
     regrouped = [_regrouped(groups, {}, bare) for groups in renamed] if bare else renamed
@@ -143,7 +142,8 @@ def _of_the_same_launches(passes: Sequence[Run], files: Sequence[Groups]) -> lis
     own = [key for key in unlike if not key.kernel.startswith(_OF_THE_RUNTIME)]
     if not own:
         return list(files)
-    told = f"{passes[-1].source}: other launches than in the other passes: {listed([*map(str, own)])}"
+    names = listed([*map(str, own)])
+    told = f"{passes[-1].source}: other launches than in the other passes: {names}"
     if all(key in unlike for key in files[0]):
         raise InputError(f"{told}; the passes must be of the same launches")
     warn(f"{told}, as where a library tunes itself in a first run: without counters here")

@@ -33,6 +33,11 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b if b else math.nan,
 }
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "optional": lambda value: 0.0 if math.isnan(value) else value,
+    "minimum": lambda one, other: float(np.minimum(one, other)),
+    "above": lambda value, floor: math.nan if value <= floor else value,
+}
 
 
 @dataclass(frozen=True)
@@ -92,14 +97,8 @@ class Scope:
                 return self.counters.get(str(name), math.nan)
             case ast.Call(func=ast.Name(id="cycles"), args=[ast.Call(args=[ast.Constant(name)])]):
                 return self._cycles(str(name))
-            case ast.Call(func=ast.Name(id="optional"), args=[argument]):
-                value = self._value(argument)
-                return 0.0 if math.isnan(value) else value
-            case ast.Call(func=ast.Name(id="minimum"), args=[one, other]):
-                return float(np.minimum(self._value(one), self._value(other)))
-            case ast.Call(func=ast.Name(id="above"), args=[one, floor]):
-                value = self._value(one)
-                return math.nan if value <= self._value(floor) else value
+            case ast.Call(func=ast.Name(id=function), args=arguments) if function in _FUNCTIONS:
+                return _FUNCTIONS[function](*map(self._value, arguments))
         raise ValueError(f"mapping.json: {ast.dump(node)} is not part of the language")
 
     def _cycles(self, counter: str) -> float:

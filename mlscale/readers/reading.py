@@ -98,7 +98,8 @@ def read_table(
     if not paths:
         raise InputError("no file is given to read")
     if is_log(paths[0]):
-        table = monitor.samples_to_table(paths, given)
+        samples = [one for path in paths for one in monitor.read_log(path)]
+        table = monitor.samples_to_table(samples, given)
         imported = Imported(table, str(table.metadata["counter_tool"]), ())
     else:
         imported = _of_profilers(paths, given, progress)
@@ -122,10 +123,10 @@ def _of_profilers(paths: Sequence[Path], given: Given, progress: ByteProgress) -
     kernels = join(runs, given.skip_untimed)
     first = next(run.source for run in runs if run.groups)
     seen = {**seen_in(runs), "cycles_per_us": cycle_rates(kernels)}
-    if given.device is None and not names_of_gpu(seen) and given.power is not None:
-        if name := power.gpu_of_log(given.power, given.gpu):
-            warn(f"{first}: does not say the GPU; it is '{name}' by {given.power}")
-            seen["device_name"] = Counter([name])
+    is_named = given.device is not None or names_of_gpu(seen)
+    if not is_named and (name := power.gpu_of_log(given.power, given.gpu)):
+        warn(f"{first}: does not say the GPU; it is '{name}' by {given.power}")
+        seen["device_name"] = Counter([name])
     setup = set_up(first, seen, given)
     if traces := [run.source for run in runs if run.groups and not run.has_counters]:
         check_clock_of_counters(traces[0], kernels, setup)
@@ -218,9 +219,7 @@ def read_again(
                     "trace of the further run too"
                 )
             files, base = [trace], at
-        table = _of_profilers(
-            files, Given(first.device, base.as_dict(), gpu), no_progress
-        ).table
+        table = _of_profilers(files, Given(first.device, base.as_dict(), gpu), no_progress).table
     settings = {axis: np.full(len(table), value) for axis, value in at.as_dict().items()}
     return replace(table, numbers=table.numbers | settings)
 

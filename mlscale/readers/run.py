@@ -1,4 +1,4 @@
-"""The GPU of a run and its settings: by its files and what is given, and never from both at odds."""
+"""The GPU of a run and its settings: by its files and what is given, never by both at odds."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,9 +54,8 @@ def seen_in(runs: Sequence[Run]) -> dict[str, Counter[str | float]]:
         if run.groups:
             continue
         of_gpu = run.facts.of_gpu
-        first, *others = [of_gpu[gpu] for gpu in sorted(ran & of_gpu.keys())] or [
-            *of_gpu.values()
-        ] or [{}]
+        listed = [of_gpu[gpu] for gpu in sorted(ran & of_gpu.keys())] or [*of_gpu.values()]
+        first, *others = listed or [{}]
         if any(other != first for other in others):
             names = dict.fromkeys(str(facts.get("chip")) for facts in (first, *others))
             raise InputError(
@@ -155,14 +154,15 @@ def key_of(name: str, cu_count: float | None = None) -> str:
 
 def names_of_gpu(seen: Seen) -> list[str]:
     """The names that files give the GPU; none where no file says it."""
-    return [without_controls(str(n)) for n in seen.get("device_name") or seen.get("chip") or ()]
+    names = {*seen.get("device_name", ())} - {""} or {*seen.get("chip", ())} - {""}
+    return sorted(without_controls(str(name)) for name in names)
 
 
 def _device(source: str, seen: Seen, given: str | None) -> str | None:
     """The key of the device table, or any name that the user or the file gives; None without."""
     names, cu_count = names_of_gpu(seen), _mean(seen, "cu_count")
     if len(names) > 1:
-        raise InputError(f"{source}: is of several GPUs: {', '.join(sorted(names))}; import one")
+        raise InputError(f"{source}: is of several GPUs: {', '.join(names)}; import one")
     if given is not None:
         if len(several := devices_named(given, cu_count)) > 1:
             raise InputError(f"{source}: --device {given} may be {' or '.join(several)}; name one")

@@ -168,9 +168,7 @@ def _uses(kernels: Sequence[Kernel], of: Features) -> dict[str, Floats]:
     return {name: values for name, values in columns.items() if not np.isnan(values).all()}
 
 
-def _counters(
-    kernels: Sequence[Kernel], of: Features, known: Collection[str]
-) -> dict[str, Floats]:
+def _counters(kernels: Sequence[Kernel], of: Features, known: Collection[str]) -> dict[str, Floats]:
     """The counters as the tool names them and, where they give those, as nvprof would.
 
     known: columns that no counter replaces.
@@ -179,7 +177,7 @@ def _counters(
     if any(of.nvprof) and "workgroups" in known:
         columns["warps"] = floats_of(map(_warps, kernels))
     taken = {*TABLE_2, *known, *columns}
-    for name in dict.fromkeys(name for kernel in kernels for name in kernel.counters):
+    for name in sorted({name for kernel in kernels for name in kernel.counters}):
         if name not in taken:
             columns[name] = floats_of(kernel.counters.get(name) for kernel in kernels)
     for name in dict.fromkeys(name for own in of.nvprof for name in own):
