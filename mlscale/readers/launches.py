@@ -260,9 +260,9 @@ def _sums(part: Launches, rows: Indices, codes: Indices, count: int) -> list[Sum
 
     def of(values: Floats) -> tuple[Floats, Floats]:
         has = ~np.isnan(values)
-        totals: Floats = np.bincount(codes[has], (weights * values)[has], count)
-        counts: Floats = np.bincount(codes[has], weights[has], count)
-        return totals, counts
+        totals = np.bincount(codes[has], (weights * values)[has], count)
+        counts = np.bincount(codes[has], weights[has], count)
+        return totals.astype(np.float64), counts.astype(np.float64)
 
     launches = np.bincount(codes, weights * is_new, count)
     times, timed = of(part.time_s[rows])
