@@ -204,13 +204,14 @@ def read_prometheus(sheet: Sheet) -> list[Samples]:
 def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
     """All rows by the names of the header, without units; the header may come again.
 
-    cells_of: the cells of a line; None of one that is no row. A last line that is cut off is left
-    out. Raises InputError on another row that is not as long as the header.
+    cells_of: the cells of a line; None of one that is no row. Lines of one cell, as a tool's
+    warnings, and a last line that is cut off are left out. Raises InputError on another row that is
+    not as long as the header.
     """
     texts = [(line, text) for line, text in sheet.lines() if text.strip()]
     header, *rows = [(line, cells) for line, text in texts if (cells := cells_of(text)) is not None]
-    rows = [(line, cells) for line, cells in rows if cells != header[1]]
     width = len(header[1])
+    rows = [(line, cells) for line, cells in rows if cells != header[1] and len(cells) != 1 < width]
     if rows and rows[-1][0] == texts[-1][0] and len(rows[-1][1]) != width:
         line, _ = rows.pop()
         warn(f"{sheet.path}: row {line}: the last line is cut off and left out")
@@ -294,7 +295,8 @@ def _of_each_gpu(
             rows = rows[np.argsort(seconds[rows], kind="stable")]
             times = seconds[rows]
             times = None if len(times) > 1 and times[0] == times[-1] else times
-        named = [block.text(name).cells()[rows[0]] for name in _GPU_NAMES if name in block]
+        labels = [block.text(name) for name in _GPU_NAMES if name in block]
+        named = [texts[codes[rows[0]]] for codes, texts in labels]
         name = next(filter(find_device, named), next(filter(None, named), ""))
         columns = {ours: column[rows] for ours, column in values.items()}
         columns = {ours: column for ours, column in columns.items() if not np.isnan(column).all()}
@@ -306,7 +308,8 @@ _QUERIED = [name for names in _NAMES.values() for name in names if "." in name]
 _WITH_UNITS = "|".join(f"{name} [{unit}]" for name in _QUERIED for unit in ("W", "MHz", "%"))
 FORMS = (
     Form("nvidia-smi", "nvidia-smi --query-gpu", read_csv, (_WITH_UNITS,)),
-    Form("nvidia-smi", "CSV with nvidia-smi's names", read_csv, ("|".join(_QUERIED),)),
+    Form("nvidia-smi", "a script of your own (nvidia-smi's names)", read_csv,
+         ("|".join(_QUERIED),)),
     Form("nvidia-smi", "nvidia-smi dmon", read_dmon,
          line=re.compile(r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s](?!.*\bpid\b)")),
     Form("dcgm", "dcgmi dmon", read_dcgmi, line=re.compile(r"\s*#\s*Entity\s")),
