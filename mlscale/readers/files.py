@@ -432,7 +432,7 @@ def _of_text(
 
 
 def _names(line: str) -> list[str]:
-    if "," not in line or len(line) > _LONGEST_HEADER:
+    if len(line) > _LONGEST_HEADER:
         return []
     try:
         [names] = csv.reader([line], skipinitialspace=True, strict=True)

@@ -211,7 +211,9 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
     texts = [(line, text) for line, text in sheet.lines() if text.strip()]
     header, *rows = [(line, cells) for line, text in texts if (cells := cells_of(text)) is not None]
     width = len(header[1])
-    rows = [(line, cells) for line, cells in rows if cells != header[1] and len(cells) != 1 < width]
+    rows = [
+        (n, cells) for n, cells in rows if cells != header[1] and (len(cells) > 1 or width == 1)
+    ]
     if rows and rows[-1][0] == texts[-1][0] and len(rows[-1][1]) != width:
         line, _ = rows.pop()
         warn(f"{sheet.path}: row {line}: the last line is cut off and left out")

@@ -65,7 +65,7 @@ def test_a_log_gives_the_mean_while_the_gpu_works(tmp_path: Path) -> None:
 def test_of_power_alone_a_pause_is_in_the_mean(tmp_path: Path) -> None:
     """By hand: half way from 50 to 200 W are 125, so the mean is of 200, 90 and 200 W."""
     path = tmp_path / "power.csv"
-    path.write_text("power.draw [W], name\n" + "".join(f"{w} W, x\n" for w in (50, 200, 90, 200)))
+    path.write_text("power.draw [W]\n" + "".join(f"{watts} W\n" for watts in (50, 200, 90, 200)))
     assert watts(with_power(profile(), path)) == pytest.approx(490 / 3)
 
 
