@@ -25,7 +25,7 @@ class Kernel:
     Attributes:
         name: as the file with its counters has it.
         workgroups, workgroup_size: None where no file says them.
-        launches: how many it stands for, by the trace where there is one.
+        launches: how many it stands for, by the trace where there is one; the mean of several.
         time_s: their mean.
         is_traced: whether a trace says both.
         counted_time_s: a launch's time while it was counted; None where that is not said.
@@ -193,9 +193,9 @@ def _kernel(
     times_s = [sums.time_s for sums in of_counts if sums.time_s]
     counted_time_s = statistics.median(times_s) if times_s else None
     if of_traces:
-        launches = statistics.fmean(sums.launches for sums in of_traces)
+        all_launches = math.fsum(sums.launches for sums in of_traces)
         total_s = math.fsum(sums.launches * (sums.time_s or 0.0) for sums in of_traces)
-        time_s = total_s / math.fsum(sums.launches for sums in of_traces)
+        launches, time_s = all_launches / len(traces), total_s / all_launches
     elif counted_time_s:
         launches, time_s = of_counts[0].launches, counted_time_s
     else:

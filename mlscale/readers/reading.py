@@ -3,14 +3,14 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.profiles import Profiles, only_config, profiles_at
+from mlscale.data.profiles import Profiles, configurations, profiles_at
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import ByteProgress, no_progress
@@ -66,7 +66,7 @@ class Imported:
     launches: int = 0
     time_ms: float = 0.0
     covered: float = 0.0
-    features: dict[str, Feature] | None = None
+    features: dict[str, Feature] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
 
 
@@ -81,9 +81,16 @@ def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
         profiles = read([Path("run.csv")], Given(base={"engine_mhz": 1000, "memory_mhz": 900}))
     """
     given = given or Given()
-    imported = read_table(paths, given)
-    table = imported.table
-    return profiles_at(table, imported.config or only_config(table), table.text["device"][0])
+    table = read_table(paths, given).table
+    runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
+    if len(runs) > 1:
+        names = ", ".join(f"{device} at {config}" for device, config in runs)
+        raise InputError(
+            f"{table.source}: is of several GPUs or clocks, {names}; name one GPU with --gpu, and "
+            "give the log of another run with --also"
+        )
+    [(device, config)] = runs
+    return profiles_at(table, config, device)
 
 
 def read_table(
@@ -155,7 +162,7 @@ def _of_profilers(paths: Sequence[Path], given: Given, progress: ByteProgress) -
 def _run(path: Path, given: Given, progress: ByteProgress = no_progress) -> Run:
     """One file of a profiler, summed up. Raises InputError."""
     sheet = open_file(path, FORMS, progress)
-    if sheet is None:
+    if sheet is None or sheet.form.read is None:
         raise InputError(
             f"{path}: is nothing that mlscale knows; docs/profiling.md has the commands that write "
             "a profile, docs/sampled-logs.md those of monitors' logs"

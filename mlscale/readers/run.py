@@ -396,19 +396,12 @@ def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup)
     told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
     counted_mhz = setup.observed.get("engine_mhz")
     is_of_cycles = any(CYCLES in kernel.counters for kernel in kernels)
-    if counted_mhz is None or "engine_mhz" in setup.requested:
-        warn(f"{told}: were the clocks others than here? Then counters do not fit the times")
-    elif slower < 1 or is_of_cycles or _held_below_mhz(setup):
-        why = (
-            "a limit of power or heat may have held the traced run's clock below it"
-            if slower < 1
-            else "the trace is of a higher clock"
-            if is_of_cycles
-            else "ncu sets its own clock unless --clock-control none is given"
-        )
+    is_said = counted_mhz is None or "engine_mhz" in setup.requested
+    if not is_said and (slower < 1 or is_of_cycles or _held_below_mhz(setup)):
         raise InputError(
-            f"{told}, at {counted_mhz:.0f} MHz: {why}. Lock both runs at one clock that the board "
-            f"holds; or, if both are at that clock, say --base engine={counted_mhz:.0f}"
+            f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
+            "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "
+            "both runs at one clock that the board holds; or, if both are at that clock, say "
+            f"--base engine={counted_mhz:.0f}"
         )
-    else:
-        warn(f"{told}, at {counted_mhz:.0f} MHz: were the clocks others than here?")
+    warn(f"{told}: were the clocks others than here? Then counters do not fit the times")
