@@ -37,6 +37,7 @@ _MISSING = {
 }
 _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
+_OF_THOUSANDS = r"^(\d+|[1-9]\d{0,2}(,\d{3})+)(\.\d*)?$"
 _COMPLAINT = re.compile(r"==ERROR==|SKIPPED: .* does not contain|Error: ")
 _UNPACKED_BY = {
     b"\x04\x22\x4d\x18": "lz4 -d",
@@ -69,7 +70,7 @@ class Labels(NamedTuple):
         names = Labels.of([rename(text) for text in self.texts])
         return Labels(names.codes[self.codes], names.texts)
 
-    def take(self, rows: Indices) -> "Labels":
+    def take(self, rows: Indices | slice) -> "Labels":
         """The cells of those rows."""
         return Labels(self.codes[rows], self.texts)
 
@@ -126,12 +127,13 @@ def product(text: str, where: str) -> float:
 class Block:
     """Rows that stand together: their lines (n,) in the file, and the columns that were asked for.
 
-    Every method that reads cells raises InputError, which names file, row and column.
+    A column is held as Labels, or as an array of Arrow until its texts are asked for. Every method
+    that reads cells raises InputError, which names file, row and column.
     """
 
     path: Path
     lines: Indices
-    columns: dict[str, Labels]
+    columns: dict[str, Any]
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -146,13 +148,25 @@ class Block:
 
     def text(self, name: str) -> Labels:
         """A column's texts."""
-        return self.columns[name]
+        column = self.columns[name]
+        if not isinstance(column, Labels):
+            encoded = column.dictionary_encode()
+            codes = _numbers_of(encoded.indices, np.dtype(np.int32)).astype(np.intp)
+            column = Labels(codes, [text.strip() for text in encoded.dictionary.to_pylist()])
+            self.columns[name] = column
+        return column
+
+    def cells(self) -> dict[str, list[str]]:
+        """All texts of each column."""
+        return {name: self.text(name).cells() for name in self.columns}
 
     def numbers(self, name: str, parse: Callable[[str, str], float] = counter) -> Floats:
-        """A column's numbers (n,), as `parse` reads a cell of it at a place."""
-        codes, texts = self.columns[name]
-        is_plain = parse in (counter, number)
-        values = _quick_numbers(texts) if is_plain else np.full(len(texts), math.nan)
+        """A column's numbers (n,); `parse` reads at a place a cell that is not plainly one."""
+        is_strict = parse in (whole, product)
+        if not is_strict and (read := _by_cast(self.columns[name])) is not None:
+            return read
+        codes, texts = self.text(name)
+        values = np.full(len(texts), math.nan) if is_strict else _quick_numbers(texts)
         rows = np.full(len(texts), -1)
         rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the first of each text
         odd = (rows >= 0) & ~((values >= 0) & (values < LARGEST_COUNTER))
@@ -167,7 +181,7 @@ class Block:
 
     def _stamps_ns(self, name: str) -> tuple[Indices, Floats]:
         """Times in whole nanoseconds, and what is beyond, as of means over passes."""
-        codes, texts = self.columns[name]
+        codes, texts = self.text(name)
         for at, text in enumerate(texts):
             if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{0,20})?", text):
                 row = int(np.flatnonzero(codes == at)[0])
@@ -179,9 +193,9 @@ class Block:
         wholes = np.array([int(whole_) for whole_, _, _ in parts], np.int64)
         return wholes[codes], np.array([float(f"0.{part}") for _, _, part in parts])[codes]
 
-    def take(self, rows: Indices) -> "Block":
+    def take(self, rows: Indices | slice) -> "Block":
         """Those rows."""
-        columns = {name: labels.take(rows) for name, labels in self.columns.items()}
+        columns = {name: _taken(column, rows) for name, column in self.columns.items()}
         return Block(self.path, self.lines[rows], columns)
 
     def first_of_runs(self, *names: str) -> tuple[Indices, Indices]:
@@ -189,18 +203,13 @@ class Block:
         differs = np.zeros(len(self), np.bool_)
         differs[:1] = True
         for name in names:
-            codes = self.columns[name].codes
+            codes = self.text(name).codes
             differs[1:] |= codes[1:] != codes[:-1]
         return np.flatnonzero(differs), np.cumsum(differs) - 1
 
 
 def _quick_numbers(texts: Sequence[str]) -> Floats:
     """Plain numbers, perhaps with commas between thousands; NaN where a text is none."""
-    if not any("," in text for text in texts):
-        try:
-            return np.array(texts, np.float64)
-        except ValueError:
-            pass
     values = [
         float(text)
         if _PLAIN.fullmatch(text)
@@ -210,6 +219,42 @@ def _quick_numbers(texts: Sequence[str]) -> Floats:
         for text in texts
     ]
     return np.array(values, np.float64)
+
+
+def _taken(column: Any, rows: Indices | slice) -> Any:
+    """Those rows of a column."""
+    if isinstance(column, Labels):
+        return column.take(rows)
+    if isinstance(rows, slice):
+        return column[rows]
+    import pyarrow as pa
+
+    content = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
+    return column.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, content]))
+
+
+def _numbers_of(array: Any, kind: np.dtype[Any]) -> Any:
+    """An array of Arrow without gaps; its own conversions would import pandas."""
+    content, begin = array.buffers()[1], array.offset * kind.itemsize
+    return np.frombuffer(content, kind, len(array), begin) if len(array) else np.empty(0, kind)
+
+
+def _by_cast(column: Any) -> Floats | None:
+    """A column of Arrow as counters; None where it is none, or a cell is not plainly a number."""
+    if isinstance(column, Labels):
+        return None
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if compute.any(compute.match_substring(column, ",")).as_py():
+        if not compute.all(compute.match_substring_regex(column, _OF_THOUSANDS)).as_py():
+            return None
+        column = compute.replace_substring(column, ",", "")
+    try:
+        values: Floats = _numbers_of(column.cast(pa.float64()), np.dtype(np.float64))
+    except pa.ArrowInvalid:
+        return None
+    return values if ((values >= 0) & (values < LARGEST_COUNTER)).all() else None
 
 
 @dataclass(frozen=True)
@@ -329,7 +374,7 @@ class Sheet:
         is_large = len(data) >= LEAST_FOR_ARROW
         columns = _by_arrow(data, self.header, wanted, self._least()) if is_large else None
         if columns is not None:
-            count = len(next(iter(columns.values())).codes) if columns else 0
+            count = len(next(iter(columns.values())))
             return Block(self.path, np.arange(line, line + count), columns)
         lines: list[int] = []
         cells: dict[str, list[str]] = {name: [] for name in wanted}
@@ -550,7 +595,7 @@ def _arrow_csv() -> Any:
 
 def _by_arrow(
     data: bytes, header: tuple[str, ...], wanted: list[str], least: int
-) -> dict[str, Labels] | None:
+) -> dict[str, Any] | None:
     """The columns of lines, each of which is a row; None where one is not, or without Arrow."""
     if not wanted or (arrow_csv := _arrow_csv()) is None:
         return None
@@ -565,7 +610,11 @@ def _by_arrow(
             return None
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(column_names=[str(i) for i in range(len(header))]),
+            arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=len(data),
+                column_names=[str(i) for i in range(len(header))],
+            ),
             arrow_csv.ParseOptions(),
             arrow_csv.ConvertOptions(
                 check_utf8=False,
@@ -577,10 +626,7 @@ def _by_arrow(
         return None
     if table.num_rows != data.count(b"\n"):  # a field goes on in a further line, or a line is blank
         return None
-    columns = {}
-    for name in wanted:
-        encoded = pa.chunked_array(table[str(header.index(name))]).combine_chunks()
-        encoded = encoded.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-        columns[name] = Labels(codes, [text.strip() for text in encoded.dictionary.to_pylist()])
-    return columns
+    return {
+        name: pa.concat_arrays(table[str(header.index(name))].chunks)  # of one block's bytes
+        for name in wanted
+    }

@@ -3,8 +3,9 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -40,7 +41,7 @@ class Launches:
     counters: dict[str, Floats] = field(default_factory=dict)
     weights: Floats | None = None
     gpus: Labels | None = None
-    ids: list[str] | None = None
+    ids: Callable[[], list[str]] | None = None
     is_new: Floats | None = None
 
 
@@ -74,7 +75,7 @@ def in_parts(launches: Iterable[Launch]) -> Iterator[Launches]:
             np.array(workgroup_size, np.float64),
             {name: np.array([one.get(name) for one in counters], np.float64) for name in names},
             gpus=Labels.of(gpus),
-            ids=None if None in ids else list(ids),
+            ids=None if None in ids else partial(list[str], ids),
             is_new=np.array(is_new, np.float64),
         )
 
@@ -235,20 +236,21 @@ def _groups(part: Launches, source: str, each: bool) -> Iterable[tuple[str, str,
         name = names[part.kernels.codes[row]]
         yield name, "", Key(name, None, None), None
     rows = np.flatnonzero(is_timed)
+    ids = part.ids() if each and part.ids else None
     if each:
         first, codes = rows, np.arange(len(rows))
     else:
-        columns = np.stack(
-            [part.kernels.codes, gpus.codes, np.nan_to_num(part.workgroups),
-             np.nan_to_num(part.workgroup_size)], axis=1,
-        )[rows]  # fmt: skip
-        _, at, codes = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        codes = part.kernels.codes[rows]
+        for column in (gpus.codes, part.workgroups, part.workgroup_size):
+            distinct, others = np.unique(column[rows], return_inverse=True)
+            codes = codes * len(distinct) + others
+        _, at, codes = np.unique(codes, return_index=True, return_inverse=True)
         order = np.argsort(at)
-        first, codes = rows[at[order]], np.argsort(order)[codes.ravel()]
+        first, codes = rows[at[order]], np.argsort(order)[codes]
     for row, sums in zip(first.tolist(), _sums(part, rows, codes, len(first)), strict=True):
         sizes = (float(part.workgroups[row]), float(part.workgroup_size[row]))
         workgroups, size = (None if math.isnan(value) else value for value in sizes)
-        launch = "" if not each else part.ids[row] if part.ids else str(part.lines[row])
+        launch = "" if not each else ids[row] if ids else str(part.lines[row])
         name = names[part.kernels.codes[row]]
         yield name, gpus.texts[gpus.codes[row]], Key(name, workgroups, size, launch), sums
 

@@ -9,6 +9,7 @@ what sections show by another name gets its raw one, unless the file has that to
 import math
 import re
 from collections.abc import Collection, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -113,14 +114,14 @@ def read_raw(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[La
     for block in sheet.blocks([*_OF_LAUNCH, *names, _NAME]):
         launches = block
         if not units:
-            first = {name: labels.texts[labels.codes[0]] for name, labels in block.columns.items()}
+            first = {name: column[0] for name, column in block.take(slice(1)).cells().items()}
             if first["ID"] or first["Kernel Name"]:
                 raise InputError(
                     f"{block.where(0)}: the row of units is missing below the header; use the "
                     "file as ncu --page raw --csv writes it"
                 )
             units = first
-            launches = block.take(np.arange(1, len(block)))
+            launches = block.take(slice(1, None))
         if _NAME in launches:
             _note(facts, "device_name", launches.text(_NAME))
         metrics = {
@@ -222,10 +223,11 @@ def _launches(block: Block, metrics: dict[str, Floats], has_rows: Mask, facts: F
     time_s = metrics.pop(_TIME, unknown)
     sizes = []
     ran = np.flatnonzero(~has_failed)
+    with_sizes = block if len(ran) == len(block) else block.take(ran)
     for column, metric in _SIZES.items():
         size = metrics.get(metric, unknown).copy()
         if column in block:
-            of_column = block.take(ran).numbers(column, product)
+            of_column = with_sizes.numbers(column, product)
             size[ran] = np.where(np.isnan(of_column), size[ran], of_column)
         sizes.append(size)
     cycles = _first(metrics, _CYCLES, unknown)
@@ -234,7 +236,6 @@ def _launches(block: Block, metrics: dict[str, Floats], has_rows: Mask, facts: F
     _note_numbers(facts, "memory_mhz", np.round(metrics.get(_MEMORY, unknown) / 1e6, 3))
     _note_numbers(facts, "memory_limit_mhz", _first(metrics, _MEMORY_LIMITS_KHZ, unknown) / 1e3)
     _note_numbers(facts, "cu_count", _first(metrics, _SM_COUNTS, unknown))
-    processes, numbers = (block.text(name) for name in ("Process ID", "ID"))
     if "Process Name" in block and not facts.application and len(block):
         programs = block.text("Process Name")
         facts.application = programs.texts[programs.codes[0]]
@@ -246,8 +247,13 @@ def _launches(block: Block, metrics: dict[str, Floats], has_rows: Mask, facts: F
         sizes[1],
         metrics,
         gpus=block.text("Device") if "Device" in block else None,
-        ids=[f"{p}:{n}" for p, n in zip(processes.cells(), numbers.cells(), strict=True)],
+        ids=partial(_ids, block),
     )
+
+
+def _ids(block: Block) -> list[str]:
+    processes, numbers = (block.text(name).cells() for name in ("Process ID", "ID"))
+    return [f"{process}:{number}" for process, number in zip(processes, numbers, strict=True)]
 
 
 def _scaled(block: Block, column: str, scales: Floats) -> Floats:

@@ -13,6 +13,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Collection, Iterator
+from functools import partial
 from itertools import groupby
 from pathlib import PurePath
 from typing import Any
@@ -95,7 +96,7 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
             size,
             counters,
             gpus=launches.text(names["gpu"]).renamed(_agent) if "gpu" in names else None,
-            ids=ids,
+            ids=partial(list[str], ids),
             is_new=is_new,
         )
 
