@@ -24,7 +24,7 @@ _MODULES = {
     "mlscale.data.measurements": ("Measurements", "read"),
     "mlscale.data.profiles": ("MeasuredPoint", "Profiles", "read_profiles"),
     "mlscale.data.surfaces": ("Surfaces",),
-    "mlscale.profilers.importing": ("import_profile",),
+    "mlscale.readers.reading": ("import_profile",),
     "mlscale.model": ("Model", "train"),
     "mlscale.model_file": ("load", "predict", "save"),
     "mlscale.predictions": ("Predictions",),

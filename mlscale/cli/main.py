@@ -30,7 +30,7 @@ COMMANDS = {
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
-FOR_FILES = {"mlscale": "advise", "mlscale import": "auto", "mlscale study": "errors"}
+FOR_FILES = {"mlscale": "advise", "mlscale study": "errors"}
 MODULES = {"import": "import_", "study": "study.command"}
 
 

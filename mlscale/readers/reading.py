@@ -13,7 +13,7 @@ from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles, configurations, profiles_at
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, warn
-from mlscale.files import ByteProgress, no_progress
+from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.readers import monitor, ncu, nsys, power, rocprof, torch_trace
 from mlscale.readers.files import Form, open_file
 from mlscale.readers.given import Given
@@ -70,16 +70,24 @@ class Imported:
     gpus: tuple[str, ...] = ()
 
 
-def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
+def import_profile(files: str | Path | Sequence[str | Path], **given: Any) -> Profiles:
     """Read a profiler's exports of one run, or a monitor's log of it, as profiles to predict from.
 
-    paths: one file, or several of the same run: further passes, and traces for times and launches.
-    given: what they do not say. Raises InputError where a file cannot be read, the files contradict
-    each other or what is given, or lack something; warns of what was left out.
+    files: one file, or several of the same run: further passes, and traces for times and launches.
+    given: what they do not say, by the names of `mlscale.readers.given.Given`. Raises InputError
+    where a file cannot be read, the files contradict each other or what is given, or lack
+    something; warns of what was left out.
 
     Example:
-        profiles = read([Path("run.csv")], Given(base={"engine_mhz": 1000, "memory_mhz": 900}))
+        profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
     """
+    several = files if isinstance(files, Iterable) and not isinstance(files, str) else [files]
+    paths = [path_of(path, "files", "a file's path or a list of such") for path in several]
+    return read(paths, Given(**given))
+
+
+def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
+    """Read the files of one run as profiles; see `import_profile`. Raises InputError."""
     given = given or Given()
     table = read_table(paths, given).table
     runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
