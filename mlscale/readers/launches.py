@@ -214,7 +214,7 @@ def summed(
     if not of_gpu:
         lost = f" with a positive time ({dropped} without)" if dropped else ""
         says = f"; the profiler says: {facts.complaint[:300]}" if facts.complaint else ""
-        raise InputError(f"{source}: has a header but no kernel launch{lost}{says}")
+        raise InputError(f"{source}: has no kernel launch{lost}{says}")
     number = _chosen(source, of_gpu, gpu)
     for fact, value in facts.of_gpu.get(number, {}).items():
         facts.seen[fact][value] += 1

@@ -23,9 +23,8 @@ _NAME = "device__attribute_display_name"
 # SpeedOfLight's "SM Frequency" has other raw names in other versions.
 _ENGINES = tuple(f"{unit}__cycles_elapsed.avg.per_second" for unit in ("sm", "gpc", "smsp"))
 _MEMORY = "dram__cycles_elapsed.avg.per_second"
-_MEMORY_LIMITS_KHZ = (
-    "device__attribute_memory_clock_rate",
-    "device__attribute_max_mem_frequency_khz",
+_MEMORY_LIMITS_KHZ = tuple(
+    f"device__attribute_{what}" for what in ("memory_clock_rate", "max_mem_frequency_khz")
 )
 _CYCLES = ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")
 _SM_COUNTS = ("device__attribute_multiprocessor_count", "launch__sm_count")
@@ -280,8 +279,8 @@ def _metric(text: str, where: str) -> float:
 def _unit(unit: str) -> tuple[str, float]:
     """Dimension ('s', 'byte', 'byte/s', 'hz', '%', '1') and scale of a unit; NaN if not known."""
     name = unit.casefold()
-    per_part = name.startswith(("byte/", "register/")) and name not in _UNITS
-    return ("1", 1.0) if per_part else _UNITS.get(name, ("", math.nan))
+    is_ratio = name.startswith(("byte/", "register/"))
+    return _UNITS.get(name, ("1", 1.0) if is_ratio else ("", math.nan))
 
 
 def _first(metrics: dict[str, Floats], names: tuple[str, ...], unknown: Floats) -> Floats:
@@ -309,11 +308,11 @@ def _note_numbers(facts: Facts, fact: str, values: Floats) -> None:
 
 FORMS = (
     Form(
-        "ncu", "Nsight Compute, details page", read_details, ("ID", "Kernel Name", *_METRIC),
+        "ncu", "Nsight Compute, details page", read_details, (*_LAUNCH[:3], *_METRIC),
         every_row_quoted=True, shortest="Metric Value",
     ),
     Form(
-        "ncu", "Nsight Compute, raw page", read_raw, ("ID", "Kernel Name", "Process ID"),
+        "ncu", "Nsight Compute, raw page", read_raw, _LAUNCH[:3],
         lacks=("Metric Name",), every_row_quoted=True,
     ),
     Form("ncu", "Nsight Compute, text", read_text, line=re.compile(

@@ -12,6 +12,7 @@ from mlscale.readers.files import Block, Form, Sheet, opened_database, product, 
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "\u03bcs": 1e-6, "\u00b5s": 1e-6, "ms": 1e-3, "s": 1.0}
+_SIZES = tuple(f"{what}{axis}" for what in ("Grd", "Blk") for axis in "XYZ")
 _DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _KERNELS, _GRAPHS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _GPUS, _DEVICES = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
@@ -24,6 +25,7 @@ _SELECT = """
     FROM CUPTI_ACTIVITY_KIND_KERNEL LEFT JOIN StringIds AS name ON name.id = demangledName
     ORDER BY start
 """
+_SELECT_GPUS = "SELECT id, name, smCount FROM TARGET_INFO_GPU WHERE name <> '' AND smCount > 0"
 # CUDA_VISIBLE_DEVICES numbers the GPUs of each process anew; the process stands above bit 24.
 _DEVICE_OF_PROCESS = """
     coalesce((
@@ -36,8 +38,7 @@ _DEVICE_OF_PROCESS = """
 def read_trace(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
     """A launch for each row with a grid; copies and fills are passed over. Raises InputError."""
     duration, unit_s = _time_column(sheet, "Duration")
-    sizes = [f"{what}{axis}" for what in ("Grd", "Blk") for axis in "XYZ"]
-    for block in sheet.blocks([duration, "Name", "Device", *sizes]):
+    for block in sheet.blocks([duration, "Name", "Device", *_SIZES]):
         grids = block.text("GrdX")
         has_grid = np.array([bool(text) for text in grids.texts], np.bool_)
         launches = block.take(np.flatnonzero(has_grid[grids.codes]))
@@ -48,8 +49,8 @@ def read_trace(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator
             launches.lines,
             launches.text("Name"),
             launches.numbers(duration) * unit_s,
-            np.prod([launches.numbers(name, product) for name in sizes[:3]], axis=0),
-            np.prod([launches.numbers(name, product) for name in sizes[3:]], axis=0),
+            np.prod([launches.numbers(name, product) for name in _SIZES[:3]], axis=0),
+            np.prod([launches.numbers(name, product) for name in _SIZES[3:]], axis=0),
             gpus=gpus,
         )
 
@@ -97,9 +98,10 @@ def read_database(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Itera
             names = ", ".join(sorted(lacks))
             raise InputError(f"{sheet.path}: its table {_KERNELS} has no column {names}")
         if {"id", "name", "smCount"} <= columns.get(_GPUS, set()):
-            for number, name, count in database.execute(f"SELECT id, name, smCount FROM {_GPUS}"):  # noqa: S608, our names
+            for number, name, count in database.execute(_SELECT_GPUS):
                 facts.of_gpu[str(number)] = {"device_name": str(name), "cu_count": float(count)}
         tells_process = {"gpuId", "cudaId", "pid"} <= columns.get(_DEVICES, set())
+        tells_process &= "globalPid" in columns[_KERNELS]
         device = _DEVICE_OF_PROCESS if tells_process else "deviceId"
         rows = database.execute(_SELECT.replace("DEVICE", device))
         yield from in_parts(_launch(sheet, line, *row) for line, row in enumerate(rows, 1))
@@ -141,7 +143,7 @@ def _in_any_unit(name: str) -> str:
 FORMS = (
     Form(
         "nsys", "Nsight Systems, cuda_gpu_trace", read_trace,
-        (_in_any_unit("Start"), _in_any_unit("Duration"), "GrdX", "BlkX", "Name"),
+        (_in_any_unit("Start"), _in_any_unit("Duration"), "Name", *_SIZES),
         ends_at_blank=True,
     ),
     Form(

@@ -61,7 +61,7 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
     channels = _channels(sheet, needed)
     together = [names[what] for what in ("process", "dispatch", "kernel", "begin") if what in names]
     together = together if "counter" in names else []
-    seen: dict[tuple[str, str], None] = {}
+    seen: dict[str, set[str]] = {}
     used = [*names.values(), *grids, *sizes, *columns, *(i for of in channels.values() for i in of)]
     for block in sheet.blocks(used, together):
         rows = block
@@ -135,24 +135,21 @@ def _counters(
 
 
 def _ids(
-    launches: Block, names: dict[str, str], seen: dict[tuple[str, str], None]
+    launches: Block, names: dict[str, str], seen: dict[str, set[str]]
 ) -> tuple[list[str], Floats]:
     """The launches' numbers in the run, and 0 for a further pass of one that came before.
 
     Processes are numbered as they come, as they have other numbers in another run.
     """
-    dispatches = launches.text(names["dispatch"]).cells()
-    if "process" not in names:
-        keys = [("", dispatch) for dispatch in dispatches]
-    else:
-        keys = list(zip(launches.text(names["process"]).cells(), dispatches, strict=True))
-    is_new = np.zeros(len(keys))
-    for row, key in enumerate(keys):
-        if key not in seen:
-            seen[key], is_new[row] = None, 1
-    ranks = {process: f"{rank}:" for rank, process in enumerate(dict.fromkeys(p for p, _ in seen))}
-    ranks[""] = ""
-    return [ranks[process] + dispatch for process, dispatch in keys], is_new
+    ids = launches.text(names["dispatch"]).cells()
+    is_new = np.ones(len(ids))
+    processes = launches.text(names["process"]).cells() if "process" in names else [""] * len(ids)
+    for row, (process, dispatch) in enumerate(zip(processes, ids, strict=True)):
+        before = seen.setdefault(process, set())
+        is_new[row] = dispatch not in before
+        before.add(dispatch)
+    ranks = {process: f"{rank}:" if process else "" for rank, process in enumerate(seen)}
+    return [ranks[p] + dispatch for p, dispatch in zip(processes, ids, strict=True)], is_new
 
 
 def read_machine(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
@@ -314,7 +311,7 @@ def _of_process(
             math.prod(-(-items // size) for items, size in zip(sizes[:3], sizes[3:], strict=True)),
             math.prod(sizes[3:]),
             agents[agent],
-            {n: total for *_, n, total in rows if n in needed and total is not None},
+            {n: total for *_, n, total in rows if n in needed and math.isfinite(total or 0.0)},
             f"{suffix}:{pid}:{dispatch}",
             is_new,
         )
@@ -352,8 +349,8 @@ FORMS = (
     ),
     Form(
         "rocprofv3", "rocprofv3 kernel trace", read_dispatches,
-        ("Kind", "Kernel_Name", "Dispatch_Id", "Start_Timestamp", "End_Timestamp", "Grid_Size_X",
-         "Workgroup_Size_X"),
+        ("Kind", "Kernel_Name", "Dispatch_Id", "Start_Timestamp", "End_Timestamp", *_GRIDS[2:],
+         *_SIZES[2:]),
     ),
     Form(
         "rocprof", "rocprof v1 or v2", read_dispatches,
