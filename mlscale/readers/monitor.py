@@ -187,12 +187,6 @@ def read_prometheus(sheet: Sheet) -> list[Samples]:
         ) from None
     if len(hosts) > 1:
         raise InputError(f"{sheet.path}: is of the hosts {', '.join(hosts)}; ask for one of them")
-    if not moments:
-        raise InputError(
-            f"{sheet.path}: has no metric of dcgm-exporter; ask Prometheus for "
-            '{__name__=~"DCGM_FI_.*"}, of one Hostname and without functions, which take the names '
-            "away"
-        )
     columns = {
         name: Labels.of([cells.get(name, "") for cells in moments.values()])
         for name in dict.fromkeys(name for cells in moments.values() for name in cells)
@@ -279,8 +273,8 @@ def _of_each_gpu(
     """
     if not len(block):
         raise InputError(
-            f"{sheet.path}: has a header of {sheet.form.title} but no samples of a whole GPU; MIG "
-            "instances are not read"
+            f"{sheet.path}: is of {sheet.form.title} but has no samples of a whole GPU; MIG "
+            "instances are not read, nor are metrics without their names"
         )
     for ours, names in _NAMES.items():
         for theirs in (name for name in names if name in block):

@@ -36,8 +36,9 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     if table.has_values("power_w"):
         raise InputError(f"{table.source}: has power_w already; leave --power away")
     power_w = _watts(power)
-    source = f"{power} W, as given"
-    if power_w is None:
+    if power_w is not None:
+        source = f"{power_w:g} W, as given"
+    else:
         log = one_gpu(read_log(Path(str(power))), gpu)
         span = busy_span(log)
         warn_of_pauses(log, span)

@@ -289,7 +289,10 @@ def test_pauses_of_a_log_of_power_alone_are_told(data_folder: Path) -> None:
 HEADER = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
 BAD: dict[str, tuple[str, str]] = {
     "no log": ("a,b\n1,2\n", r"run.log: is no monitor's log .* docs/sampled-logs.md has"),
-    "only MIG": ("#Entity GRACT\nID\nGPU-I 0 0.5\n", r"dcgmi dmon but no samples of a whole GPU"),
+    "only MIG": (
+        "#Entity GRACT\nID\nGPU-I 0 0.5\n",
+        r"is of dcgmi dmon but has no samples of a whole GPU",
+    ),
     "long row": (HEADER + "1,0,1,1,1,1,1\n2,0,9,9,9,9\n", r"row 2: has 7 fields, the header has 6"),
     "word": (HEADER + "1,0,9,9,fast,9\n", r"row 2, column 'clocks.current.sm': 'fast' is not a"),
     "negative": (HEADER + "1,0,-9,9,9,9\n", r"row 2, column 'power.draw': '-9' cannot be"),
@@ -308,7 +311,10 @@ BAD: dict[str, tuple[str, str]] = {
         answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
         r"is of the hosts n1, n2; ask for one",
     ),
-    "other metrics": (answer(series("NONE", [1])), r"has no metric of dcgm-exporter; ask Prom"),
+    "other metrics": (
+        answer(series("NONE", [1])),
+        r"is of Prometheus but has no samples .* without their names",
+    ),
     "other series": (
         '{"data": {"resultType": "matrix", "result": [1]}}',
         r"is no answer of Prometheus to a query",
