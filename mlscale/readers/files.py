@@ -38,6 +38,7 @@ _MISSING = {
 _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _OF_THOUSANDS = r"^(\d+|[1-9]\d{0,2}(,\d{3})+)(\.\d*)?$"
+_JSON = re.compile(rb"\x1f\x8b|(\xef\xbb\xbf)?\s*(\{|\[\s*[{\[\"])")
 _COMPLAINT = re.compile(r"==ERROR==|SKIPPED: .* does not contain|Error: ")
 _UNPACKED_BY = {
     b"\x04\x22\x4d\x18": "lz4 -d",
@@ -306,7 +307,6 @@ class Sheet:
         form: what it is.
         header: the names of its columns, stripped; none where it has no header.
         header_line: the row of the header, or of the line at which it begins.
-        above: the lines above it, at most 100 of them.
         complaint: what the tool itself says above it that went wrong.
         is_quoted: whether the header stands in quotes.
         skipped: how many lines between the rows were no rows.
@@ -316,7 +316,6 @@ class Sheet:
     form: Form
     header: tuple[str, ...] = ()
     header_line: int = 1
-    above: tuple[str, ...] = ()
     complaint: str = ""
     is_quoted: bool = False
     encoding: str = "utf-8-sig"
@@ -440,7 +439,7 @@ def open_file(
         raise InputError(f"{path}: is compressed; unpack it first: {unpacker} {path.name}")
     if mark.startswith(b"SQLite format 3\0"):
         return _of_database(path, forms)
-    if mark.startswith(b"\x1f\x8b") or mark.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in b"{[":
+    if _JSON.match(mark):
         return _of_json(path, forms, progress)
     encoding = "utf-16" if mark[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return _of_text(path, forms, encoding, progress)
@@ -449,7 +448,6 @@ def open_file(
 def _of_text(
     path: Path, forms: Sequence[Form], encoding: str, progress: ByteProgress
 ) -> Sheet | None:
-    above: list[str] = []
     complaint = ""
     for data, first in _chunks(path, encoding, no_progress):
         for line, text in enumerate(data.decode().removesuffix("\n").split("\n"), first):
@@ -464,13 +462,11 @@ def _of_text(
                             f"{path}: row {line}: column '{twice[0]}' is there twice; keep one"
                         )
                     return Sheet(
-                        path, form, header, line, tuple(above), complaint,
+                        path, form, header, line, complaint,
                         text.startswith('"'), encoding, progress,
                     )  # fmt: skip
             if not complaint and _COMPLAINT.match(text):
                 complaint = text.strip()[:300]
-            if len(above) < 100:
-                above.append(text)
     if complaint:
         raise InputError(f"{path}: has no kernels; the profiler says: {complaint}")
     return None
