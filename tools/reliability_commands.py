@@ -54,7 +54,7 @@ def _onto(files: Files, place: str) -> Faults:
     folder.mkdir()
     target, output, log = folder / "target", folder / "out.csv", folder / "log"
     target.write_text("old")
-    words = ("import", "auto", EXPORT, "-o")
+    words = ("import", EXPORT, "-o")
     if place == "nothing":
         return tried(*words, "/dev/null") + ([] if Path("/dev/null").is_char_device() else ["gone"])
     if place == "a pipe":
@@ -96,7 +96,7 @@ def _onto_input(files: Files, command: str, way: str) -> Faults:
         output = files.folder / ".." / files.folder.name / source.name
     words = {
         "train": ("train", source, "--base", "mid"),
-        "import": ("import", "auto", source),
+        "import": ("import", source),
         "predict": ("predict", source, "--model", files.model, "--format", "csv"),
         "report": ("report", source, "--model", files.model),
     }[command]
@@ -260,7 +260,7 @@ def _endless_plan(_files: Files) -> Faults:
 def _metadata_not_writable(files: Files) -> Faults:
     table = files.folder / "lonely.csv"
     table.with_suffix(".meta.json").mkdir()
-    return tried("import", "auto", EXPORT, "-o", table, expected={2}, written=[table])
+    return tried("import", EXPORT, "-o", table, expected={2}, written=[table])
 
 
 def _endless_input(files: Files) -> Faults:
@@ -268,11 +268,11 @@ def _endless_input(files: Files) -> Faults:
     return [
         fault
         for words in (
-            ("predict", zero), ("import", "auto", zero), ("train", zero, "--base", "mid"),
+            ("predict", zero), ("import", zero), ("train", zero, "--base", "mid"),
             ("predict", files.profile, "--model", zero), ("report", zero),
             ("predict", files.profile, "--model", files.model, "--also", zero),
             ("advise", files.profile, "--model", files.model, "--weights", zero),
-            ("import", "auto", EXPORT, "--device", zero), (*STUDY, zero),
+            ("import", EXPORT, "--device", zero), (*STUDY, zero),
         )
         for fault in tried(*words, "-o", files.folder / "of-zeros.csv", expected={2})
     ]  # fmt: skip

@@ -253,7 +253,7 @@ def _steering(files: Files, name: str) -> Faults:
     faults = []
     for words in (
         ("predict", export), ("predict", export, "--format", "json"), ask,
-        (*ask, "--format", "json"), ("import", "auto", export, "-o", table),
+        (*ask, "--format", "json"), ("import", export, "-o", table),
         ("predict", export, "--format", "csv", "-o", out), ("report", export, "-o", page),
     ):  # fmt: skip
         faults += tried(*words, expected={0})

@@ -89,7 +89,8 @@ def import_profile(files: str | Path | Sequence[str | Path], **given: Any) -> Pr
 def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
     """Read the files of one run as profiles; see `import_profile`. Raises InputError."""
     given = given or Given()
-    table = read_table(paths, given).table
+    imported = read_table(paths, given)
+    table = imported.table
     runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
     if len(runs) > 1:
         names = ", ".join(f"{device} at {config}" for device, config in runs)
@@ -98,7 +99,7 @@ def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
             "give the log of another run with --also"
         )
     [(device, config)] = runs
-    return profiles_at(table, config, device)
+    return profiles_at(table, imported.config or config, device)
 
 
 def read_table(

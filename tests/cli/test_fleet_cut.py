@@ -43,7 +43,7 @@ def test_a_power_that_was_drawn_counts_in_every_part(
 def counted_on_an_h100(capsys: Capture, folder: Path) -> pa.Table:
     """Two kernels with counters, of a GPU whose kernels need some."""
     base = ("--base", "cu=132,engine=1980,memory=2619")
-    succeed(capsys, "import", "ncu", path("h100-by-hand.csv"), *base, "-o", folder / "counted.csv")
+    succeed(capsys, "import", path("h100-by-hand.csv"), *base, "-o", folder / "counted.csv")
     return read_csv(folder / "counted.csv")
 
 

@@ -259,7 +259,7 @@ def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answ
     names = {"key": "rtx6090", "name": "RTX 6090", "aliases": [], "pci_ids": []}
     own.write_text(json.dumps({**json.loads(shown), **names}))
     succeed(capsys, "advise", file, "--device", own, "--base", "engine=1980,memory=2619")
-    to_table = refuse(capsys, tmp_path, "import", "auto", file, "-o", tmp_path / "t.csv")
+    to_table = refuse(capsys, tmp_path, "import", file, "-o", tmp_path / "t.csv")
     assert to_table.endswith("; for a GPU that the device table lacks, cu=… too")
 
 

@@ -55,7 +55,7 @@ def training_table(folder: Path) -> Path:
 
 def import_ncu(capsys: Capture, folder: Path, *options: object) -> tuple[Path, str]:
     export, table = written(folder, long_page(), "run.csv"), folder / "profile.csv"
-    given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE, "-o", table]
+    given = ["import", export, "--device", "made-gpu", "--base", BASE, "-o", table]
     out, _ = succeed(capsys, *given, *options)
     return table, out
 
@@ -87,7 +87,7 @@ class TestImport:
         slower = written(tmp_path, long_page(long_rows()), "slow.csv")
         base = "cu=4,engine=500,memory=500"
         given = ["--device", "made-gpu", "--base", base, "--append", "-o", table]
-        out, _ = succeed(capsys, "import", "ncu", slower, *given)
+        out, _ = succeed(capsys, "import", slower, *given)
         assert out.endswith("; 2 rows in all\n")
         assert read_table(table).numbers["engine_mhz"].tolist() == [1000, 500]
 
@@ -100,7 +100,7 @@ class TestImport:
         table, _ = import_ncu(capsys, tmp_path)
         other = written(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), "amd.csv")
         given = ["--device", "made-gpu", "--base", BASE, "--append", "-o", table]
-        message = refuse(capsys, tmp_path, "import", "rocprof", other, *given)
+        message = refuse(capsys, tmp_path, "import", other, *given)
         assert message == (
             f"{table}: its counters are of ncu, the new ones of rocprof; one table has counters "
             "of one tool"
@@ -110,7 +110,7 @@ class TestImport:
         files = [written(tmp_path, rocprofv3(AMD), "m.csv"), written(tmp_path, V3_TRACE, "t")]
         given = ["--device", "mi210", "--base", "engine=1700,memory=1600"]
         given += ["-o", tmp_path / "t.parquet"]
-        out, _ = succeed(capsys, "import", "rocprofv3", *files, *given)
+        out, _ = succeed(capsys, "import", *files, *given)
         assert "1 kernel from 2 launches (means) on mi210 at cu=104,engine=1700" in out
 
     def test_the_share_that_counters_cover_comes_first(
@@ -124,7 +124,7 @@ class TestImport:
         ]
         table = tmp_path / "t.csv"
         given = ["--device", "mi210", "--base", "engine=1700,memory=1600", "-o", table]
-        out, err = succeed(capsys, "import", "auto", *files, *given)
+        out, err = succeed(capsys, "import", *files, *given)
         assert out.startswith(
             f"{table}: counters cover 25.0 % of the 0.02400 ms of the run's kernels; 2 kernels "
         )
@@ -133,7 +133,7 @@ class TestImport:
     def test_kernels_without_a_time(self, capsys: Capture, tmp_path: Path) -> None:
         untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})
         export = written(tmp_path, long_page(long_rows(), untimed), "run.csv")
-        given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE]
+        given = ["import", export, "--device", "made-gpu", "--base", BASE]
         given += ["-o", tmp_path / "t.csv"]
         assert "says no time of 'u'" in refuse(capsys, tmp_path, *given)
         out, err = succeed(capsys, *given, "--skip-untimed")
@@ -159,19 +159,19 @@ class TestImport:
         self, capsys: Capture, tmp_path: Path, options: list[str], message: str
     ) -> None:
         export = written(tmp_path, long_page(), "run.csv")
-        given = ["import", "ncu", export, *options, "-o", tmp_path / "t.csv"]
+        given = ["import", export, *options, "-o", tmp_path / "t.csv"]
         assert message in refuse(capsys, tmp_path, *given)
 
     def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
         export = written(tmp_path, long_page(), "run.csv")
-        message = refuse(capsys, tmp_path, "import", "rocprof", export, "-o", tmp_path / "t.csv")
+        message = refuse(capsys, tmp_path, "import", export, "-o", tmp_path / "t.csv")
         assert message == (
             f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
         )
 
     def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
         export = written(tmp_path, SUM_CSV, "sum.csv")
-        given = ["import", "auto", export, "--each", "-o", tmp_path / "t.csv"]
+        given = ["import", export, "--each", "-o", tmp_path / "t.csv"]
         assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
 
     def test_dvfs_has_no_base(self, capsys: Capture, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ class TestTrainAndPredict:
         export = written(tmp_path, long_page(), "run.csv")
         base = ["--base", "cu=16,engine=800,memory=700"]
         profile = tmp_path / "p.csv"
-        given = ["import", "ncu", export, "--device", "simulated-gcn3", *base, "-o", profile]
+        given = ["import", export, "--device", "simulated-gcn3", *base, "-o", profile]
         succeed(capsys, *given)
         out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
         flags = [line for line in out.splitlines() if line.startswith("flag: ")]

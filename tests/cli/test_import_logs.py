@@ -40,7 +40,7 @@ def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
     output = tmp_path / "profile.csv"
     for gpu, name in enumerate(("fft.csv", "gemm.csv")):
         path = written(tmp_path, query(block(2, 3, 1, gpu=gpu)), name)
-        out, _ = succeed(capsys, "import", "auto", path, *FACTS, "--append", "-o", output)
+        out, _ = succeed(capsys, "import", path, *FACTS, "--append", "-o", output)
     assert "; 2 rows in all" in out
     table = read_table(output)
     assert table.text["kernel"] == ["fft", "gemm"]
@@ -50,11 +50,11 @@ def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
 
 def test_interval_and_time(capsys: Capture, tmp_path: Path) -> None:
     path, output = written(tmp_path, smi_dmon(block(2, 3, 1)), "fft.csv"), tmp_path / "profile.csv"
-    complaint = refuse(capsys, tmp_path, "import", "nvidia-smi", path, *FACTS, "-o", output)
+    complaint = refuse(capsys, tmp_path, "import", path, *FACTS, "-o", output)
     assert complaint.endswith("give --interval SECONDS (between two samples)")
-    succeed(capsys, "import", "auto", path, *FACTS, "--interval", "2", "-o", output)
+    succeed(capsys, "import", path, *FACTS, "--interval", "2", "-o", output)
     assert read_table(output).numbers["time_ms"].tolist() == [6000]
-    succeed(capsys, "import", "auto", path, *FACTS, "--time", "17", "-o", output)
+    succeed(capsys, "import", path, *FACTS, "--time", "17", "-o", output)
     assert read_table(output).numbers["time_ms"].tolist() == [17]
 
 
@@ -64,7 +64,7 @@ def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: 
     power = written(tmp_path, query(block(2, 3, 1)), "smi.csv")
     base = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
     for option, watts in (("250", 250), (power, 200)):
-        out, _ = succeed(capsys, "import", "ncu", path, *base, "--power", option, "-o", output)
+        out, _ = succeed(capsys, "import", path, *base, "--power", option, "-o", output)
         assert f"board power {watts}" in out
         table = read_table(output)
         assert set(table.numbers["power_w"]) == {watts}
@@ -75,10 +75,10 @@ def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: 
 def test_flags_of_the_other_kind_are_refused(capsys: Capture, tmp_path: Path) -> None:
     path, output = written(tmp_path, query(block(2, 3, 1)), "fft.csv"), tmp_path / "profile.csv"
     assert "--each: of no effect as" in refuse(
-        capsys, tmp_path, "import", "auto", path, "--each", "-o", output
+        capsys, tmp_path, "import", path, "--each", "-o", output
     )
     export = tmp_path / "ncu.csv"
     export.write_text(long_page(long_rows()))
     assert "--time: of no effect as" in refuse(
-        capsys, tmp_path, "import", "auto", export, "--time", "3", "-o", output
+        capsys, tmp_path, "import", export, "--time", "3", "-o", output
     )

@@ -175,7 +175,7 @@ def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path
     tables = [tmp_path / "fast-table.csv", tmp_path / "slow-table.csv"]
     for path, table, time_ms in zip((fast, slow), tables, (5000, 6000), strict=True):
         given = ["--time", time_ms, "--application", "server", "-o", table]
-        succeed(capsys, "import", "auto", path, *given)
+        succeed(capsys, "import", path, *given)
     document = json.loads(succeed(capsys, "advise", tables[0], "--also", tables[1], "--json")[0])
     assert document["base"]["engine_mhz"] == 1750
     assert document["whole_run"]["at_base"]["time_ms"] == pytest.approx(10_000)

@@ -136,7 +136,7 @@ def test_launches_at_another_grid_are_other_work(
     assert widths(advise(capsys, *given, f"{some}@engine=1320")) == alone
     table = tmp_path / "table.csv"
     config = "engine=1320,memory=2619"
-    succeed(capsys, "import", "auto", some, "--base", config, "--application", "fast", "-o", table)
+    succeed(capsys, "import", some, "--base", config, "--application", "fast", "-o", table)
     assert widths(advise(capsys, *given, table)) == alone
     every = with_grid(trace(tmp_path / "every.json", at(1320)), "axpy", 264, 100)
     document = advise(capsys, *given, f"{every}@engine=1320")
@@ -148,7 +148,7 @@ def test_launches_at_another_grid_are_other_work(
     of_both = [(trace(tmp_path / "mid.json", at(1650)), 1650), (every, 1320)]
     for path, mhz in of_both:
         config = f"engine={mhz},memory=2619"
-        succeed(capsys, "import", "auto", path, "--base", config, "--append", "-o", table)
+        succeed(capsys, "import", path, "--base", config, "--append", "-o", table)
     kernels = {k["kernel"]: k for k in advise(capsys, *given, table)["kernels"]}
     of_axpy = kernels["axpy"]["at_whole_run_best"]
     assert of_axpy["slowdown_percent"] == pytest.approx(0, abs=0.6)
@@ -212,7 +212,7 @@ def test_power_of_the_further_run_comes_in_its_table(
     log.write_text(query(block(1, 3, 1, power_w=330)))
     complaint = refused(capsys, fast, *BASE, "--also", log)
     assert complaint.endswith("import that trace with --power LOG, and give the table")
-    given = ("import", "auto", slow, "--base", "engine=1320,memory=2619", "--power", 330)
+    given = ("import", slow, "--base", "engine=1320,memory=2619", "--power", 330)
     succeed(capsys, *given, "-o", table)
     document = advise(capsys, fast, *BASE, "--power", 600, "--also", table, "--max-time", 300)
     powers = {p["engine_mhz"]: p["power_w"] for p in document["whole_run"]["front"]}

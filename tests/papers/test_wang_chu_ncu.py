@@ -75,7 +75,7 @@ def test_the_export_itself_is_predicted(tmp_path: Path, capsys: pytest.CaptureFi
     """With and without the import to a table in between: the same."""
     path, table = export(tmp_path), tmp_path / "table.csv"
     at = ["--base", "engine=1500,memory=3201"]
-    assert main(["import", "ncu", str(path), *at, "-o", str(table)]) == 0
+    assert main(["import", str(path), *at, "-o", str(table)]) == 0
     capsys.readouterr()
     direct = import_profile(path, base=CLOCKS)
     again = read_profiles(table, direct.base, "h200")
