@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from refresh_docs import output, shown
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
