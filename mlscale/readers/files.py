@@ -184,7 +184,7 @@ class Block:
         """Times in whole nanoseconds, and what is beyond, as of means over passes."""
         codes, texts = self.text(name)
         for at, text in enumerate(texts):
-            if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{0,20})?", text):
+            if not re.fullmatch(r"[0-8]?[0-9]{1,18}(\.[0-9]{0,20})?", text):
                 row = int(np.flatnonzero(codes == at)[0])
                 raise InputError(
                     f"{self.where(row, name)}: '{text[:40]}' is not a time in nanoseconds; use the "

@@ -36,7 +36,6 @@ from mlscale.readers.files import (
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
-_CHANNEL = re.compile(r"(?P<name>.+)\[\d+\]")
 # By what it is, the names that a column has in v1, v2 and v3.
 _NAMES = {
     "kernel": ("KernelName", "Kernel_Name"),
@@ -58,12 +57,10 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
     names = {what: found for what, among in _NAMES.items() if (found := sheet.find(*among))}
     grids, sizes = ([name for name in of if name in sheet.header] for of in (_GRIDS, _SIZES))
     columns = [name for name in sheet.header if name in needed]
-    channels = _channels(sheet, needed)
     together = [names[what] for what in ("process", "dispatch", "kernel", "begin") if what in names]
     together = together if "counter" in names else []
     seen: dict[str, set[str]] = {}
-    used = [*names.values(), *grids, *sizes, *columns, *(i for of in channels.values() for i in of)]
-    for block in sheet.blocks(used, together):
+    for block in sheet.blocks([*names.values(), *grids, *sizes, *columns], together):
         rows = block
         if "kind" in names:
             kinds = block.text(names["kind"])
@@ -71,10 +68,6 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
             rows = block.take(np.flatnonzero(is_kernel[kinds.codes]))
         launches = rows
         counters = {name: rows.numbers(name) for name in columns}
-        for name, of_channel in channels.items():
-            values = [rows.numbers(channel) for channel in of_channel]
-            counters.setdefault(f"{name}_sum", np.sum(values, axis=0))
-            counters.setdefault(f"{name}_max", np.max(values, axis=0))
         if together:
             first, runs = rows.first_of_runs(*together)
             launches = rows.take(first)
@@ -108,16 +101,6 @@ def _kernel_name(text: str) -> str:
 
 def _agent(text: str) -> str:
     return text.removeprefix("Agent ")
-
-
-def _channels(sheet: Sheet, needed: Collection[str]) -> dict[str, list[str]]:
-    """The columns NAME[0], NAME[1], … of each NAME whose sum or greatest is needed."""
-    channels: dict[str, list[str]] = {}
-    for column in sheet.header:
-        match = _CHANNEL.fullmatch(column)
-        if match and {f"{match['name']}_sum", f"{match['name']}_max"} & set(needed):
-            channels.setdefault(match["name"], []).append(column)
-    return channels
 
 
 def _counters(
