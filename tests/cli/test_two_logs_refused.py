@@ -79,8 +79,8 @@ def test_gpus_at_several_clocks(capsys: Capture, tmp_path: Path) -> None:
     fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
     of_gpu_1(fast, "1755 MHz", "1695 MHz")
     message = refuse(capsys, tmp_path, "advise", fast)
-    said = "its GPUs ran at engine clocks from 1695 to 1755 MHz; name one with --gpu, and ask"
-    assert f"{fast}: {said}" in message
+    assert f"{fast}: is of several GPUs or clocks, h100-sxm5 at cu=132,engine=1755" in message
+    assert "name one GPU with --gpu" in message
     table = tmp_path / "table.csv"
     succeed(capsys, "import", fast, "-o", table)
     message = refuse(capsys, tmp_path, "advise", table)
@@ -93,12 +93,13 @@ def test_gpus_of_several_kinds(capsys: Capture, tmp_path: Path) -> None:
     of_gpu_1(fast, "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe")
     of_gpu_1(fast, "2619 MHz", "1593 MHz")
     message = refuse(capsys, tmp_path, "advise", fast)
-    assert "is of several kinds of GPU, h100-pcie, h100-sxm5; name one with --gpu" in message
+    assert "is of several GPUs or clocks, h100-sxm5 at" in message
+    assert ", h100-pcie at cu=114" in message
 
 
 def test_two_logs_without_also(capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
     message = refuse(capsys, tmp_path, "advise", fast, slow)
-    assert message.endswith("are logs at different clocks; give one, and the other with --also")
+    assert message.endswith("and give the log of another run with --also")
 
 
 def test_a_log_at_the_same_clock(capsys: Capture, tmp_path: Path, fast: Path) -> None:
