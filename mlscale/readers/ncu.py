@@ -107,9 +107,8 @@ def read_details(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterato
 
 def read_raw(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[Launches]:
     """A launch for each row of the raw page, scaled by its row of units. Raises InputError."""
-    facts.complaint = sheet.complaint
+    facts.complaint, units = sheet.complaint, dict[str, str]()
     names = [name for name in sheet.header if name in {*needed, *_ALWAYS}]
-    units: dict[str, str] = {}
     for block in sheet.blocks([*_OF_LAUNCH, *names, _NAME]):
         launches = block
         if not units:
@@ -278,9 +277,8 @@ def _metric(text: str, where: str) -> float:
 
 def _unit(unit: str) -> tuple[str, float]:
     """Dimension ('s', 'byte', 'byte/s', 'hz', '%', '1') and scale of a unit; NaN if not known."""
-    name = unit.casefold()
-    is_ratio = name.startswith(("byte/", "register/"))
-    return _UNITS.get(name, ("1", 1.0) if is_ratio else ("", math.nan))
+    is_ratio = unit.startswith(("byte/", "register/"))
+    return _UNITS.get(unit.casefold(), ("1", 1.0) if is_ratio else ("", math.nan))
 
 
 def _first(metrics: dict[str, Floats], names: tuple[str, ...], unknown: Floats) -> Floats:
@@ -294,9 +292,7 @@ def _first(metrics: dict[str, Floats], names: tuple[str, ...], unknown: Floats) 
 
 def _note(facts: Facts, fact: str, labels: Labels) -> None:
     """Count texts in that the launches say."""
-    for text in labels.cells():
-        if text:
-            facts.seen[fact][text] += 1
+    facts.seen[fact].update(filter(None, labels.cells()))
 
 
 def _note_numbers(facts: Facts, fact: str, values: Floats) -> None:

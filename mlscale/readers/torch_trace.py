@@ -8,7 +8,8 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from mlscale.errors import InputError
@@ -30,11 +31,11 @@ def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
     gpus: dict[str, dict[str, str | float]] = {}
     used: dict[str, None] = {}
     count = 0
-    for member, value in _members(sheet):
+    for member, value in JsonText(sheet.path, _pieces(sheet)).members():
         if member == "deviceProperties":
             gpus = _gpus(value)
-        is_event = member == _EVENTS and isinstance(value, dict) and value.get("ph") == "X"
-        if is_event and value.get("cat") in ("kernel", "Kernel"):
+        is_event = member == _EVENTS and isinstance(value, dict)
+        if is_event and value.get("ph") == "X" and value.get("cat") == "kernel":
             count += 1
             launch = _launch(sheet, count, value)
             used[launch.gpu] = None
@@ -71,14 +72,14 @@ def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
     )
 
 
+def _is_size(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 < value < _LARGEST_SIZE
+
+
 def _product(value: Any) -> float | None:
     """The product of three sizes; None where the trace has none that a launch could have."""
     is_size = isinstance(value, list) and all(_is_size(one) for one in value)
     return float(math.prod(value)) if is_size and len(value) == 3 else None
-
-
-def _is_size(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and 0 < value < _LARGEST_SIZE
 
 
 def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
@@ -92,26 +93,31 @@ def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
     return gpus
 
 
-def _members(sheet: Sheet) -> Iterator[tuple[str, Any]]:
-    """Name and value of each member of the trace, each event by itself. Raises InputError."""
+def _pieces(sheet: Sheet) -> Iterator[str]:
+    """The text of a trace, which may be packed, in pieces. Raises InputError where it is cut."""
     with sheet.path.open("rb") as binary:
-        is_packed = binary.read(2) == b"\x1f\x8b"
+        is_packed, position = binary.read(2) == b"\x1f\x8b", 0
         binary.seek(0)
         content: Any = gzip.GzipFile(fileobj=binary) if is_packed else binary
         with io.TextIOWrapper(content, "utf-8-sig", errors="replace") as text:
-            yield from JsonText(sheet, text.read, binary.tell).members()
+            try:
+                while piece := text.read(_PIECE):
+                    yield piece
+                    sheet.progress(binary.tell() - position)
+                    position = binary.tell()
+            except (OSError, EOFError, zlib.error) as error:
+                raise InputError(
+                    f"{sheet.path}: cannot be unpacked: {error}; is the file cut off?"
+                ) from None
 
 
 class JsonText:
-    """A JSON object whose text comes in pieces.
+    """A JSON object whose text comes in pieces."""
 
-    read: gives the next characters, at most so many; tell: how many bytes of the file are read.
-    """
-
-    def __init__(self, sheet: Sheet, read: Callable[[int], str], tell: Callable[[], int]) -> None:
-        self._sheet, self._read, self._tell = sheet, read, tell
+    def __init__(self, path: Path, pieces: Iterator[str]) -> None:
+        self._path, self._pieces = path, pieces
         self._decode = json.JSONDecoder(strict=False).raw_decode
-        self._text, self._at, self._position = "", 0, 0
+        self._text, self._at = "", 0
 
     def members(self) -> Iterator[tuple[str, Any]]:
         """Name and value of each member, and each event by itself. Raises InputError."""
@@ -166,27 +172,20 @@ class JsonText:
 
     def _more(self) -> bool:
         """Read on, as much again as is not used up; False at the end of the file."""
-        rest = self._text[self._at :]
+        rest, more = self._text[self._at :], ""
         if len(rest) > _LONGEST_VALUE:
             raise InputError(
-                f"{self._sheet.path}: has a value longer than {_LONGEST_VALUE >> 20} MiB, or is no "
-                "valid JSON"
+                f"{self._path}: has a value longer than {_LONGEST_VALUE >> 20} MiB, or is no JSON"
             )
-        try:
-            piece = self._read(max(_PIECE, len(rest)))
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(
-                f"{self._sheet.path}: cannot be unpacked: {error}; is the file cut off?"
-            ) from None
-        self._sheet.progress(self._tell() - self._position)
-        self._position = self._tell()
-        self._text, self._at = rest + piece, 0
-        return bool(piece)
+        while len(more) <= len(rest) and (piece := next(self._pieces, "")):
+            more += piece
+        self._text, self._at = rest + more, 0
+        return bool(more)
 
     def _damage(self) -> InputError:
         text = " ".join(self._text[self._at : self._at + 40].split())
         place = f"at '{text}'" if text else "at its end"
-        return InputError(f"{self._sheet.path}: is no valid JSON {place}; is the file cut off?")
+        return InputError(f"{self._path}: is no valid JSON {place}; is the file cut off?")
 
 
 FORMS = (Form("torch", "PyTorch's profiler, Chrome trace", read_trace, json=_EVENTS),)

@@ -16,8 +16,7 @@ from synthetic.traces import F, G, chrome_trace, write_json
 
 from mlscale import InputError
 from mlscale.readers import torch_trace
-from mlscale.readers.files import Sheet
-from mlscale.readers.torch_trace import FORMS, JsonText
+from mlscale.readers.torch_trace import JsonText
 
 H100 = Path(__file__).parents[1] / "h100"
 
@@ -139,7 +138,6 @@ def test_pieces_of_any_length_give_what_the_whole_gives(
     """Against json.loads of the whole."""
     text = json.dumps({**members, "traceEvents": events}, indent=indent)
     pieces = iter([text[i : i + length] for i in range(0, len(text), length)])
-    sheet = Sheet(Path("made"), FORMS[0])
-    values = list(JsonText(sheet, lambda _: next(pieces, ""), lambda: 0).members())
+    values = list(JsonText(Path("made"), pieces).members())
     assert [value for name, value in values if name == "traceEvents"] == events
     assert {name: value for name, value in values if name != "traceEvents"} == members
