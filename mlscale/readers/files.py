@@ -182,7 +182,9 @@ class Block:
 
     def _stamps_ns(self, name: str) -> tuple[Indices, Floats]:
         """Times in whole nanoseconds, and what is beyond, as of means over passes."""
-        codes, texts = self.text(name)
+        labels = self.text(name)
+        used, codes = np.unique(labels.codes, return_inverse=True)
+        texts = [labels.texts[code] for code in used.tolist()]
         for at, text in enumerate(texts):
             if not re.fullmatch(r"[0-8]?[0-9]{1,18}(\.[0-9]{0,20})?", text):
                 row = int(np.flatnonzero(codes == at)[0])
@@ -598,7 +600,7 @@ def _by_arrow(
     import pyarrow as pa
 
     try:
-        [first] = csv.reader([data[: data.index(b"\n")].decode()])
+        [first] = csv.reader([data.partition(b"\n")[0].decode()])
         if not least <= len(first) <= len(header):
             return None
         header = header[: len(first)]

@@ -202,6 +202,8 @@ class TestBlocks:
         text = f"id,name,value\n{begin},k,{begin + 7}\n{begin}.75,k,{begin + 3}.25\n"
         [block] = opened(tmp_path, text).blocks(COLUMNS)
         assert block.durations_s("id", "value").tolist() == pytest.approx([7e-9, 2.5e-9], rel=1e-12)
+        with pytest.raises(InputError, match="row 2, column 'name': 'k' is not a time in nanosec"):
+            block.durations_s("id", "name")
 
     def test_runs(self, tmp_path: Path) -> None:
         [block] = opened(tmp_path, "id,name,value\n0,a,1\n0,a,2\n0,b,2\n1,b,2\n0,a,1\n").blocks(
@@ -222,7 +224,9 @@ class TestLabels:
     def test_a_text_of_no_row_is_not_read(self) -> None:
         """Rows that were left out may hold what is no number."""
         block = Block(Path("made"), np.array([2, 3]), {"value": Labels.of(["x", "5"])})
-        assert block.take(np.array([1])).numbers("value").tolist() == [5]
+        row = block.take(np.array([1]))
+        assert row.numbers("value").tolist() == [5]
+        assert row.durations_s("value", "value").tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,8 @@ class TestSummed:
             run_of(launch(name, 10))
 
     def test_a_name_without_what_a_terminal_obeys(self) -> None:
-        assert list(run_of(launch("f\x1b[31m(int)", 10)).groups)[0].kernel == "f(int)"
+        [key] = run_of(launch("f\x1b[31m(int)", 10)).groups
+        assert key.kernel == "f(int)"
 
 
 def test_sums_of_two_files() -> None:
