@@ -164,7 +164,8 @@ class Block:
     def numbers(self, name: str, parse: Callable[[str, str], float] = counter) -> Floats:
         """A column's numbers (n,); `parse` reads at a place a cell that is not plainly one."""
         is_strict = parse in (whole, product)
-        if not is_strict and (read := _by_cast(self.columns[name])) is not None:
+        read: Floats | None = None if is_strict else _by_cast(self.columns[name], np.float64)
+        if read is not None:
             return read
         codes, texts = self.text(name)
         values = np.full(len(texts), math.nan) if is_strict else _quick_numbers(texts)
@@ -182,6 +183,8 @@ class Block:
 
     def _stamps_ns(self, name: str) -> tuple[Indices, Floats]:
         """Times in whole nanoseconds, and what is beyond, as of means over passes."""
+        if (read := _by_cast(self.columns[name], np.int64)) is not None:
+            return read, np.zeros(len(read))
         labels = self.text(name)
         used, codes = np.unique(labels.codes, return_inverse=True)
         texts = [labels.texts[code] for code in used.tolist()]
@@ -242,8 +245,8 @@ def _numbers_of(array: Any, kind: np.dtype[Any]) -> Any:
     return np.frombuffer(content, kind, len(array), begin) if len(array) else np.empty(0, kind)
 
 
-def _by_cast(column: Any) -> Floats | None:
-    """A column of Arrow as counters; None where it is none, or a cell is not plainly a number."""
+def _by_cast(column: Any, kind: type[np.generic]) -> Any:
+    """A column of Arrow as numbers; None where it is none, or a cell is not plainly a counter."""
     if isinstance(column, Labels):
         return None
     import pyarrow as pa
@@ -254,7 +257,7 @@ def _by_cast(column: Any) -> Floats | None:
             return None
         column = compute.replace_substring(column, ",", "")
     try:
-        values: Floats = _numbers_of(column.cast(pa.float64()), np.dtype(np.float64))
+        values = _numbers_of(column.cast(pa.from_numpy_dtype(kind)), np.dtype(kind))
     except pa.ArrowInvalid:
         return None
     return values if ((values >= 0) & (values < LARGEST_COUNTER)).all() else None

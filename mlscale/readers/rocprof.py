@@ -14,7 +14,7 @@ import re
 import sqlite3
 from collections.abc import Collection, Iterator
 from functools import partial
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import PurePath
 from typing import Any
 
@@ -80,7 +80,6 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
         time_s = np.full(len(launches), np.nan)
         if "begin" in names and "end" in names:
             time_s = launches.durations_s(names["begin"], names["end"])
-        ids, is_new = _ids(launches, names, seen if together else {})
         yield Launches(
             launches.lines,
             launches.text(names["kernel"]).renamed(_kernel_name),
@@ -89,8 +88,8 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
             size,
             counters,
             gpus=launches.text(names["gpu"]).renamed(_agent) if "gpu" in names else None,
-            ids=partial(list[str], ids),
-            is_new=is_new,
+            ids=partial(_ids, launches, names, seen),
+            is_new=_is_new(launches, names, seen) if together else None,
         )
 
 
@@ -117,22 +116,27 @@ def _counters(
     return counters
 
 
-def _ids(
-    launches: Block, names: dict[str, str], seen: dict[str, set[str]]
-) -> tuple[list[str], Floats]:
-    """The launches' numbers in the run, and 0 for a further pass of one that came before.
-
-    Processes are numbered as they come, as they have other numbers in another run.
-    """
-    ids = launches.text(names["dispatch"]).cells()
-    is_new = np.ones(len(ids))
-    processes = launches.text(names["process"]).cells() if "process" in names else [""] * len(ids)
-    for row, (process, dispatch) in enumerate(zip(processes, ids, strict=True)):
+def _is_new(launches: Block, names: dict[str, str], seen: dict[str, set[str]]) -> Floats:
+    """0 for a further pass of a launch that came before; by process those that did."""
+    is_new = np.ones(len(launches))
+    for row, (process, dispatch) in enumerate(_numbers_of_launches(launches, names)):
         before = seen.setdefault(process, set())
         is_new[row] = dispatch not in before
         before.add(dispatch)
+    return is_new
+
+
+def _ids(launches: Block, names: dict[str, str], seen: dict[str, set[str]]) -> list[str]:
+    """The launches' numbers in the run; processes are numbered, as each run has others."""
     ranks = {process: f"{rank}:" if process else "" for rank, process in enumerate(seen)}
-    return [ranks[p] + dispatch for p, dispatch in zip(processes, ids, strict=True)], is_new
+    return [ranks.get(p, "") + dispatch for p, dispatch in _numbers_of_launches(launches, names)]
+
+
+def _numbers_of_launches(block: Block, names: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Process and number of each dispatch; '' where the file does not tell the process."""
+    dispatches = block.text(names["dispatch"]).cells()
+    processes = block.text(names["process"]).cells() if "process" in names else repeat("")
+    return zip(processes, dispatches, strict=False)
 
 
 def read_machine(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
