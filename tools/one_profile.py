@@ -31,7 +31,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.bottleneck.latency import waits
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.shipped import model_for
 
 MODEL = Path(__file__).parent.parent / "models" / "nvidia-time.mlscale"

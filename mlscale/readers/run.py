@@ -74,7 +74,7 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     lacks, and where the files contradict each other or what is given.
     """
     base = given.base
-    key = _device(source, seen, given.device)
+    key, note = _device(source, seen, given.device)
     device = find_device(key) if key else None
     dies = _mean(seen, "xcd_count") or (device.dies if device else None)
     if clocks := _clocks_by_cycles(seen.get("cycles_per_us", Counter()), dies, device):
@@ -87,6 +87,8 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     unknown = [axis for axis, value in settings.items() if value is None]
     if key is None or unknown or spread:
         raise InputError(_request(source, device, key, unknown, spread, seen))
+    if note:
+        warn(f"{source}: {note}")
     cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
     config = HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
     for are_observed, what in (
@@ -131,12 +133,20 @@ def _request(
     flags = [] if key else ["--device NAME"]
     flags += [f"--base {','.join(settings)}"] if settings else []
     hint = " with what the GPU was set to" if asked else ""
+    if "cu_count" in asked:
+        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
+    if "cu_count" in asked:
+        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
+    if "cu_count" in asked:
+        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
     if "memory_mhz" in asked:
         hint += usual_memory(device)
     if "engine_mhz" in asked and (limit_mhz := _mean(seen, "engine_limit_mhz")):
         hint += f" (engine at most {limit_mhz:g})"
     if asked != list(unknown):
-        hint += "; for a GPU that the device table lacks, cu=… too"
+        hint += (
+            "; of a GPU that the device table lacks cu=… too, or a device file (docs/devices.md)"
+        )
     return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}"
 
 
@@ -158,8 +168,11 @@ def names_of_gpu(seen: Seen) -> list[str]:
     return sorted(without_controls(str(name)) for name in names)
 
 
-def _device(source: str, seen: Seen, given: str | None) -> str | None:
-    """The key of the device table, or any name that the user or the file gives; None without."""
+def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str]:
+    """The key of the device table, or any name that the user or the file gives; None without.
+
+    Besides what to warn of. Raises InputError where both are at odds.
+    """
     names, cu_count = names_of_gpu(seen), _mean(seen, "cu_count")
     if len(names) > 1:
         raise InputError(f"{source}: is of several GPUs: {', '.join(names)}; import one")
@@ -169,7 +182,7 @@ def _device(source: str, seen: Seen, given: str | None) -> str | None:
         known = find_device(given, cu_count)
         given = known.key if known else given
     if not names:
-        return given
+        return given, ""
     [name] = names
     possible, own = devices_named(name, cu_count), find_device(name, cu_count)
     is_known = given in device_keys()
@@ -177,22 +190,21 @@ def _device(source: str, seen: Seen, given: str | None) -> str | None:
         key = key_of(name, cu_count)
         if own is None:
             why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
-            warn(f"{source}: '{name}' {why}; its device is '{key}' (--device gives another name)")
-        elif name in own.aliases and name in own.shared_names:
-            warn(f"{source}: '{name}' is taken for '{own.key}'. {own.note}")
-        return key
+            return key, f"'{name}' {why}; its device is '{key}' (--device gives another name)"
+        is_shared = name in own.aliases and name in own.shared_names
+        return key, f"'{name}' is taken for '{own.key}'. {own.note}" if is_shared else ""
     if possible and given not in possible and (own is not None or is_known):
         which = f"'{name}', which is '{own.key}'" if own is not None else f"'{name}'"
         raise InputError(
             f"{source}: is of {which}, not of '{given}'; what is predicted are its own settings, "
             "and no other GPU"
         )
-    if not possible and is_known:
-        warn(
-            f"{source}: is of '{name}', which is not in the device table; taken for '{given}', as "
-            "--device says"
-        )
-    return given
+    if possible or not is_known:
+        return given, ""
+    note = (
+        f"is of '{name}', which is not in the device table; taken for '{given}', as --device says"
+    )
+    return given, note
 
 
 def _mean(seen: Seen, fact: str) -> float | None:

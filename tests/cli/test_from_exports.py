@@ -7,9 +7,6 @@ import pytest
 from command import Capture, at_base, refuse, succeed
 from synthetic import rocpd_files, tidy
 
-from mlscale.cli.main import main
-from mlscale.data.public import path
-
 BY_HAND = "h100-by-hand.csv"
 
 
@@ -148,40 +145,13 @@ def test_power_of_also_moves_the_power(capsys: Capture, tmp_path: Path) -> None:
     assert watts[0][1] < watts[1][1]  # and in between
 
 
-def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:
-    base = ["--base", "engine=1980,memory=2619"]  # else there are warnings of the clocks too
-    text = path(BY_HAND).read_text().replace('"Device","CC"', '"Unknown","CC"')
-    unnamed = tmp_path / "unnamed.csv"
-    unnamed.write_text(text)
-    for power in ([], ["--power", "520"]):
-        message = refuse(capsys, tmp_path, "advise", unnamed, *base, "--gpu", "0", *power)
-        assert message.startswith("--gpu: of no effect as ")
-        assert f"{unnamed} does not say on which GPU its kernels ran;" in message
-    log = tmp_path / "no.csv"  # is read, and only then found not to be there
-    assert main(["advise", BY_HAND, "--gpu", "0", "--power", str(log)]) == 2
-    message = capsys.readouterr().err
-    assert str(log) in message
-    assert "--gpu" not in message
-
-
 def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path) -> None:
     tables = [tidy.write_csv(tmp_path / name, at_base(tidy.rows())) for name in ("a.csv", "b.csv")]
     for given in (tables, [BY_HAND, tables[0], "--model", "nvidia-time"]):
         message = refuse(capsys, tmp_path, "predict", *given)
         assert "a.csv: is a table, and several files are exports of one run" in message
-    for form in ("auto", "ncu"):
-        message = refuse(capsys, tmp_path, "import", form, tables[0], "-o", tmp_path / "new.csv")
-        assert "a.csv: is a tidy table; other commands take it as it is" in message
-
-
-def test_what_logs_alone_take_is_refused_of_a_table(capsys: Capture, tmp_path: Path) -> None:
-    """A tidy table says its times and has no samples; --gpu may be of a log given as --power."""
-    table = "simulated-gcn3-profile.csv"
-    options = ["--gpu", "0", "--interval", "1", "--time", "5"]
-    message = refuse(capsys, tmp_path, "predict", table, *options)
-    assert message.startswith("--gpu, --interval, --time: of no effect as ")
-    message = refuse(capsys, tmp_path, "predict", table, "--power", "no.csv", *options)
-    assert message.startswith("--interval, --time: of no effect as ")
+    message = refuse(capsys, tmp_path, "import", tables[0], "-o", tmp_path / "new.csv")
+    assert "a.csv: is a tidy table; other commands take it as it is" in message
 
 
 def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) -> None:
@@ -247,25 +217,14 @@ def test_all_that_lacks_is_asked_for_at_once(capsys: Capture, tmp_path: Path, co
 def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answer(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    """Counters need peaks, which a device file tells, and with them the CUs; a table needs none."""
+    """Counters need peaks, which a device file tells, and with them the CUs."""
     file = details(tmp_path, '"DRAM Throughput","%","40.0"')
-    device_file = "for a GPU that the device table lacks, a device file as NAME (edit what 'mls"
+    device_file = "; of a GPU that the device table lacks cu=… too, or a device file (docs/de"
     assert device_file in refuse(capsys, tmp_path, "advise", file)
     named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
-    assert "does not say engine_mhz, memory_mhz; give --base engine=…,memory=… with" in named
-    assert "; the peaks of 'rtx6090' are not in the device table: " in named
+    assert "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…,engine=…,mem" in named
     own = tmp_path / "own.json"
     shown, _ = succeed(capsys, "devices", "show", "h100-sxm5", "--format", "json")
     names = {"key": "rtx6090", "name": "RTX 6090", "aliases": [], "pci_ids": []}
     own.write_text(json.dumps({**json.loads(shown), **names}))
     succeed(capsys, "advise", file, "--device", own, "--base", "engine=1980,memory=2619")
-    to_table = refuse(capsys, tmp_path, "import", file, "-o", tmp_path / "t.csv")
-    assert to_table.endswith("; for a GPU that the device table lacks, cu=… too")
-
-
-def test_that_dram_use_lacks_is_said_with_the_rest(capsys: Capture, tmp_path: Path) -> None:
-    """The same file without a line of DRAM: one message tells of the clocks and of it."""
-    file = details(tmp_path)
-    message = refuse(capsys, tmp_path, "advise", file)
-    assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME" in message
-    assert "needs the DRAM traffic: ncu's --section SpeedOfLight, or" in message

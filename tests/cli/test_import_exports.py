@@ -14,7 +14,6 @@ from synthetic.exports import (
     rocprof_v1,
     rocprofv3,
 )
-from synthetic.traces import SUM_CSV
 from text_files import written
 
 from mlscale.data.table import Table
@@ -135,11 +134,11 @@ class TestImport:
         export = written(tmp_path, long_page(long_rows(), untimed), "run.csv")
         given = ["import", export, "--device", "made-gpu", "--base", BASE]
         given += ["-o", tmp_path / "t.csv"]
-        assert "says no time of 'u'" in refuse(capsys, tmp_path, *given)
+        assert "says no time of 1 kernel ('u'" in refuse(capsys, tmp_path, *given)
         out, err = succeed(capsys, *given, "--skip-untimed")
         assert ": 1 kernel from 1 launch" in out
         assert "warning" in err
-        assert "says no time of 'u' (grid 16, block 128); left out" in err
+        assert "says no time of 1 kernel ('u' (grid 16, block 128)); left out" in err
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -161,31 +160,6 @@ class TestImport:
         export = written(tmp_path, long_page(), "run.csv")
         given = ["import", export, *options, "-o", tmp_path / "t.csv"]
         assert message in refuse(capsys, tmp_path, *given)
-
-    def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, long_page(), "run.csv")
-        message = refuse(capsys, tmp_path, "import", export, "-o", tmp_path / "t.csv")
-        assert message == (
-            f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
-        )
-
-    def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, SUM_CSV, "sum.csv")
-        given = ["import", export, "--each", "-o", tmp_path / "t.csv"]
-        assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
-
-    def test_dvfs_has_no_base(self, capsys: Capture, tmp_path: Path) -> None:
-        given = ["import", "dvfs", "x.csv", "--base", BASE, "-o", tmp_path / "t.csv"]
-        assert refuse(capsys, tmp_path, *given) == (
-            f"unrecognized arguments: --base {BASE}; see 'mlscale import dvfs --help'"
-        )
-
-    def test_options_may_precede_the_format(self, capsys: Capture, tmp_path: Path) -> None:
-        """So that command lines of before the formats had options of their own still work."""
-        export, table = written(tmp_path, long_page(), "run.csv"), tmp_path / "profile.csv"
-        given = ["import", "--device", "made-gpu", "--base", BASE, "ncu", export, "-o", table]
-        out, _ = succeed(capsys, *given)
-        assert out.startswith(f"{table}: 1 kernel from 1 launch (means) on made-gpu at {BASE}")
 
 
 class TestTrainAndPredict:

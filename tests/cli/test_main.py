@@ -27,14 +27,13 @@ USAGE = {
     "study without table": (["study", "errors"], "required: TABLE"),
     "option without value": (["study", "errors", "t.csv", "--seeds"], "--seeds: expected one"),
     "unknown study": (["study", "mistakes", "t.csv"], "invalid choice: 'mistakes'"),
-    "unknown import": (["import", "vtune", "f", "-o", "t.csv"], "invalid choice: 'vtune'"),
 }
 
 CHOICES = {
+    "device": (["devices", "show", "gtx970"], "gtx970"),
     "predictor": (["train", "t.csv", "--base", "mid", "-o", "m", "--predictor", "wo"], "wo"),
     "studied predictor": (["study", "errors", "t.csv", "--predictor", "oracle"], "oracle"),
     "features": (["train", "t.csv", "--base", "mid", "-o", "m", "--features", "rate"], "rate"),
-    "device": (["import", "dvfs", "f.csv", "--device", "gtx970", "-o", "t.csv"], "gtx970"),
     "protocol": (["study", "errors", "t.csv", "--protocol", "10-fold"], "10-fold"),
     "quantity": (["study", "errors", "t.csv", "--quantity", "energy"], "energy"),
     "format": (["predict", "m", "p", "--format", "xml"], "xml"),
@@ -63,7 +62,6 @@ def test_bad_usage_says_what_is_wrong_and_where_help_is(
     ("words", "usual"),
     [
         (["run.csv"], "mlscale advise"),
-        (["import", "run.csv", "-o", "t.csv"], "mlscale import auto"),
         (["study", "run.csv"], "mlscale study errors"),
     ],
 )
@@ -82,10 +80,6 @@ def test_a_file_where_a_command_belongs(
             ["--device", "h100"],
             "COMMAND is missing before --device; say: mlscale advise --device h",
         ),
-        (
-            ["import", "--device", "h100", "run.csv"],
-            "FORMAT is missing before --device; say: mlscale import auto --device h100 run.csv;",
-        ),
         (["devices", "--json"], "ACTION is missing before --json; see 'mlscale devices --help'"),
     ],
 )
@@ -102,7 +96,6 @@ def test_an_option_where_a_command_belongs(
         (["predict", "m", "p", "--fast"], "mlscale predict"),
         (["predict"], "mlscale predict"),
         (["import", "--fast"], "mlscale import"),
-        (["import", "f", "--incomplete", "drop", "-o", "t"], "mlscale import ncu"),
         (["datasets", "fetch", "--seed", "3"], "mlscale datasets fetch"),
         (["datasets", "list", "all"], "mlscale datasets list"),
         (["study", "errors", "t.csv", "--fast"], "mlscale study errors"),
@@ -150,9 +143,7 @@ def test_a_bad_choice_is_told_the_good_ones(
         (["train", "--help"], ["--base", "--predictor", "--leave-out"]),
         (["predict", "--help"], ["--at", "--format"]),
         (["study", "errors", "--help"], ["--protocol", "--seeds", "--json"]),
-        (["import", "--help"], ["dvfs", "auto", "ncu", "rocprof"]),
-        (["import", "dvfs", "--help"], ["--device", "--incomplete"]),
-        (["import", "--help"], ["--device", "--base", "--append"]),
+        (["import", "--help"], ["dvfs", "kernel-tuner", "--device", "--base", "--append"]),
         (["devices", "--help"], ["list", "show"]),
         (["completion", "--help"], ["bash", "zsh", "tcsh"]),
         (["--version"], [mlscale.__version__]),

@@ -64,7 +64,7 @@ REFUSED = {
     "study base-configuration t.csv --base mid": "--base: of no effect without --vary",
     "study oracle t.csv --predictor wu": "unrecognized arguments: --predictor wu",
     "study cluster-count t.csv --predictor wu": "unrecognized arguments: --predictor wu",
-    "import ncu t.csv -o x.csv --base cu=0": (
+    "import t.csv -o x.csv --base cu=0": (
         "argument --base: '0' in 'cu=0' must be positive and finite"
     ),
 }
@@ -73,7 +73,7 @@ REFUSED = {
 def help_of(command: str) -> str:
     """The command without its operands, as its help is asked for."""
     words = command.split()
-    several = words[0] in ("study", "import")
+    several = words[0] == "study"
     return " ".join(["mlscale", *words[: 1 + several], "--help"])
 
 

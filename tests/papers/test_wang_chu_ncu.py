@@ -15,8 +15,8 @@ from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_ms
 from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs
-from mlscale.profilers import import_profile
-from mlscale.profilers.mapping import lacking_for_nvprof
+from mlscale.readers.mapping import lacking_for_nvprof
+from mlscale.readers.reading import import_profile
 
 # KERNEL of synthetic.warps as ncu would count it: 25 blocks of 4 warps; 50 of the L2's sectors are
 # atomics, which nvprof counts as reads and as writes.

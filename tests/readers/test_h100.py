@@ -30,10 +30,10 @@ def measured(operation: str) -> dict[str, float]:
 
 @pytest.fixture
 def imported(capsys: Capture, tmp_path: Path) -> object:
-    """A function: the table that `mlscale import auto` makes of a file, on all SMs."""
+    """A function: the table that `mlscale import` makes of a file, on all SMs."""
 
     def of(name: str, *options: str) -> Table:
-        succeed(capsys, "import", "auto", HERE / name, "-o", tmp_path / "table.csv", *options)
+        succeed(capsys, "import", HERE / name, "-o", tmp_path / "table.csv", *options)
         return read_table(tmp_path / "table.csv")
 
     return of
