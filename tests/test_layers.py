@@ -55,7 +55,7 @@ def test_no_import_goes_back_up() -> None:
 
 
 # Folders of a file for each command, study or tool, which CONTRIBUTING.md says; and one of few.
-NO_MAP = {"cli", "cli/study", "collect", "profilers/tools"}
+NO_MAP = {"cli", "cli/study", "collect"}
 
 
 def test_a_folder_says_what_its_modules_hold() -> None:

@@ -174,7 +174,7 @@ Some things are the same for every answer and are left out below:
 EVERY = """
 ## Every trace, log and export of the collection
 
-This is what `mlscale import auto FILE` made of each file below `traces/` of the collection (for
+This is what `mlscale import FILE` made of each file below `traces/` of the collection (for
 files of kernel_tuner and T4 files, `import kernel-tuner FILE`). Where a file does not say GPU or
 clocks, they were made up: (1) engine and memory at 1000 MHz; (2) a GPU's name; (3) and 10 CUs;
 (4) and 1000 MHz; (5) an H100 at its highest clocks, sampled every second.

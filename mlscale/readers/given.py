@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 
 from mlscale.arrays import is_finite
 from mlscale.data.grid import AXES
-from mlscale.errors import InputError
+from mlscale.errors import InputError, require_type
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is said beside the files of a run. Raises InputError on numbers that cannot be.
+    """What is said beside the files of a run. Raises InputError on what cannot be.
 
     Attributes:
         device: a key of the device table, or any name.
@@ -36,9 +38,16 @@ class Given:
     skip_untimed: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("device", "application"):
+            require_type(name, getattr(self, name), str | None, "text")
+        require_type("gpu", self.gpu, str | None, "text, such as '0'")
+        require_type("power", self.power, Real | str | PathLike | None, "watts or a log's path")
         if not (isinstance(self.base, Mapping) and set(self.base) <= set(AXES)):
             raise InputError(f"the base {self.base} is none; it may say {', '.join(AXES)}, by name")
-        numbers = {**self.base, "interval_s": self.interval_s, "time_ms": self.time_ms}
+        numbers: dict[str, float | None] = {
+            f"{axis} of the base": value for axis, value in self.base.items()
+        }
+        numbers |= {"interval_s": self.interval_s, "time_ms": self.time_ms}
         for name, value in numbers.items():
             if value is not None and not (is_finite(value) and value > 0):
                 raise InputError(f"{name} must be a positive number, not {value!r}")

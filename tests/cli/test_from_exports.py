@@ -219,7 +219,7 @@ def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answ
 ) -> None:
     """Counters need peaks, which a device file tells, and with them the CUs."""
     file = details(tmp_path, '"DRAM Throughput","%","40.0"')
-    device_file = "; of a GPU that the device table lacks cu=… too, or a device file (docs/de"
+    device_file = "; of a GPU that the device table lacks cu=… too, or a device file"
     assert device_file in refuse(capsys, tmp_path, "advise", file)
     named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
     assert "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…,engine=…,mem" in named

@@ -206,7 +206,10 @@ class TestRefused:
         ("given", "message"),
         [
             ({"base": {"engine": 1000}}, "is none; it may say cu_count, engine_mhz, memory_mhz"),
-            ({"base": {"engine_mhz": 0}}, "engine_mhz must be a positive number, not 0"),
+            (
+                {"base": {"engine_mhz": 0}},
+                "engine_mhz of the base must be a positive number",
+            ),
             ({"time_ms": float("nan")}, "time_ms must be a positive number, not nan"),
         ],
     )
