@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from mlscale.readers.files import open_file
-from mlscale.readers.launches import Facts, Run, Sums, summed
+from mlscale.readers.launches import Facts, LaunchSums, SummedFile, summed
 from mlscale.readers.mapping import needed_counters
 from mlscale.readers.reading import PROFILERS
 
 
-def run_of(path: Path, each: bool = False, gpu: str | None = None) -> Run:
+def run_of(path: Path, each: bool = False, gpu: str | None = None) -> SummedFile:
     """All launches of a file; it must be of a form that is read."""
     sheet = open_file(path, PROFILERS)
     assert sheet is not None, f"{path} is of no form"
@@ -18,20 +18,22 @@ def run_of(path: Path, each: bool = False, gpu: str | None = None) -> Run:
     return summed(launches, str(path), tool, sheet.form.title, facts, each, gpu)
 
 
-def run_of_text(folder: Path, text: str | bytes, each: bool = False, gpu: str | None = None) -> Run:
+def run_of_text(
+    folder: Path, text: str | bytes, each: bool = False, gpu: str | None = None
+) -> SummedFile:
     """All launches of a made file of that content."""
     path = folder / "run.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return run_of(path, each, gpu)
 
 
-def only(run: Run) -> Sums:
+def only(run: SummedFile) -> LaunchSums:
     """The only group of launches."""
     [sums] = run.groups.values()
     return sums
 
 
-def totals(run: Run) -> tuple[int, int, float]:
+def totals(run: SummedFile) -> tuple[int, int, float]:
     """How many groups, how many launches, and the time of them all [ms]."""
     groups = run.groups.values()
     time_ms = 1e3 * sum(sums.time_total_s for sums in groups)

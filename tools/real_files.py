@@ -244,11 +244,11 @@ def _every(folder: Path) -> str:
 
 def _outcome(path: Path) -> str:
     """The first line that importing says, with the number of what was made up for it."""
-    said, kind = "", "kernel-tuner" if path.parent.name in KERNEL_TUNERS else "auto"
+    said, kind = "", ["kernel-tuner"] if path.parent.name in KERNEL_TUNERS else []
     for number, options in enumerate(MADE_UP):
         with TemporaryDirectory() as folder:
             output = Path(folder) / "table.csv"
-            words = ["import", kind, path.name, *options, "-o", str(output)]
+            words = ["import", *kind, path.name, *options, "-o", str(output)]
             status, printed, complaints = _said(words, path.parent)
         if status == 0:
             text = printed[0].removeprefix(f"{output}: ")

@@ -3,10 +3,10 @@
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlscale.errors import InputError, warn
-from mlscale.readers.launches import Key, Run, Sums
+from mlscale.readers.launches import Key, LaunchSums, SummedFile
 from mlscale.readers.mapping import CYCLES
 from mlscale.readers.names import common_names
 from mlscale.text import listed
@@ -15,7 +15,7 @@ LONG_S = 5e-5  # of a launch, from which on flushed caches and the like hardly m
 _UNLIKE = 0.1  # of launches that a kernel has more or fewer in another pass
 _SAME_WORK = 1.5  # between the times of two passes of the same launches
 _OF_THE_RUNTIME = "__amd_rocclr_"  # how ROCm's copies and fills begin, which differ run by run
-Groups = dict[Key, Sums]
+Groups = dict[Key, LaunchSums]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Kernel:
         return self.launches * self.time_s
 
 
-def join(runs: Sequence[Run], skip_untimed: bool = False) -> list[Kernel]:
+def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]:
     """Join files by kernel and geometry, or by launch.
 
     Kernels that only a trace has are without counters; those that a trace has not are no part of
@@ -97,7 +97,7 @@ def _regrouped(groups: Groups, names: Mapping[str, str], bare: Collection[str] =
         kernel = names.get(key.kernel, key.kernel)
         none = kernel in bare
         sizes = (None, None) if none else (key.workgroups, key.workgroup_size)
-        new.setdefault(Key(kernel, *sizes, key.launch), Sums()).add(sums)
+        new.setdefault(Key(kernel, *sizes, key.launch), LaunchSums()).add(sums)
     return new
 
 
@@ -114,7 +114,7 @@ def _only_geometries(files: Sequence[Groups], kernels: Collection[str]) -> dict[
     return geometries
 
 
-def _of_the_same_launches(passes: Sequence[Run], files: Sequence[Groups]) -> list[Groups]:
+def _of_the_same_launches(passes: Sequence[SummedFile], files: Sequence[Groups]) -> list[Groups]:
     """The passes' groups, without counters of kernels that some have more or less often.
 
     Libraries that tune themselves launch others in a first run. Raises InputError where no kernel
@@ -149,7 +149,7 @@ def _of_the_same_launches(passes: Sequence[Run], files: Sequence[Groups]) -> lis
     warn(f"{told}, as where a library tunes itself in a first run: without counters here")
     return [
         {
-            key: Sums(sums.launches, sums.time_total_s, sums.time_count) if key in own else sums
+            key: replace(sums, totals={}, counts={}) if key in own else sums
             for key, sums in groups.items()
         }
         for groups in files
@@ -157,7 +157,7 @@ def _of_the_same_launches(passes: Sequence[Run], files: Sequence[Groups]) -> lis
 
 
 def _kernels(
-    files: Sequence[Run], counts: Sequence[Groups], traces: Sequence[Groups],
+    files: Sequence[SummedFile], counts: Sequence[Groups], traces: Sequence[Groups],
     geometries: Mapping[str, Key], skip_untimed: bool,
 ) -> list[Kernel]:  # fmt: skip
     """A value for each kernel of the run. Raises InputError where one has no time."""

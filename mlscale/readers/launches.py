@@ -128,7 +128,7 @@ class Key(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sums:
+class LaunchSums:
     """Launches of one kernel with one geometry: how many, and sums for their means."""
 
     launches: float = 0.0
@@ -137,7 +137,7 @@ class Sums:
     totals: dict[str, float] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
 
-    def add(self, other: "Sums") -> None:
+    def add(self, other: "LaunchSums") -> None:
         """Count all launches of another group in."""
         self.launches += other.launches
         self.time_total_s += other.time_total_s
@@ -157,7 +157,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Run:
+class SummedFile:
     """One file's launches of one GPU, summed up by kernel and geometry.
 
     Attributes:
@@ -174,7 +174,7 @@ class Run:
     source: str
     tool: str
     title: str
-    groups: dict[Key, Sums]
+    groups: dict[Key, LaunchSums]
     facts: Facts
     gpus: tuple[str, ...] = ()
     gpu: str = ""
@@ -191,13 +191,13 @@ class Run:
 def summed(
     launches: Iterable[Launches], source: str, tool: str, title: str, facts: Facts,
     each: bool = False, gpu: str | None = None,
-) -> Run:  # fmt: skip
+) -> SummedFile:  # fmt: skip
     """All launches of a file summed up, a group for each launch with `each`.
 
     gpu: whose launches to take where the file has those of several. Raises InputError on none, and
     where the GPU is not said or not there.
     """
-    of_gpu: dict[str, dict[Key, Sums]] = {}
+    of_gpu: dict[str, dict[Key, LaunchSums]] = {}
     untimed: set[str] = set()
     dropped = 0
     for part in launches:
@@ -210,7 +210,7 @@ def summed(
             else:
                 groups[key] = sums
     if facts.is_of_machine:
-        return Run(source, tool, title, {}, facts)
+        return SummedFile(source, tool, title, {}, facts)
     if not of_gpu:
         lost = f" with a positive time ({dropped} without)" if dropped else ""
         says = f"; the profiler says: {facts.complaint[:300]}" if facts.complaint else ""
@@ -218,13 +218,15 @@ def summed(
     number = _chosen(source, of_gpu, gpu)
     for fact, value in facts.of_gpu.get(number, {}).items():
         facts.seen[fact][value] += 1
-    return Run(
+    return SummedFile(
         source, tool, title, of_gpu[number], facts,
         tuple(sorted(filter(None, of_gpu))), number, frozenset(untimed), dropped,
     )  # fmt: skip
 
 
-def _groups(part: Launches, source: str, each: bool) -> Iterable[tuple[str, str, Key, Sums | None]]:
+def _groups(
+    part: Launches, source: str, each: bool
+) -> Iterable[tuple[str, str, Key, LaunchSums | None]]:
     """Groups of launches: kernel, GPU, key, sums; None for sums of one launch that is dropped."""
     names = {
         code: _checked(part.kernels.texts[code], source, part, code)
@@ -255,7 +257,7 @@ def _groups(part: Launches, source: str, each: bool) -> Iterable[tuple[str, str,
         yield name, gpus.texts[gpus.codes[row]], Key(name, workgroups, size, launch), sums
 
 
-def _sums(part: Launches, rows: Indices, codes: Indices, count: int) -> list[Sums]:
+def _sums(part: Launches, rows: Indices, codes: Indices, count: int) -> list[LaunchSums]:
     ones = np.ones(len(rows))
     weights = ones if part.weights is None else part.weights[rows]
     is_new = ones if part.is_new is None else part.is_new[rows]
@@ -268,8 +270,8 @@ def _sums(part: Launches, rows: Indices, codes: Indices, count: int) -> list[Sum
 
     launches = np.bincount(codes, weights * is_new, count)
     times, timed = of(part.time_s[rows])
-    groups = [Sums(*values) for values in zip(launches.tolist(), times.tolist(), timed.tolist(),
-                                              strict=True)]  # fmt: skip
+    of_groups = zip(launches.tolist(), times.tolist(), timed.tolist(), strict=True)
+    groups = [LaunchSums(*values) for values in of_groups]
     for name, values in part.counters.items():
         totals, counts = of(values[rows])
         for at in np.flatnonzero(counts).tolist():
@@ -287,7 +289,7 @@ def _checked(name: str, source: str, part: Launches, code: int) -> str:
     return kernel
 
 
-def _chosen(source: str, of_gpu: dict[str, dict[Key, Sums]], gpu: str | None) -> str:
+def _chosen(source: str, of_gpu: dict[str, dict[Key, LaunchSums]], gpu: str | None) -> str:
     """The GPU whose launches count: the only one, or the one that was chosen. InputError."""
     if len(of_gpu) == 1:
         [number] = of_gpu

@@ -18,7 +18,7 @@ from mlscale.readers import monitor, ncu, nsys, power, rocprof, torch_trace
 from mlscale.readers.files import Form, open_file
 from mlscale.readers.given import Given
 from mlscale.readers.join import join
-from mlscale.readers.launches import Facts, Run, summed
+from mlscale.readers.launches import Facts, SummedFile, summed
 from mlscale.readers.mapping import Feature, needed_counters
 from mlscale.readers.run import (
     check_clock_of_counters,
@@ -168,7 +168,7 @@ def _of_profilers(paths: Sequence[Path], given: Given, progress: ByteProgress) -
     )
 
 
-def _run(path: Path, given: Given, progress: ByteProgress = no_progress) -> Run:
+def _run(path: Path, given: Given, progress: ByteProgress = no_progress) -> SummedFile:
     """One file of a profiler, summed up. Raises InputError."""
     sheet = open_file(path, FORMS, progress)
     if sheet is None or sheet.form.read is None:
@@ -189,7 +189,7 @@ def _run(path: Path, given: Given, progress: ByteProgress = no_progress) -> Run:
     return replace(run, skipped=sheet.skipped)
 
 
-def _tool_of_counters(runs: Sequence[Run]) -> str:
+def _tool_of_counters(runs: Sequence[SummedFile]) -> str:
     """The tool whose counters these are, or whose times. Raises InputError on unlike files."""
     first = next((run for run in runs if run.has_counters), runs[0])
     for run in runs:
@@ -203,7 +203,7 @@ def _tool_of_counters(runs: Sequence[Run]) -> str:
     return first.tool
 
 
-def _which_gpu(runs: Sequence[Run], gpu: str | None) -> dict[str, list[str]]:
+def _which_gpu(runs: Sequence[SummedFile], gpu: str | None) -> dict[str, list[str]]:
     """The GPU as metadata name it: by the traces' numbers, or by one that no trace has.
 
     Such a one is of a log, or of the machine where CUDA_VISIBLE_DEVICES renumbers.

@@ -12,7 +12,7 @@ from mlscale.data.plausibility import ABOVE_HIGHEST, check_unit
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
 from mlscale.readers.join import LONG_S, Kernel
-from mlscale.readers.launches import Run
+from mlscale.readers.launches import SummedFile
 from mlscale.readers.mapping import CYCLES, CYCLES_FROM_S
 from mlscale.text import without_controls
 
@@ -40,7 +40,7 @@ class Setup:
     dies: float | None = None
 
 
-def seen_in(runs: Sequence[Run]) -> dict[str, Counter[str | float]]:
+def seen_in(runs: Sequence[SummedFile]) -> dict[str, Counter[str | float]]:
     """What all files say of the GPU.
 
     Of a file that lists the GPUs of a machine counts the one on which the launches of the others

@@ -15,7 +15,7 @@ from mlscale.data.device_table import facts_to_carry, find_device
 from mlscale.data.table import LEAST, MOST, Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.join import Kernel
-from mlscale.readers.launches import Run
+from mlscale.readers.launches import SummedFile
 from mlscale.readers.mapping import (
     Feature,
     Scope,
@@ -29,7 +29,7 @@ from mlscale.text import listed, share_in_percent, shortened
 
 
 @dataclass(frozen=True)
-class Features:
+class RunFeatures:
     """What the tool's formulas make of each kernel's counters, by kernel in their order."""
 
     table_2: list[dict[str, Feature]]
@@ -53,7 +53,7 @@ class Features:
         return {name: "; ".join(texts) for name, texts in sources.items()}
 
 
-def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> Features:
+def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> RunFeatures:
     """Features of Table II, shares of peak and nvprof's counters at the run's configuration."""
     device = find_device(setup.device)
     of_run: dict[str, float | None] = {
@@ -64,7 +64,7 @@ def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> Features:
     if device is not None:
         of_run["peak_bytes_per_s"] = device.peak_bandwidth_gb_per_s(setup.config.memory_mhz) * 1e9
         of_run["se_count"] = device.se_count
-    features = Features([], [], [])
+    features = RunFeatures([], [], [])
     for kernel in kernels:
         facts = of_run | {
             "time_s": kernel.counted_time_s or kernel.time_s,
@@ -80,7 +80,7 @@ def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> Features:
     return features
 
 
-def check_traffic(source: str, kernels: Sequence[Kernel], of: Features, setup: Setup) -> None:
+def check_traffic(source: str, kernels: Sequence[Kernel], of: RunFeatures, setup: Setup) -> None:
     """Raise InputError where more DRAM bytes are said to pass than can.
 
     AMD's L2 counts hits of the last cache too, so there they are warned of.
@@ -105,7 +105,12 @@ def check_traffic(source: str, kernels: Sequence[Kernel], of: Features, setup: S
 
 
 def table_of(
-    source: str, tool: str, kernels: Sequence[Kernel], of: Features, setup: Setup, application: str
+    source: str,
+    tool: str,
+    kernels: Sequence[Kernel],
+    of: RunFeatures,
+    setup: Setup,
+    application: str,
 ) -> Table:
     """The tidy table: a row for each kernel and geometry, or launch. Raises InputError on times."""
     names = _row_names(kernels)
@@ -157,7 +162,7 @@ def _launches(
     }
 
 
-def _uses(kernels: Sequence[Kernel], of: Features) -> dict[str, Floats]:
+def _uses(kernels: Sequence[Kernel], of: RunFeatures) -> dict[str, Floats]:
     """Features of Table II, shares of peak and launch geometry, as far as any kernel has them."""
     columns = {name: floats_of(own[name].value for own in of.table_2) for name in TABLE_2}
     for name in dict.fromkeys(name for own in of.shares for name in own):
@@ -168,7 +173,9 @@ def _uses(kernels: Sequence[Kernel], of: Features) -> dict[str, Floats]:
     return {name: values for name, values in columns.items() if not np.isnan(values).all()}
 
 
-def _counters(kernels: Sequence[Kernel], of: Features, known: Collection[str]) -> dict[str, Floats]:
+def _counters(
+    kernels: Sequence[Kernel], of: RunFeatures, known: Collection[str]
+) -> dict[str, Floats]:
     """The counters as the tool names them and, where they give those, as nvprof would.
 
     known: columns that no counter replaces.
@@ -215,7 +222,7 @@ def _row_names(kernels: Sequence[Kernel]) -> list[str]:
     ]
 
 
-def warn_of_left_out(runs: Sequence[Run], kernels: Sequence[Kernel]) -> None:
+def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> None:
     """Warn of what the files have and the table lacks: launches without a time, uncounted kernels.
 
     And of times alone, from which one profile does not tell how they scale.

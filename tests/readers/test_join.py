@@ -5,16 +5,16 @@ from synthetic.tidy import refused
 
 from mlscale import DataWarning
 from mlscale.readers.join import Kernel, join
-from mlscale.readers.launches import Facts, Key, Run, Sums
+from mlscale.readers.launches import Facts, Key, LaunchSums, SummedFile
 
 F, G = Key("void f<(int)2>(float *)", 8.0, 64.0), Key("g(int)", 8.0, 64.0)
 TRACED_F = F._replace(kernel="f<2>(float*)")  # as another tool writes it
 
 
-def a_run(source: str, **of: tuple[Key, int, float, dict[str, float]]) -> Run:
+def a_run(source: str, **of: tuple[Key, int, float, dict[str, float]]) -> SummedFile:
     """Launches of each kernel, their mean time [ms], 0 for none, and their counters' means."""
     groups = {
-        key: Sums(
+        key: LaunchSums(
             launches,
             launches * ms / 1e3,
             launches if ms else 0,
@@ -23,14 +23,14 @@ def a_run(source: str, **of: tuple[Key, int, float, dict[str, float]]) -> Run:
         )
         for key, launches, ms, counters in of.values()
     }
-    return Run(source, "ncu", "made", groups, Facts())
+    return SummedFile(source, "ncu", "made", groups, Facts())
 
 
-def counts(ms: float = 1.0, launches: int = 1, key: Key = F, **counters: float) -> Run:
+def counts(ms: float = 1.0, launches: int = 1, key: Key = F, **counters: float) -> SummedFile:
     return a_run("counts.csv", f=(key, launches, ms, counters or {"a": 5.0}))
 
 
-def trace(ms: float = 2.0, launches: int = 3, key: Key = TRACED_F) -> Run:
+def trace(ms: float = 2.0, launches: int = 3, key: Key = TRACED_F) -> SummedFile:
     return a_run("trace.json", f=(key, launches, ms, {}))
 
 

@@ -5,12 +5,21 @@ import pytest
 
 from mlscale import InputError
 from mlscale.readers.files import Labels
-from mlscale.readers.launches import Facts, Key, Launch, Launches, Run, Sums, in_parts, summed
+from mlscale.readers.launches import (
+    Facts,
+    Key,
+    Launch,
+    Launches,
+    LaunchSums,
+    SummedFile,
+    in_parts,
+    summed,
+)
 
 NAN = float("nan")
 
 
-def run_of(*launches: Launch, each: bool = False, gpu: str | None = None) -> Run:
+def run_of(*launches: Launch, each: bool = False, gpu: str | None = None) -> SummedFile:
     return summed(in_parts(launches), "made.csv", "made", "a made file", Facts(), each, gpu)
 
 
@@ -102,7 +111,10 @@ class TestSummed:
 
 
 def test_sums_of_two_files() -> None:
-    one, other = Sums(2, 6e-6, 2, {"a": 4}, {"a": 2}), Sums(1, 9e-6, 1, {"b": 5}, {"b": 1})
+    one, other = (
+        LaunchSums(2, 6e-6, 2, {"a": 4}, {"a": 2}),
+        LaunchSums(1, 9e-6, 1, {"b": 5}, {"b": 1}),
+    )
     one.add(other)
     assert (one.launches, one.time_s, one.means()) == (3, pytest.approx(5e-6), {"a": 2, "b": 5})
 

@@ -9,7 +9,7 @@ from synthetic.tidy import refused
 from mlscale import DataWarning
 from mlscale.readers.given import Given
 from mlscale.readers.join import Kernel
-from mlscale.readers.launches import Facts, Key, Run, Sums
+from mlscale.readers.launches import Facts, Key, LaunchSums, SummedFile
 from mlscale.readers.run import (
     Setup,
     check_clock_of_counters,
@@ -193,9 +193,9 @@ class TestGpu:
 
     def test_a_machines_list_counts_where_launches_ran(self) -> None:
         facts = Facts(of_gpu={"4": {"chip": "gfx942"}, "5": {"chip": "gfx90a"}}, is_of_machine=True)
-        machine = Run("agents.csv", "rocprofv3", "agents", {}, facts)
-        groups = {Key("f", 1.0, 64.0): Sums(1.0)}
-        ran = Run("trace.csv", "rocprofv3", "trace", groups, Facts(), ("5",), "5")
+        machine = SummedFile("agents.csv", "rocprofv3", "agents", {}, facts)
+        groups = {Key("f", 1.0, 64.0): LaunchSums(1.0)}
+        ran = SummedFile("trace.csv", "rocprofv3", "trace", groups, Facts(), ("5",), "5")
         assert seen_in([ran, machine]) == {"chip": Counter(["gfx90a"])}
         with refused("^agents.csv: lists unlike GPUs .gfx942, gfx90a.; keep the row of the one"):
             seen_in([machine])
