@@ -32,8 +32,9 @@ IDENTITY = (
 BASE = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
 OURS = f"""
 import pyarrow.compute, pyarrow.csv
-from mlscale.profilers import import_exports
-def work(path): import_exports([path], device="made-gpu", base={BASE})
+from mlscale.readers.given import Given
+from mlscale.readers.reading import read_table
+def work(path): read_table([path], Given("made-gpu", {BASE}))
 """
 PEER = """
 import pandas

@@ -24,7 +24,7 @@ _MODULES = {
     "mlscale.data.measurements": ("Measurements", "read"),
     "mlscale.data.profiles": ("MeasuredPoint", "Profiles", "read_profiles"),
     "mlscale.data.surfaces": ("Surfaces",),
-    "mlscale.profilers.importing": ("import_profile",),
+    "mlscale.readers.reading": ("import_profile",),
     "mlscale.model": ("Model", "load", "predict", "save", "train"),
     "mlscale.predictions": ("Predictions",),
     "mlscale.advice.advise": ("advise",),

@@ -60,7 +60,7 @@ def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
     """
     yield from _exports(folder)
     for name, log in _logs().items():
-        read = ("import", "auto", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
+        read = ("import", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
         own_times = name in ("query", "amd_metric", "amd_monitor_csv")
         yield Reader(
             name, ".csv", log.encode(), (*read[: -2 if own_times else None], "-o", "{out}")
@@ -79,7 +79,7 @@ def _exports(folder: Path) -> Iterator[Reader]:
         for number, text in enumerate(texts[:-1]):
             before.append(folder / f"{name.replace(' ', '-')}-{number}.csv")
             before[-1].write_text(text, encoding="utf-8")
-        command = ("import", "auto", *map(str, before), "{}", *at, "-o", "{out}")
+        command = ("import", *map(str, before), "{}", *at, "-o", "{out}")
         return Reader(name, ".csv", texts[-1].encode(), command, keeps)
 
     several = [exports.long_rows(n, f"void k{n}<int>(float *)") for n in range(4)]
@@ -95,19 +95,19 @@ def _exports(folder: Path) -> Iterator[Reader]:
     yield own("nsys summary", traces.SUM_CSV, at=A100)
     text = json.dumps(traces.chrome_trace(), indent=0)
     yield Reader("torch trace", ".json", text.encode(),
-                 ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
+                 ("import", "{}", *A100, "-o", "{out}"))  # fmt: skip
     database = traces.write_sqlite(folder / "whole.sqlite").read_bytes()
     yield Reader("nsys sqlite", ".sqlite", database,
-                 ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
+                 ("import", "{}", *A100, "-o", "{out}"))  # fmt: skip
     counters = {"SQ_WAVES": [4, 6], "SQ_INSTS_VALU": [300, 200]}
     run = [rocpd_files.Dispatch(n, f"k{n}(int)", counters=counters) for n in range(4)]
     database = rocpd_files.write_database(folder / "whole.db", run).read_bytes()
     yield Reader("rocpd", ".db", database,
-                 ("import", "auto", "{}", "--base", "engine=2100", "-o", "{out}"))  # fmt: skip
+                 ("import", "{}", "--base", "engine=2100", "-o", "{out}"))  # fmt: skip
     page = folder / "of-own-device.csv"
     page.write_text(exports.long_page(), encoding="utf-8")
     device = json.dumps(DEVICE, indent=0).encode()
-    words = ("import", "auto", str(page), "--device", "{}", *AT[2:], "-o", "{out}")
+    words = ("import", str(page), "--device", "{}", *AT[2:], "-o", "{out}")
     yield Reader("device file", ".json", device, words)
 
 

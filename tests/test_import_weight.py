@@ -68,7 +68,7 @@ class TestPredictAndAdvise:
         assert {"mlscale", "numpy"} <= found  # so the list was read
         assert found.isdisjoint(HEAVY)
         assert "compute0" in done.stdout
-        for unused in ("profilers.importing", "predictors.bottleneck.estimator", "papers.wang_chu"):
+        for unused in ("readers.reading", "predictors.bottleneck.estimator", "papers.wang_chu"):
             assert f"mlscale.{unused}\n" not in done.stderr
 
     def test_gives_what_it_gives_here(self, files: tuple[Path, Path], wu_model: Model) -> None:

@@ -123,7 +123,7 @@ def test_a_made_circle_is_found(sources: dict[str, str]) -> None:
 
 
 # Folders of a file for each command, study or tool, which CONTRIBUTING.md says; and one of few.
-NO_MAP = {"cli", "collect", "profilers/tools"}
+NO_MAP = {"cli", "collect"}
 
 
 def test_a_folder_says_what_its_modules_hold() -> None:

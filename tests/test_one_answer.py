@@ -15,7 +15,7 @@ from mlscale.advice.search import TOO_SLOW
 from mlscale.data.profiles import QUANTITIES
 from mlscale.data.public import path
 from mlscale.predictions import ABOVE_LIMIT, coverage_of_each
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.report.kernel_report import COSTS, kernel_reports
 from mlscale.shipped import model_for, shipped_model
 

@@ -16,7 +16,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path
 from mlscale.predictors.baselines import MeanSurface
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.shipped import model_for, shipped_model
 from mlscale.unprofiled import (
     AS_KEPT,

@@ -46,11 +46,10 @@ class TestImportProfile:
         ("argument", "value", "message"),
         [
             ("device", 5, "device must be text, not int"),
-            ("tool", b"ncu", "tool must be text, not bytes"),
             ("application", ["a"], "application must be text, not list"),
             ("gpu", 0, "gpu must be text, such as '0', not int"),
-            ("power", [80], "power must be watts or the path of a log, not list"),
-            ("power", True, "power must be watts or the path of a log, not bool"),
+            ("power", [80], "power must be watts or a log's path, not list"),
+            ("power", True, "power must be watts or a log's path, not bool"),
             ("interval_s", True, "interval_s must be a positive number, not True"),
             ("base", {"engine_mhz": "1 GHz"}, "engine_mhz of the base must be a positive number"),
             ("base", {"engine_mhz": True}, "engine_mhz of the base must be .*, not True"),

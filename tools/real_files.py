@@ -19,7 +19,7 @@ HEAD = """\
 # Real files, and what came out
 
 These files were found in public repositories. We made none of them, and they do not ship with
-mlscale. The table has what `mlscale import auto FILE` says of each (of files of kernel_tuner and T4
+mlscale. The table has what `mlscale import FILE` says of each (of files of kernel_tuner and T4
 files, `import kernel-tuner FILE`). Where a file does not say GPU or clocks, they were made up: (1)
 engine and memory at 1000 MHz; (2) a GPU's name; (3) and 10 CUs; (4) and 1000 MHz; (5) an H100 at
 its highest clocks, sampled every second. [Measured errors](measured-errors.md) says how far off
@@ -57,7 +57,7 @@ def page(folder: Path) -> str:
 
 def _outcome(path: Path) -> str:
     """The first line that importing says, with the number of what was made up for it."""
-    lacks, kind = "", "kernel-tuner" if path.parent.name in KERNEL_TUNERS else "auto"
+    lacks, kind = "", ["kernel-tuner"] if path.parent.name in KERNEL_TUNERS else []
     for number, options in enumerate(MADE_UP):
         with (
             TemporaryDirectory() as folder,
@@ -66,7 +66,7 @@ def _outcome(path: Path) -> str:
             redirect_stderr(io.StringIO()) as complaints,
         ):
             output = f"{folder}/table.csv"
-            status = main(["import", kind, path.name, *options, "-o", output])
+            status = main(["import", *kind, path.name, *options, "-o", output])
         if status == 0:
             first = printed.getvalue().splitlines()[0].removeprefix(f"{output}: ")
             made_up = f"({number}) " if number else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.exchange import Exchanges, exchanges_of
+from mlscale.advice.exchange import exchanges_of
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
@@ -22,10 +22,9 @@ from mlscale.data.surfaces import BOUNDED, Surfaces
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model, feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
-from mlscale.text import percent_in_words, share_in_percent, time_in_words
+from mlscale.text import percent_in_words, share_in_percent
 from mlscale.unprofiled import refuse_little_cover, taken_for_the_mean
 
-MUCH_IDLE = 0.1  # of the kernels' time
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
@@ -103,7 +102,7 @@ def advise(
     refuse_little_cover(profiles)
     notes, trained = feature_warnings(model, profiles), predictions.trained_range
     exchanges = exchanges_of(profiles)
-    advice = advice_on(search, terms, _run(profiles, exchanges), notes, trained, predictions)
+    advice = advice_on(search, terms, _run(profiles), notes, trained, predictions)
     return replace(
         advice,
         warnings=(*advice.warnings, *exchanges.warnings),
@@ -250,7 +249,6 @@ def advice_on(
     whole_run = replace(whole_run, flags=_slower_kernels(terms.limits, kernels))
     if trained is not None and not trained.spans(whole_run.best.config):
         whole_run = replace(whole_run, flags=(BEST_IS_BEYOND, *whole_run.flags))
-    idle = _idle_warning(run.idle_beside_ms, whole_run)
     return Advice(
         objective=terms.objective,
         limits=terms.limits,
@@ -259,7 +257,7 @@ def advice_on(
         whole_run=whole_run,
         run=run,
         tried_mhz=search.surfaces["time"].grid.engine_mhz,
-        warnings=(*terms.warnings, *_board_warnings(search, whole_run.best), *idle, *notes),
+        warnings=(*terms.warnings, *_board_warnings(search, whole_run.best), *notes),
         surfaces=search.surfaces,
         held=search.held,
         supply=search.supply,
@@ -280,17 +278,15 @@ def kernel_flags(search: Search, predictions: Predictions) -> list[tuple[str, ..
     ]
 
 
-def _run(profiles: Profiles, exchanges: Exchanges) -> Run:
+def _run(profiles: Profiles) -> Run:
     launches = None if profiles.launches is None else float(profiles.launches.sum())
     cover_percent = 100 * profiles.counters_cover
     is_of_monitor = is_sampled(profiles.metadata)
     return Run(
         kernels=len(profiles.kernels),
         launches=launches,
-        idle_beside_ms=profiles.idle_ms,
         counters_cover_percent=cover_percent,
         is_sampled=is_of_monitor,
-        hidden_exchange_percent=exchanges.hidden_percent,
     )
 
 
@@ -332,29 +328,6 @@ def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
             f"{supply.default_w:g} W: {WITHIN}"
         )
     return warnings
-
-
-def _idle_warning(idle_ms: float, whole_run: Recommendation) -> list[str]:
-    """That the traced run has idle time, and what comes of it where it is much."""
-    if not idle_ms:
-        return []
-    warning = (
-        f"beside its kernels the traced run has {time_in_words(idle_ms)} in which "
-        "the GPU is idle: no clock changes it, times, power, energy and percentages are of "
-        "the kernels"
-    )
-    kernels_ms = whole_run.base.time_ms
-    if idle_ms > MUCH_IDLE * kernels_ms:
-        change = _change_in_words(whole_run.slowdown_percent * kernels_ms / (kernels_ms + idle_ms))
-        warning += f"; with that time the run gets {change}"
-        if whole_run.best.power_w is not None:
-            warning += ", and power of a log that has it too is below the kernels' own"
-    return [warning]
-
-
-def _change_in_words(slowdown_percent: float) -> str:
-    word = "faster" if slowdown_percent < 0 else "slower"
-    return f"{percent_in_words(slowdown_percent)} % {word}"
 
 
 def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[str, ...]:

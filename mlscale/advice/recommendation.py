@@ -98,24 +98,15 @@ class Run:
     """How the whole run is made up of its kernels.
 
     kernels: how many. launches: of all kernels; None where the profile does not say, and each
-    runs once. idle_beside_ms: how long the GPU waits between them, the same at every
-    configuration, and no part of any time or percentage of the run [ms]. counters_cover_percent:
-    the share of the kernels' time at the base that kernels with counters have [%]. is_sampled:
-    whether each kernel is a run of its own, as a monitor sees it, perhaps beside the others on
-    another GPU; then the whole run's time is GPU time. hidden_exchange_percent: the share of the
-    kernels' time at the base in which some exchange data between GPUs beside others [%].
+    runs once. counters_cover_percent: the share of the kernels' time at the base that kernels with
+    counters have [%]. is_sampled: whether each kernel is a run of its own, as a monitor sees it,
+    perhaps beside the others on another GPU; then the whole run's time is GPU time.
     """
 
     kernels: int
     launches: float | None
-    idle_beside_ms: float
     counters_cover_percent: float
     is_sampled: bool = False
-    hidden_exchange_percent: float = 0.0
-
-    def exposed_slowdown_percent(self, slowdown_percent: float) -> float:
-        """A slowdown of the kernels' time without the exchanges that others hide [%]."""
-        return slowdown_percent / (1 - self.hidden_exchange_percent / 100)
 
     @property
     def is_one_launch(self) -> bool:

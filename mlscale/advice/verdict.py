@@ -89,10 +89,6 @@ def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | No
     objective = objective or advice.objective
     change = _bounded_change if advice.is_bounded else _change
     effects = [change(of.slowdown_percent, of.slowdown_range, "faster", "slower", _COVERAGE)]
-    if advice.run.hidden_exchange_percent:
-        exposed = advice.run.exposed_slowdown_percent(of.slowdown_percent)
-        exposed_change = _change(exposed, None, "faster", "slower")
-        effects.append(f"{exposed_change} if the exchanges between GPUs stay hidden")
     if objective in SAVED:
         more, less = (f"{word} {SAVED[objective]}" for word in ("more", "less"))
         effects.append(change(of.saving_percent, of.saving_range, more, less))
@@ -117,8 +113,6 @@ def _of_run(advice: Advice) -> str:
         of_what += ", each run once"
     else:
         of_what = f"{rounded(run.launches)} launches of {of_what}"
-    if run.idle_beside_ms:
-        of_what += f"; idle beside: {time_in_words(run.idle_beside_ms)}"
     text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({of_what})"
     if run.counters_cover_percent < 100:
         text += f"; counters cover {math.floor(run.counters_cover_percent)} % of it"

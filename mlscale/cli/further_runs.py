@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlscale.cli import options
-from mlscale.cli.subject import Subject, config_of, is_of_monitor
+from mlscale.cli.subject import Subject, config_of
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles
@@ -47,41 +47,47 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
             config = config_of(parse_settings(settings), profiles.device, profiles.base.as_dict())
         if is_tidy(path):
             tables.append((path, config))
-        elif is_of_monitor(path):
+        elif _is_log(path):
             tables.append((_of_log(of, path, config, arguments), None))
         else:
             tables.append((_of_trace(of, path, config, arguments.gpu), config))
     return add_points(profiles, tables, of.model.grid) if tables else profiles
 
 
+def _is_log(path: Path) -> bool:
+    from mlscale.readers.reading import is_log
+
+    return is_log(path)
+
+
 def _of_log(
     of: Subject, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
-    from mlscale.profilers.sampled import import_logs
-    from mlscale.profilers.sampled.formats import read_logs
+    from mlscale.readers.monitor import read_log
+    from mlscale.readers.reading import read_table
 
     first, profiles = of.files[0], of.profiles
-    if is_tidy(first) or not is_of_monitor(first):
+    if is_tidy(first) or not _is_log(first):
         raise InputError(
             f"{path}: is a monitor's log, and {first} is none; import both as tables "
-            "(mlscale import auto LOG), or give the logs of both runs; for the power of a further "
+            "(mlscale import LOG), or give the logs of both runs; for the power of a further "
             "trace import that trace with --power LOG, and give the table"
         )
     if arguments.time is not None:
         raise InputError(
             f"{path}: --time tells the time of the first run alone; leave it away, or import "
-            "each log with its own (mlscale import auto LOG --time MS) and give the tables"
+            "each log with its own (mlscale import LOG --time MS) and give the tables"
         )
     base = (config or profiles.base).as_dict()
     if config is None:
-        if not any(log.has("engine_mhz") for log in read_logs(path)[1]):
+        if not any("engine_mhz" in log.columns for log in read_log(path)):
             raise InputError(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )
         del base["engine_mhz"]
-    facts = replace(options.run_facts(arguments, base), device=profiles.device)
-    table = import_logs([path], facts=facts).table
+    given = replace(options.given(arguments), device=profiles.device, base=base, power=None)
+    table = read_table([path], given).table
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: has {counted(len(table), 'busy GPU')}, {first} has {len(profiles.kernels)}; "
@@ -93,7 +99,7 @@ def _of_log(
 
 def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str | None) -> Table:
     """The times of a further run, by its trace, under the names of the first one's kernels."""
-    from mlscale.profilers.importing import import_again
+    from mlscale.readers.reading import read_again
 
     if config is None:
         raise InputError(
@@ -108,11 +114,11 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
             "counters' launches; give the exports that it was imported from in its place, or "
             "import these with this trace and give the table that comes out"
         )
-    if is_of_monitor(of.files[0]):
+    if _is_log(of.files[0]):
         raise InputError(
             f"{path}: is no log, and {of.files[0]} is a monitor's; give the log of the further "
             "run, or the traces of both"
         )
     profiles = of.profiles
-    table = import_again(of.files, path, profiles.device, profiles.base, config, gpu)
+    table = read_again(of.files, path, profiles, config, gpu)
     return replace(table, source=str(path))

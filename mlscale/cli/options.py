@@ -17,7 +17,7 @@ from mlscale.text import near_names, shortened
 if TYPE_CHECKING:
     from mlscale.data.measurements import Measurements
     from mlscale.model import Model
-    from mlscale.profilers.sampled import RunFacts
+    from mlscale.readers.given import Given
 
 Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
 
@@ -167,17 +167,20 @@ def add_log(parser: Options) -> None:
     )
 
 
-def run_facts(arguments: argparse.Namespace, base: Mapping[str, float] | None) -> "RunFacts":
-    """What a monitor's logs may not say, as the options give it; base: what the GPU was set to."""
-    from mlscale.profilers.sampled import RunFacts
+def given(arguments: argparse.Namespace) -> "Given":
+    """What the files of a run may not say, as the options give it."""
+    from mlscale.readers.given import Given
 
-    return RunFacts(
+    return Given(
         device=arguments.device,
-        base=base or {},
-        application=getattr(arguments, "application", None),
+        base=arguments.base or {},
         gpu=arguments.gpu,
+        application=getattr(arguments, "application", None),
+        power=arguments.power,
         interval_s=arguments.interval,
         time_ms=arguments.time,
+        each=getattr(arguments, "each", False),
+        skip_untimed=arguments.skip_untimed,
     )
 
 
@@ -232,17 +235,16 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
 
 def _refuse_run(path: Path) -> None:
     """Raise InputError on a profiler's export or a monitor's log, which a table is made of."""
-    from mlscale.profilers.exports.reader import open_export
-    from mlscale.profilers.sampled import log_format
+    from mlscale.readers.files import open_file
+    from mlscale.readers.reading import FORMS
 
-    form = log_format(path)
-    title = form.title if form else None
-    with suppress(InputError), open_export(path) as export:
-        title = export.layout.title
-    if title:
+    sheet = None
+    with suppress(InputError):
+        sheet = open_file(path, FORMS)
+    if sheet is not None:
         raise InputError(
-            f"{path}: is of {title}, and no table; 'mlscale import auto FILE … --append -o TABLE' "
-            "adds a run to one, which needs a run at each configuration"
+            f"{path}: is of {sheet.form.title}, and no table; 'mlscale import FILE … --append -o "
+            "TABLE' adds a run to one, which needs a run at each configuration"
         )
 
 

@@ -2,15 +2,18 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from mlscale.cli import options, values
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
-from mlscale.data.table import Table
+from mlscale.data.sampled import SHARES
+from mlscale.data.table import Table, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
@@ -123,9 +126,9 @@ def read(
     first rows of a fleet, which then stand for it.
     """
     model_text, files = model_and_files(arguments)
-    has_further = bool(getattr(arguments, "also", None))
     named = options.load_model(arguments, model_text) if model_text else None
     profiles = _profiles(files, arguments, named, head)
+    has_further = bool(getattr(arguments, "also", None))
     if weights := getattr(arguments, "weights", None):
         profiles = with_weights(profiles, options.input_file(weights))
     notes: list[str] = []
@@ -174,60 +177,36 @@ def _profiles(
 ) -> Profiles:
     """The profiles that the files hold, with the power of --power. Raises InputError."""
     paths = [options.input_file(file) for file in files]
-    is_log = _is_log(arguments.power)
-    power = options.input_file(arguments.power) if is_log else arguments.power
-    # at two clocks no counters are needed
-    needs_peaks = model is None and not getattr(arguments, "also", None)
-    if len(paths) == 1 and is_tidy(paths[0]):
-        if needs_peaks and arguments.device:
-            device_with_peaks(arguments.device)
-        table = read_table(paths[0]) if head is None else head
-        device, base = _device_and_base(table, arguments, model)
-    else:
+    power = options.input_file(arguments.power) if _is_log(arguments.power) else arguments.power
+    if len(paths) > 1 or not is_tidy(paths[0]):
         if tables := [path for path in paths if options.is_table(path)]:
             raise UsageError(
                 f"{tables[0]}: is a table, and several files are exports of one run; give one "
                 "table alone, which may hold all kernels"
             )
-        table, base = _imported(paths, arguments, power, needs_peaks)
-        device = table.text["device"][0]
+        from mlscale.readers.reading import read as read_run
+
+        return read_run(paths, replace(options.given(arguments), power=power))
+    if model is None and not getattr(arguments, "also", None) and arguments.device:
+        device_with_peaks(arguments.device)  # at two clocks no counters are needed
+    table = with_cu_counts(read_table(paths[0]) if head is None else head)
+    device, base = _device_and_base(table, arguments, model)
     if power is not None:
-        from mlscale.profilers.sampled import join_power
+        from mlscale.readers.power import with_power
 
-        table = join_power(table, power, arguments.gpu)
-    return profiles_at(table, base, device)
-
-
-def _imported(
-    paths: list[Path], arguments: argparse.Namespace, power: str | Path | None, needs_peaks: bool
-) -> tuple[Table, HardwareConfig]:
-    """The table of a profiler's exports or a monitor's logs, and its configuration.
-
-    needs_peaks: as of import_exports.
-    """
-    from mlscale.profilers import import_exports
-    from mlscale.profilers.sampled import logs_at_one_clock
-
-    if not is_of_monitor(paths[0]):
-        imported = import_exports(
-            paths,
-            device=arguments.device,
-            base=arguments.base,
-            gpu=arguments.gpu,
-            skip_untimed=arguments.skip_untimed,
-            power=power,
-            needs_peaks=needs_peaks,
-        )
-        return imported.table, imported.config
-    table = logs_at_one_clock(paths, facts=options.run_facts(arguments, arguments.base))
-    return table, only_config(table)
+        table = with_power(table, power, arguments.gpu)
+    profiles = profiles_at(table, base, device)
+    has_counters = not set(profiles.counter_names) <= set(SHARES)
+    if not has_counters and hasattr(arguments, "also") and {*configurations(table)} != {base}:
+        arguments.also = [*arguments.also, str(paths[0])]  # its other rows are further readings
+    return profiles
 
 
 def is_of_monitor(path: Path) -> bool:
     """Whether a file is a monitor's log."""
-    from mlscale.profilers.sampled import log_format
+    from mlscale.readers.reading import is_log
 
-    return log_format(path) is not None
+    return is_log(path)
 
 
 def _is_log(power: str | None) -> bool:
@@ -261,7 +240,11 @@ def _device_and_base(
         device = model.device
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
-    return device, config_of(arguments.base, device) if arguments.base else only_config(table)
+    if not arguments.base:
+        return device, only_config(table)
+    settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
+    only = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
+    return device, config_of(arguments.base, device, only)
 
 
 def _is_for(model: Model, table: Table) -> bool:

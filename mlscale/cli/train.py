@@ -24,7 +24,7 @@ HYPER_PARAMETERS = (*OF_WU, "seed")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     from mlscale.counters.features import FEATURE_KINDS
-    from mlscale.profilers.exports.layouts import COUNTING_TOOLS
+    from mlscale.readers.mapping import COUNTING_TOOLS
 
     parser.add_argument(
         "table",
@@ -191,7 +191,7 @@ def _read(arguments: argparse.Namespace) -> list["Measurements"]:
     ]
     if arguments.features_of is None:
         return kept
-    from mlscale.profilers.mapping import with_obtainable
+    from mlscale.readers.mapping import with_obtainable
 
     return [
         with_obtainable(table, arguments.features_of, str(path))

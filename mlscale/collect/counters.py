@@ -21,7 +21,8 @@ from mlscale.collect.plan import Plan
 from mlscale.collect.recording import Counters
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers import import_exports
+from mlscale.readers.given import Given
+from mlscale.readers.reading import read_table
 
 _HERE = Path(__file__).parent
 # Kernels in one run of ncu, which takes seconds to start; how long a run may take.
@@ -153,7 +154,7 @@ def _read(plan: Plan, kernel: str, base: Mapping[str, float], folder: Path) -> d
         base = {"cu_count": base["cu_count"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        table = import_exports(sorted(folder.rglob("*.csv")), tool, device=device, base=base).table
+        table = read_table(sorted(folder.rglob("*.csv")), Given(device, base)).table
     if kernel not in table.text["kernel"]:
         raise InputError(f"{tool} did not count it, but {', '.join(table.text['kernel'])}")
     row = table.text["kernel"].index(kernel)  # ROCm's runtime copies by kernels of its own

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mlscale.collect.opencl import device_that_builds
 from mlscale.errors import InputError, extra_named
-from mlscale.profilers.configuration import key_of
+from mlscale.readers.run import key_of
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",

@@ -27,6 +27,9 @@ TRAFFIC = (
     *("dram_read_transactions", "dram_write_transactions"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
+_HALVES = (  # of DRAM traffic, which tell it together alone
+    ("dram__bytes_read.sum", "dram__bytes_write.sum"), ("FETCH_SIZE", "WRITE_SIZE"), TRAFFIC[2:],
+)  # fmt: skip
 _TRAFFIC_OF_A_TOOL = {
     "ncu": "--section SpeedOfLight, or, where it has no counters of DRAM (Jetson, GB10),",
     "nvprof": "metrics dram_read_transactions and dram_write_transactions, or",
@@ -164,7 +167,10 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
     if np.isnan(memory).all():
         needed = traffic_needed(str(profiles.metadata.get("counter_tool")))
-        raise InputError(f"'bottleneck' needs {needed}")
+        halves = [(a, b) for pair in _HALVES for a, b in (pair, pair[::-1])]
+        lone = [(a, b) for a, b in halves if {a, b} & set(profiles.counter_names) == {a}]
+        has = f"; the profile has {lone[0][0]}, lacks {lone[0][1]}" if lone else ""
+        raise InputError(f"'bottleneck' needs {needed}{has}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(

@@ -24,6 +24,8 @@ _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing obs
 _CLOCK_SHARES = (0.01, ABOVE_HIGHEST)
 # Of the limit: an idle board draws some hundredths, kW are a thousandth, mW a thousandfold.
 _POWER_SHARES = (0.002, 10.0)
+_PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
+_LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
@@ -81,6 +83,29 @@ def check_unit(where: str, key: str, name: str, value: float) -> None:
     is_clock = unit == "MHz" and most < value < _OTHER_UNIT * most
     mend = _mend_of_clock(device, name) if is_clock else f"give it in {unit}"
     raise InputError(f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; {mend}")
+
+
+def check_board(where: str, key: str, power_w: float) -> None:
+    """Raise InputError where a board cannot draw as much, or as little; short peaks can be.
+
+    Warns where it draws less than at idle.
+    """
+    device = find_device(key)
+    limit_w = device.most_power_w if device else None
+    if limit_w is not None and power_w > _PEAK * limit_w:
+        raise InputError(
+            f"{where}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
+            f"{limit_w:g} W"
+        )
+    if device is None or device.idle_w is None:
+        check_unit(where, key, "power_w", power_w)
+    elif power_w < device.idle_w:
+        idle = f"the {device.idle_w:g} W that an idle '{key}' was seen to draw"
+        if power_w < _LEAST_OF_IDLE * device.idle_w:
+            raise InputError(
+                f"{where}: a board power of {power_w:g} W cannot be: it is less than half of {idle}"
+            )
+        warn(f"{where}: a board power of {power_w:g} W is below {idle}; is it that of the run?")
 
 
 def _mend_of_clock(device: Device, clock: str) -> str:

@@ -40,7 +40,8 @@ def add_points(
     """Add the times and powers that some tables hold at other configurations to the profiles.
 
     tables: as they are or by their files, each with the one configuration that is meant, None for
-    all that its rows name; a table without columns of configurations is taken to be of that one.
+    all that its rows name; a table without columns of configurations is taken to be of that one,
+    one with engine clocks alone to have the base's CUs and memory clock.
     Rows at the base are left out, those of one kernel are made one as in a profile, of several
     tables the median is taken, counters are not looked at. Raises InputError on a kernel that the
     profiles lack, another device, a configuration outside the grid's range, a table that has
@@ -92,7 +93,8 @@ def _further_rows(
     Raises InputError.
     """
     kernels = _kernels(table, profiles)
-    configs = configurations(table, config)
+    as_at_base = profiles.base if "engine_mhz" in table.numbers else None
+    configs = configurations(table, config or as_at_base)
     wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
     rows = [row for row, at in enumerate(configs) if at in wanted]
     runs = rows or list(range(len(table)))

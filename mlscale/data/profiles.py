@@ -18,7 +18,7 @@ from mlscale.data.plausibility import (
     warn_of_unlike_rows,
 )
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import IDENTITY, MOST, Table, to_samples
+from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, require_type
 from mlscale.files import path_of
@@ -98,25 +98,6 @@ class Profiles:
     def counters_cover(self) -> float:
         """The share of the kernels' summed time that those with counters take, 0 to 1."""
         return float(self.run_times_ms[self.has_counters].sum() / self.run_times_ms.sum())
-
-    @property
-    def idle_ms(self) -> float:
-        """When the GPU waits in the traced run [ms], by the metadata. Raises InputError."""
-        return self._said_ms("idle_ms")
-
-    @property
-    def hidden_exchange_ms(self) -> float:
-        """How long kernels exchange data between GPUs beside others in the traced run [ms].
-
-        By the metadata. Raises InputError.
-        """
-        return self._said_ms("hidden_exchange_ms")
-
-    def _said_ms(self, name: str) -> float:
-        said = self.metadata.get(name, 0.0)
-        if isinstance(said, int | float) and 0 <= said <= MOST:
-            return float(said)
-        raise InputError(f"metadata {name} is {said!r}, not a time [ms] of at least 0")
 
     @property
     def has_counters(self) -> Mask:

@@ -24,7 +24,7 @@ SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the clock
 HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
 POWER_NOISE = 1.05  # of board power between two runs of the same work
 _GIVE_TIMES = (
-    "import each log with the time that the same work takes (mlscale import auto LOG --time MS "
+    "import each log with the time that the same work takes (mlscale import LOG --time MS "
     "--application NAME) and give the tables; of a million tokens it is 1e9 / (tokens per second)"
 )
 

@@ -149,6 +149,15 @@ def with_device_keys(table: Table) -> Table:
     return table
 
 
+def with_cu_counts(table: Table) -> Table:
+    """The table with all CUs of its GPUs, where it has no such column and all are known."""
+    devices = [find_device(name) for name in table.text.get("device", ())]
+    counts = [device.cu_count for device in devices if device is not None]
+    if "cu_count" in table.numbers or not counts or len(counts) < len(table):
+        return table
+    return replace(table, numbers={"cu_count": np.array(counts, np.float64), **table.numbers})
+
+
 def missing_column(name: str, present: Iterable[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
     close = _column_like(name, present)

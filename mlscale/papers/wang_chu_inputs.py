@@ -19,7 +19,7 @@ from mlscale.errors import InputError, warn
 from mlscale.papers.arguments import above_0, from_0, from_1, shares
 from mlscale.papers.nvprof_run import NvprofRun, flags_of, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters
-from mlscale.profilers.mapping import lacking_for_nvprof
+from mlscale.readers.mapping import lacking_for_nvprof
 
 COUNTERS = (
     *("warps", "achieved_occupancy", "inst_per_warp"),

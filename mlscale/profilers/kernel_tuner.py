@@ -23,7 +23,8 @@ from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json, parse_json_object, read_bytes
-from mlscale.profilers.configuration import run_configuration
+from mlscale.readers.given import Given
+from mlscale.readers.run import set_up
 
 # Tuned parameters that are settings of the GPU, by the axis that they set.
 _CLOCKS = {
@@ -97,7 +98,7 @@ def import_tuned(
             f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
         )
     facts = {"device_name": names}
-    run = run_configuration(str(paths[0]), facts, device, fixed | tuned)
+    run = set_up(str(paths[0]), facts, Given(device, fixed | tuned))
     fixed["cu_count"] = run.config.cu_count
     failed = sum(tuning.failed for tuning in tunings)
     rows: list[dict[str, Any]] = []

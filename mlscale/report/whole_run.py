@@ -35,7 +35,7 @@ from mlscale.report.markup import (
     table,
     terms,
 )
-from mlscale.text import counted, number, rounded, share_in_percent, time_in_words
+from mlscale.text import counted, number, rounded, share_in_percent
 from mlscale.unprofiled import AS_KEPT
 
 _LEAST_LABELLED = 0.02  # of the run's time
@@ -151,10 +151,6 @@ def _facts(report: RunReport) -> Markup:
         word = "launch" if run.launches == 1 else "launches"
         launches = f"{rounded(run.launches)} {word} of {kernels}"
     pairs: list[tuple[str, Child]] = [("Launches", launches)]
-    if run.idle_beside_ms:
-        text = f"{time_in_words(run.idle_beside_ms)} in which the GPU waits between kernels"
-        text += "; no clock changes it, and times, power and energy here are without it"
-        pairs.append(("Idle beside", text))
     lacking = total - int(profiles.has_counters.sum())
     text = f"{share_in_percent(run.counters_cover_percent / 100)} % of the kernels' time"
     if lacking:

@@ -178,10 +178,8 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
             part["kernels"] += len(profiles.kernels)
             part["launches"] += float(profiles.weights.sum())
             part["says_launches"] |= profiles.launches is not None
-            part["idle_ms"] = profiles.idle_ms
             own = exchanges_of(profiles)
             part["exchanges"] = asdict(Exchanges(**part["exchanges"]) + own)
-            part["exchanges"]["beside_ms"] = own.beside_ms
             if work.terms is None or work.base is None:
                 predictions = model.predict(profiles, COVERAGE)
                 predictions = replace(predictions, run_drawn_w=work.drawn_w)
@@ -245,18 +243,12 @@ def whole_document(
         return {**counts, "warnings": notes}
     launches = sum(part["launches"] for part in parts)
     says_launches = any(part["says_launches"] for part in parts)
-    files = {group.path: n for n, group in enumerate(work.fleet.groups) if parts[n]["bytes"]}
-    idle_ms = sum(parts[number]["idle_ms"] for number in files.values())
     exchanges = reduce(add, (Exchanges(**part["exchanges"]) for part in parts))
-    beside_ms = sum(parts[number]["exchanges"]["beside_ms"] for number in files.values())
-    exchanges = replace(exchanges, beside_ms=beside_ms)
     run = Run(
         kernels=kernels,
         launches=launches if says_launches else None,
-        idle_beside_ms=idle_ms,
         counters_cover_percent=100.0,
         is_sampled=is_of_monitor,
-        hidden_exchange_percent=exchanges.hidden_percent,
     )
     sums = reduce(add, (_sums(work.path(number)) for number in numbers))
     notes += exchanges.warnings

@@ -17,7 +17,6 @@ from mlscale import HardwareConfig, Model, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits, static_power
 from mlscale.advice.search import TOO_SLOW
-from mlscale.advice.verdict import verdict
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = train(frugal.measurements(), MID, "nearest")
@@ -122,39 +121,9 @@ class TestKnownTruth:
             of_compute, _ = advise(MODEL, profiles, "time", Limits(max_power_w=most_w)).kernels
             assert of_compute.best.config.engine_mhz == engine_mhz
 
-    def test_idle_time_much_longer_than_the_kernels_changes_nothing(self) -> None:
-        # 6 ms of kernels, 6.667 ms at 600 MHz: 11.1 % slower, however long the GPU waits.
-        profiles = replace(new_kernels(power=False), metadata={"idle_ms": 12000.0})
-        for most, engine_mhz in ((11.0, 800), (11.2, 600)):
-            for limits in (Limits(max_slowdown_percent=most), Limits(max_time_ms=6 + 0.06 * most)):
-                advice = advise(MODEL, profiles, "clock", limits)
-                assert advice.whole_run.best.config.engine_mhz == engine_mhz
-        assert advice.whole_run.slowdown_percent == pytest.approx(100 / 9)
-        assert advice.run.idle_beside_ms == 12000
-        assert advice.whole_run.base.time_ms == pytest.approx(6)
-        assert any("has 12 s in which the GPU is idle" in warning for warning in advice.warnings)
-        powered = advise(MODEL, replace(new_kernels(), metadata={"idle_ms": 12000.0}))
-        assert powered.whole_run.base.power_w == pytest.approx(65.84)
-        assert powered.whole_run.base.energy_mj == pytest.approx(6 * 65.84)
-
-    @pytest.mark.parametrize(
-        ("idle_ms", "told"),
-        [(0.5, ""), (6.0, "; with that time the run gets 5.6 % slower"), (60.0, " 1.0 % slower")],
-    )
-    def test_what_much_idle_time_makes_of_the_run(self, idle_ms: float, told: str) -> None:
-        """6 ms of kernels get 0.667 ms slower: of 12 ms 5.56 %, of 66 ms 1.01 %."""
-        profiles = replace(new_kernels(power=False), metadata={"idle_ms": idle_ms})
-        warnings = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=11.2)).warnings
-        [warning] = [warning for warning in warnings if "the GPU is idle" in warning]
-        assert warning.endswith(told or "percentages are of the kernels")
-
-    def test_a_logs_power_is_of_idle_time_too(self) -> None:
-        warnings = advise(MODEL, replace(new_kernels(), metadata={"idle_ms": 6.0})).warnings
-        assert any("power of a log that has it too is below" in warning for warning in warnings)
-
     def test_shares_are_of_the_kernels_time(self) -> None:
-        # 3 x 2 ms and 1 x 4 ms, of 10 ms, whatever the waiting.
-        profiles = replace(new_kernels(), launches=np.array([3.0, 1.0]), metadata={"idle_ms": 9.0})
+        # 3 x 2 ms and 1 x 4 ms, of 10 ms.
+        profiles = replace(new_kernels(), launches=np.array([3.0, 1.0]))
         shares = [kernel.share for kernel in advise(MODEL, profiles).kernels]
         assert [share and (share.launches, share.percent) for share in shares] == [
             (3.0, pytest.approx(60)),
@@ -300,22 +269,6 @@ class TestExchange:
         ]
         assert told.startswith("66.7 % of the run's time is in kernels that exchange data between")
         assert "'ncclDevKernel_AllReduce_Sum_bf16" in told
-
-    def test_those_that_others_hide_are_told(self) -> None:
-        """2 ms at the base take 2.667 at 600 MHz; of 6 ms 4 are exchanges, of which 3 are hidden.
-
-        In all 11.1 % slower, and of the 3 ms that are left 22.2 %.
-        """
-        names = ("gemm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL")
-        for hidden_ms, end in ((3.0, "3 ms of them run beside other kernels"), (0.0, "alike")):
-            hidden = {"hidden_exchange_ms": hidden_ms}
-            run = replace(new_kernels(power=False), kernels=names, metadata=hidden)
-            advice = advise(MODEL, run, "clock", Limits(max_slowdown_percent=11.2))
-            assert advice.whole_run.slowdown_percent == pytest.approx(100 / 9)
-            assert advice.warnings[-1].endswith(end)
-            assert advice.run.hidden_exchange_percent == pytest.approx(100 * hidden_ms / 6)
-            said = ", 22 % slower if the exchanges between GPUs stay hidden" in verdict(advice)
-            assert said == bool(hidden_ms)
 
     def test_others_are_not(self) -> None:
         run = replace(new_kernels(), kernels=("gemm", "pack_for_nccl"))

@@ -102,18 +102,6 @@ class TestKnownTruth:
         [point] = advise_caps(MODEL, new_kernels(), [100], "time").points
         assert run_of(point).saving_percent == pytest.approx(100 * (1 - 560 / 395.04), rel=1e-9)
 
-    def test_idle_time_is_beside_the_run(self) -> None:
-        # 5.6 ms at 100 W without a cap, against 6 ms at the base, however long the GPU waits.
-        profiles = new_kernels()
-        profiles = replace(profiles, metadata={**profiles.metadata, "idle_ms": 4000.0})
-        [point] = advise_caps(MODEL, profiles, [100]).points
-        run = run_of(point)
-        assert run.time_ms == pytest.approx(5.6, rel=1e-9)
-        assert run.slowdown_percent == pytest.approx(-100 / 15, rel=1e-9)
-        assert run.power_w == pytest.approx(100, rel=1e-9)
-        assert run.energy_mj == pytest.approx(560, rel=1e-9)
-        assert run.engine_mhz == pytest.approx(1000, rel=1e-9)
-
     def test_below_the_trained_clocks_is_flagged(self) -> None:
         profiles = new_kernels()
         assert profiles.power_w is not None

@@ -21,7 +21,7 @@ from mlscale import (
 from mlscale.advice.recommendation import Advice
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.shipped import model_for, shipped_model
 
 KEPT = (

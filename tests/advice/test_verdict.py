@@ -38,7 +38,7 @@ def advice(objective: str, best: HardwareConfig = BEST, limits: Limits | None = 
         static_power_w=None,
         kernels=(recommendation(best),),
         whole_run=recommendation(best, kernel=None),
-        run=Run(1, launches=None, idle_beside_ms=0.0, counters_cover_percent=100.0),
+        run=Run(1, launches=None, counters_cover_percent=100.0),
         tried_mhz=(500.0, 550.0, 600.0, 800.0),
         warnings=(),
     )
@@ -145,18 +145,18 @@ class TestOfTheRun:
         told = replace(
             told,
             whole_run=replace(told.whole_run, base=base),
-            run=Run(1, launches, idle_beside_ms=0.0, counters_cover_percent=100.0),
+            run=Run(1, launches, counters_cover_percent=100.0),
         )
         assert verdict(told).endswith(f"less energy (12 to 28), for the run of {said}.")
 
     def test_of_several_gpus_it_is_gpu_time(self) -> None:
         """Four GPUs side by side do not take four times as long."""
-        run = Run(4, None, 0.0, counters_cover_percent=100.0, is_sampled=True)
+        run = Run(4, None, counters_cover_percent=100.0, is_sampled=True)
         told = replace(advice("energy"), run=run)
         assert verdict(told).endswith("less energy (12 to 28), for 1.8 ms of GPU time (4 runs).")
 
     def test_how_much_counters_cover(self) -> None:
-        run = Run(2, 20.0, 0.0, counters_cover_percent=93.7)
+        run = Run(2, 20.0, counters_cover_percent=93.7)
         kernels = (recommendation(),) * 2
         told = replace(advice("clock"), run=run, kernels=kernels)
         assert "1.8 ms (20 launches of 2 kernels); counters cover 93 % of it; of the" in verdict(
@@ -170,17 +170,9 @@ class TestOfTheRun:
 
     @pytest.mark.parametrize(("percent", "said"), [(99.93, "99"), (50.0, "50"), (99.4, "99")])
     def test_what_counters_cover_is_rounded_down(self, percent: float, said: str) -> None:
-        run = Run(2, 20.0, 0.0, counters_cover_percent=percent)
+        run = Run(2, 20.0, counters_cover_percent=percent)
         told = replace(advice("energy"), run=run, kernels=(recommendation(),) * 2)
         assert f"; counters cover {said} % of it" in verdict(told)
-
-    @pytest.mark.parametrize(
-        ("idle_ms", "said"), [(12830.0, "12.8 s"), (999.6, "1 s"), (0.25, "0.25 ms")]
-    )
-    def test_idle_time_is_said_beside_it(self, idle_ms: float, said: str) -> None:
-        told = replace(advice("energy"), run=Run(1, 20.0, idle_ms, 100.0))
-        expected = f", for the run of 1.8 ms (20 launches of 1 kernel; idle beside: {said})."
-        assert verdict(told).endswith(expected)
 
 
 class TestSeveralKernels:
@@ -195,14 +187,6 @@ class TestSeveralKernels:
         assert text.startswith("Set 16 CUs (up from 8) and the engine clock to 400 MHz (of 800)")
         assert f": 20 % faster, {saving:.0f} % less energy, for the run of 6 ms" in text
         assert "(2 kernels, each run once); no lower engine clock was tried." in text
-
-
-def test_exchanges_that_others_hide_leave_more_of_a_slowdown() -> None:
-    """By hand: of 11.1 % of all the time, and 3.14 % under a cap, 4/3 where a quarter is hidden."""
-    of_run = replace(advice("energy"), run=Run(2, 20.0, 0.0, 100.0, hidden_exchange_percent=25))
-    hidden = " if the exchanges between GPUs stay hidden, "
-    assert f"slower), 15 % slower{hidden}21 % less energy" in verdict(of_run)
-    assert f"slower), 4.2 % slower{hidden}10 % less" in cap_verdict(TestOfCaps().capped(), of_run)
 
 
 class TestOfCaps:

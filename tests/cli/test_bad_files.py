@@ -141,7 +141,7 @@ def test_brackets_nested_too_deeply(
     message = refuse(capsys, tmp_path, *(words.get(word, word) for word in reader.command))
     assert str(file) in message
     if kind == "torch trace":
-        assert ("no table that mlscale knows" if is_whole else "is the file cut off?") in message
+        assert ("is nothing that mlscale knows" if is_whole else "is the file cut off?") in message
     else:
         assert "nested too deeply; make the file anew" in message
 

@@ -72,7 +72,7 @@ def test_a_table_carries_the_facts_of_a_device_file(capsys: Capture, tmp_path: P
     own.write_text(json.dumps(entry | {"key": "mine", "memory_bus_bits": 128}))
     export = written(tmp_path, long_page(), "run.csv")
     base = ["--base", "engine=1500,memory=6251"]
-    succeed(capsys, "import", "ncu", export, "--device", own, *base, "-o", table)
+    succeed(capsys, "import", export, "--device", own, *base, "-o", table)
     assert table.read_text().splitlines()[1].startswith("mine,")
     facts = json.loads(table.with_suffix(".meta.json").read_text())["device_facts"]
     assert facts["memory_bus_bits"] == 128

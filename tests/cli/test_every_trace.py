@@ -21,10 +21,10 @@ def test_every_file_is_read_or_refused_in_one_line(
     outcomes = set()
     assert files
     for file in files:
-        form = "kernel-tuner" if file.parent.name in TUNERS else "auto"
+        form = ["kernel-tuner"] if file.parent.name in TUNERS else []
         for number, given in enumerate(GIVEN):
             output = tmp_path / f"{file.name}-{number}.csv"
-            status = main(["import", form, str(file), "-o", str(output), *given])
+            status = main(["import", *form, str(file), "-o", str(output), *given])
             said = capsys.readouterr().err.splitlines()
             errors = [line for line in said if not line.startswith("mlscale: warning: ")]
             assert (status, len(errors)) in ((0, 0), (2, 1)), (file.name, status, said)

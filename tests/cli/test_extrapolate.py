@@ -14,7 +14,7 @@ from mlscale import load, read_profiles, train
 from mlscale.data.public import path
 from mlscale.errors import InputError
 from mlscale.predictors.base import predict_surfaces
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.shipped import model_for
 
 SIMULATED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")

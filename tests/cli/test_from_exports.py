@@ -155,9 +155,8 @@ def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path)
     for given in (tables, [BY_HAND, tables[0], "--model", "kernels"]):
         message = refuse(capsys, tmp_path, "predict", *given)
         assert "a.csv: is a table, and several files are exports of one run" in message
-    for form in ("auto", "ncu"):
-        message = refuse(capsys, tmp_path, "import", form, tables[0], "-o", tmp_path / "new.csv")
-        assert "a.csv: is a tidy table; other commands take it as it is" in message
+    message = refuse(capsys, tmp_path, "import", tables[0], "-o", tmp_path / "new.csv")
+    assert "a.csv: is a tidy table; other commands take it as it is" in message
 
 
 def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) -> None:
@@ -223,25 +222,14 @@ def test_all_that_lacks_is_asked_for_at_once(capsys: Capture, tmp_path: Path, co
 def test_of_a_gpu_that_the_device_table_lacks_the_first_message_leads_to_an_answer(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    """Counters need peaks, which a device file tells, and with them the CUs; a table needs none."""
+    """Counters need peaks, which a device file tells, and with them the CUs."""
     file = details(tmp_path, '"DRAM Throughput","%","40.0"')
-    device_file = "for a GPU that the device table lacks, a device file as NAME (edit what 'mls"
+    device_file = "; of a GPU that the device table lacks cu=… too, or a device file"
     assert device_file in refuse(capsys, tmp_path, "advise", file)
     named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
-    assert "does not say engine_mhz, memory_mhz; give --base engine=…,memory=… with" in named
-    assert "; the peaks of 'rtx6090' are not in the device table: " in named
+    assert "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…,engine=…,mem" in named
     own = tmp_path / "own.json"
     shown, _ = succeed(capsys, "devices", "show", "h100-sxm5", "--format", "json")
     names = {"key": "rtx6090", "name": "RTX 6090", "aliases": [], "pci_ids": []}
     own.write_text(json.dumps({**json.loads(shown), **names}))
     succeed(capsys, "advise", file, "--device", own, "--base", "engine=1980,memory=2619")
-    to_table = refuse(capsys, tmp_path, "import", "auto", file, "-o", tmp_path / "t.csv")
-    assert to_table.endswith("; for a GPU that the device table lacks, cu=… too")
-
-
-def test_that_dram_use_lacks_is_said_with_the_rest(capsys: Capture, tmp_path: Path) -> None:
-    """The same file without a line of DRAM: one message tells of the clocks and of it."""
-    file = details(tmp_path)
-    message = refuse(capsys, tmp_path, "advise", file)
-    assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME" in message
-    assert "needs the DRAM traffic: ncu's --section SpeedOfLight, or" in message

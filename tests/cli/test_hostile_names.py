@@ -62,7 +62,7 @@ class TestName:
     def test_in_a_table(self, capsys: Capture, tmp_path: Path, name: str) -> None:
         """The table has the whole name, but for controls."""
         table = tmp_path / "t.csv"
-        succeed(capsys, "import", "auto", export(tmp_path, name), "-o", table)
+        succeed(capsys, "import", export(tmp_path, name), "-o", table)
         expected = name.replace("\x1b[2J\x1b]0;title\x07", "")
         assert next(csv.DictReader(table.read_text().splitlines()))["kernel"] == expected
         assert read_table(table).text["kernel"][0] == expected
@@ -85,7 +85,7 @@ def test_that_a_spreadsheet_would_run(capsys: Capture, tmp_path: Path, name: str
         succeed(capsys, "advise", file, "--max-slowdown", "5", "--format", "csv")[0],
         succeed(capsys, "predict", file, *at)[0],
     ]
-    succeed(capsys, "import", "auto", file, "-o", table)
+    succeed(capsys, "import", file, "-o", table)
     for text in (*texts, table.read_text(encoding="utf-8")):
         names = {row["kernel"] for row in csv.DictReader(text.splitlines())}
         assert f"'{name}" in names

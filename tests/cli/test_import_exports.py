@@ -14,7 +14,6 @@ from synthetic.exports import (
     rocprof_v1,
     rocprofv3,
 )
-from synthetic.traces import SUM_CSV
 from text_files import written
 
 from mlscale.data.table import Table
@@ -55,7 +54,7 @@ def training_table(folder: Path) -> Path:
 
 def import_ncu(capsys: Capture, folder: Path, *options: object) -> tuple[Path, str]:
     export, table = written(folder, long_page(), "run.csv"), folder / "profile.csv"
-    given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE, "-o", table]
+    given = ["import", export, "--device", "made-gpu", "--base", BASE, "-o", table]
     out, _ = succeed(capsys, *given, *options)
     return table, out
 
@@ -87,7 +86,7 @@ class TestImport:
         slower = written(tmp_path, long_page(long_rows()), "slow.csv")
         base = "cu=4,engine=500,memory=500"
         given = ["--device", "made-gpu", "--base", base, "--append", "-o", table]
-        out, _ = succeed(capsys, "import", "ncu", slower, *given)
+        out, _ = succeed(capsys, "import", slower, *given)
         assert out.endswith("; 2 rows in all\n")
         assert read_table(table).numbers["engine_mhz"].tolist() == [1000, 500]
 
@@ -100,7 +99,7 @@ class TestImport:
         table, _ = import_ncu(capsys, tmp_path)
         other = written(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), "amd.csv")
         given = ["--device", "made-gpu", "--base", BASE, "--append", "-o", table]
-        message = refuse(capsys, tmp_path, "import", "rocprof", other, *given)
+        message = refuse(capsys, tmp_path, "import", other, *given)
         assert message == (
             f"{table}: its counters are of ncu, the new ones of rocprof; one table has counters "
             "of one tool"
@@ -110,7 +109,7 @@ class TestImport:
         files = [written(tmp_path, rocprofv3(AMD), "m.csv"), written(tmp_path, V3_TRACE, "t")]
         given = ["--device", "mi210", "--base", "engine=1700,memory=1600"]
         given += ["-o", tmp_path / "t.parquet"]
-        out, _ = succeed(capsys, "import", "rocprofv3", *files, *given)
+        out, _ = succeed(capsys, "import", *files, *given)
         assert "1 kernel from 2 launches (means) on mi210 at cu=104,engine=1700" in out
 
     def test_the_share_that_counters_cover_comes_first(
@@ -124,7 +123,7 @@ class TestImport:
         ]
         table = tmp_path / "t.csv"
         given = ["--device", "mi210", "--base", "engine=1700,memory=1600", "-o", table]
-        out, err = succeed(capsys, "import", "auto", *files, *given)
+        out, err = succeed(capsys, "import", *files, *given)
         assert out.startswith(
             f"{table}: counters cover 25.0 % of the 0.02400 ms of the run's kernels; 2 kernels "
         )
@@ -133,13 +132,13 @@ class TestImport:
     def test_kernels_without_a_time(self, capsys: Capture, tmp_path: Path) -> None:
         untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})
         export = written(tmp_path, long_page(long_rows(), untimed), "run.csv")
-        given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE]
+        given = ["import", export, "--device", "made-gpu", "--base", BASE]
         given += ["-o", tmp_path / "t.csv"]
-        assert "says no time of 'u'" in refuse(capsys, tmp_path, *given)
+        assert "says no time of 1 kernel ('u'" in refuse(capsys, tmp_path, *given)
         out, err = succeed(capsys, *given, "--skip-untimed")
         assert ": 1 kernel from 1 launch" in out
         assert "warning" in err
-        assert "says no time of 'u' (grid 16, block 128); left out" in err
+        assert "says no time of 1 kernel ('u' (grid 16, block 128)); left out" in err
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -159,26 +158,8 @@ class TestImport:
         self, capsys: Capture, tmp_path: Path, options: list[str], message: str
     ) -> None:
         export = written(tmp_path, long_page(), "run.csv")
-        given = ["import", "ncu", export, *options, "-o", tmp_path / "t.csv"]
+        given = ["import", export, *options, "-o", tmp_path / "t.csv"]
         assert message in refuse(capsys, tmp_path, *given)
-
-    def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, long_page(), "run.csv")
-        message = refuse(capsys, tmp_path, "import", "rocprof", export, "-o", tmp_path / "t.csv")
-        assert message == (
-            f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
-        )
-
-    def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, SUM_CSV, "sum.csv")
-        given = ["import", "auto", export, "--each", "-o", tmp_path / "t.csv"]
-        assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
-
-    def test_dvfs_has_no_base(self, capsys: Capture, tmp_path: Path) -> None:
-        given = ["import", "dvfs", "x.csv", "--base", BASE, "-o", tmp_path / "t.csv"]
-        assert refuse(capsys, tmp_path, *given) == (
-            f"unrecognized arguments: --base {BASE}; see 'mlscale import dvfs --help'"
-        )
 
 
 class TestTrainAndPredict:
@@ -218,7 +199,7 @@ class TestTrainAndPredict:
         export = written(tmp_path, long_page(), "run.csv")
         base = ["--base", "cu=16,engine=800,memory=700"]
         profile = tmp_path / "p.csv"
-        given = ["import", "ncu", export, "--device", "simulated-gcn3", *base, "-o", profile]
+        given = ["import", export, "--device", "simulated-gcn3", *base, "-o", profile]
         succeed(capsys, *given)
         out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
         flags = [line for line in out.splitlines() if line.startswith("flag: ")]

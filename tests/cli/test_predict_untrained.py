@@ -99,7 +99,6 @@ def test_a_further_point(capsys: Capture, folder: Path) -> None:
     ("change", "problem"),
     [
         (["--device", "gtx9999"], "is of device 'gtx1080ti', --device says 'gtx9999'"),
-        (["--base", "engine=900"], "'engine=900' gives no memory_mhz; say memory=… too"),
         (["--base", "engine=800,memory=800"], "has no row at the base"),
         (["--peaks", "nothing.csv"], "nothing.csv: cannot be read"),
         (["--device", "p100"], "is of device 'gtx1080ti', --device says 'p100'"),

@@ -35,7 +35,7 @@ def test_parts_of_runs(capsys: Capture, tmp_path: Path, fast: Path, slow: Path) 
     tables = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for of, time_ms, table in zip((fast, slow), (10_000, 12_000), tables, strict=True):
         given = ["--time", time_ms, "--application", "job", "-o", table]
-        succeed(capsys, "import", "auto", of, *given)
+        succeed(capsys, "import", of, *given)
     options = ["--max-slowdown", 5, "--json"]
     out, _ = succeed(capsys, "advise", tables[0], "--also", tables[1], *options)
     whole, _ = succeed(capsys, "advise", fast, "--also", log(slow, 1170, 120, 300), *options)
@@ -70,7 +70,7 @@ def test_tables_of_other_names(capsys: Capture, tmp_path: Path, fast: Path, slow
     """Named after their logs, where one name is to be given."""
     tables = [tmp_path / f"{path.stem}-table.csv" for path in (fast, slow)]
     for path, table in zip((fast, slow), tables, strict=True):
-        succeed(capsys, "import", "auto", path, "-o", table)
+        succeed(capsys, "import", path, "-o", table)
     said = refuse(capsys, tmp_path, "advise", tables[0], "--also", tables[1])
     assert "the profile has no run 'slow'; import the logs of one run under one name" in said
 
@@ -79,10 +79,10 @@ def test_gpus_at_several_clocks(capsys: Capture, tmp_path: Path) -> None:
     fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
     of_gpu_1(fast, "1755 MHz", "1695 MHz")
     message = refuse(capsys, tmp_path, "advise", fast)
-    said = "its GPUs ran at engine clocks from 1695 to 1755 MHz; name one with --gpu, and ask"
-    assert f"{fast}: {said}" in message
+    assert f"{fast}: is of several GPUs or clocks, h100-sxm5 at cu=132,engine=1755" in message
+    assert "name one GPU with --gpu" in message
     table = tmp_path / "table.csv"
-    succeed(capsys, "import", "auto", fast, "-o", table)
+    succeed(capsys, "import", fast, "-o", table)
     message = refuse(capsys, tmp_path, "advise", table)
     assert "table.csv: has rows at 2 configurations; say with --base which" in message
     assert message.endswith(", or, where GPUs ran apart, import one of them with --gpu")
@@ -93,12 +93,13 @@ def test_gpus_of_several_kinds(capsys: Capture, tmp_path: Path) -> None:
     of_gpu_1(fast, "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe")
     of_gpu_1(fast, "2619 MHz", "1593 MHz")
     message = refuse(capsys, tmp_path, "advise", fast)
-    assert "is of several kinds of GPU, h100-pcie, h100-sxm5; name one with --gpu" in message
+    assert "is of several GPUs or clocks, h100-sxm5 at" in message
+    assert ", h100-pcie at cu=114" in message
 
 
 def test_two_logs_without_also(capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
     message = refuse(capsys, tmp_path, "advise", fast, slow)
-    assert message.endswith("are logs at different clocks; give one, and the other with --also")
+    assert message.endswith("and give the log of another run with --also")
 
 
 def test_a_log_at_the_same_clock(capsys: Capture, tmp_path: Path, fast: Path) -> None:
@@ -133,7 +134,7 @@ def test_the_time_of_the_first_run_alone(
 
 def test_a_log_beside_a_table(capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
     table = tmp_path / "table.csv"
-    succeed(capsys, "import", "nvidia-smi", fast, "-o", table)
+    succeed(capsys, "import", fast, "-o", table)
     message = refuse(capsys, tmp_path, "advise", table, "--also", slow)
     assert f"{slow}: is a monitor's log, and {table} is none" in message
 

@@ -101,4 +101,4 @@ def test_a_second_profile_is_no_second_trace(capsys: Capture, tmp_path: Path) ->
     )
     base = ("--device", "rtx4090", "--base", "cu=4,engine=1000,memory=10501")
     complaint = refused(capsys, counted, trace, *base, "--also", f"{second}@engine=700")
-    assert "second.txt: has counters, beside which times are others than those of" in complaint
+    assert "second.txt: has counters, beside which times are others than a trace's" in complaint

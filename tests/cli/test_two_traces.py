@@ -136,7 +136,7 @@ def test_launches_at_another_grid_are_other_work(
     assert widths(advise(capsys, *given, f"{some}@engine=1320")) == alone
     table = tmp_path / "table.csv"
     config = "engine=1320,memory=2619"
-    succeed(capsys, "import", "auto", some, "--base", config, "--application", "fast", "-o", table)
+    succeed(capsys, "import", some, "--base", config, "--application", "fast", "-o", table)
     assert widths(advise(capsys, *given, table)) == alone
     every = with_grid(trace(tmp_path / "every.json", at(1320)), "axpy", 264, 100)
     document = advise(capsys, *given, f"{every}@engine=1320")
@@ -148,27 +148,10 @@ def test_launches_at_another_grid_are_other_work(
     of_both = [(trace(tmp_path / "mid.json", at(1650)), 1650), (every, 1320)]
     for path, mhz in of_both:
         config = f"engine={mhz},memory=2619"
-        succeed(capsys, "import", "auto", path, "--base", config, "--append", "-o", table)
+        succeed(capsys, "import", path, "--base", config, "--append", "-o", table)
     kernels = {k["kernel"]: k for k in advise(capsys, *given, table)["kernels"]}
     of_axpy = kernels["axpy"]["at_whole_run_best"]
     assert of_axpy["slowdown_percent"] == pytest.approx(0, abs=0.6)
-
-
-def test_an_exchange_beside_other_kernels_is_told(
-    capsys: Capture, tmp_path: Path, fast: Path
-) -> None:
-    """NCCL's 100 us, a hundred times, all beside gemm: of 150 ms 140 pass."""
-    document = json.loads(fast.read_text())
-    begin = {event["ts"]: event for event in document["traceEvents"]}
-    for event in document["traceEvents"]:
-        if event["name"].startswith("nccl"):
-            event["ts"] -= 1400.0  # to the begin of gemm
-            assert begin[event["ts"]]["name"] == "gemm"
-    fast.write_text(json.dumps(document))
-    slow = trace(tmp_path / "slow.json", at(1320))
-    given = advise(capsys, fast, *BASE, "--also", f"{slow}@engine=1320")
-    [told] = [warning for warning in given["warnings"] if "beside other kernels" in warning]
-    assert "; 10 ms of them run beside other kernels" in told
 
 
 def test_of_several_gpus_one_is_taken_of_both(capsys: Capture, tmp_path: Path) -> None:
@@ -212,7 +195,7 @@ def test_power_of_the_further_run_comes_in_its_table(
     log.write_text(query(block(1, 3, 1, power_w=330)))
     complaint = refused(capsys, fast, *BASE, "--also", log)
     assert complaint.endswith("import that trace with --power LOG, and give the table")
-    given = ("import", "auto", slow, "--base", "engine=1320,memory=2619", "--power", 330)
+    given = ("import", slow, "--base", "engine=1320,memory=2619", "--power", 330)
     succeed(capsys, *given, "-o", table)
     document = advise(capsys, fast, *BASE, "--power", 600, "--also", table, "--max-time", 300)
     powers = {p["engine_mhz"]: p["power_w"] for p in document["whole_run"]["front"]}
@@ -220,7 +203,7 @@ def test_power_of_the_further_run_comes_in_its_table(
 
 
 def test_a_gpu_that_the_device_table_lacks_is_named(capsys: Capture, tmp_path: Path) -> None:
-    """Its peaks, which are not known, are of use to counters alone; even steps are tried."""
+    """Its peaks, which are not known, are not needed; even steps are tried."""
     traces = [trace(tmp_path / name, times) for name, times in (("a", FAST), ("b", at(1320)))]
     for path in traces:
         path.write_text(path.read_text().replace("NVIDIA H100 80GB HBM3", "GPU 1"))

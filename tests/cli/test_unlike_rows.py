@@ -110,7 +110,7 @@ class TestPartsOfARun:
             )
             (tmp_path / "trace.csv").write_text(summary)
             given = ("--device", AT["device"], "--base", "engine=1410,memory=1593", "--append")
-            succeed(capsys, "import", "nsys", tmp_path / "trace.csv", *given, "-o", table)
+            succeed(capsys, "import", tmp_path / "trace.csv", *given, "-o", table)
         second = a100(tmp_path / "second.csv", 1005, {"time_ms": 0.275})
         found, told = document(capsys, "advise", table, "--also", second)
         assert found["whole_run"]["launches"] == 4000

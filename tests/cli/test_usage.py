@@ -45,7 +45,7 @@ REFUSED = {
     ),
     "collect": "name a folder for the measurements with -o DIR",
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
-    "import ncu t.csv -o x.csv --base cu=0": (
+    "import t.csv -o x.csv --base cu=0": (
         "argument --base: '0' in 'cu=0' must be positive and finite"
     ),
 }
@@ -54,7 +54,7 @@ REFUSED = {
 def help_of(command: str) -> str:
     """The command without its operands, as its help is asked for."""
     words = command.split()
-    several = words[0] in ("study", "import")
+    several = words[0] == "study"
     return " ".join(["mlscale", *words[: 1 + several], "--help"])
 
 

@@ -15,8 +15,8 @@ from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_ms
 from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs
-from mlscale.profilers import import_profile
-from mlscale.profilers.mapping import lacking_for_nvprof
+from mlscale.readers.mapping import lacking_for_nvprof
+from mlscale.readers.reading import import_profile
 
 # KERNEL of synthetic.warps as ncu would count it: 25 blocks of 4 warps; 50 of the L2's sectors are
 # atomics, which nvprof counts as reads and as writes.
@@ -75,7 +75,7 @@ def test_the_export_itself_is_predicted(tmp_path: Path, capsys: pytest.CaptureFi
     """With and without the import to a table in between: the same."""
     path, table = export(tmp_path), tmp_path / "table.csv"
     at = ["--base", "engine=1500,memory=3201"]
-    assert main(["import", "ncu", str(path), *at, "-o", str(table)]) == 0
+    assert main(["import", str(path), *at, "-o", str(table)]) == 0
     capsys.readouterr()
     direct = import_profile(path, base=CLOCKS)
     again = read_profiles(table, direct.base, "h200")

@@ -15,7 +15,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.public import path
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.reach import NOISE, one_sided_reach, reach, within_reach
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.shipped import model_for, shipped_model
 
 GRID = ConfigGrid((16, 32), (500.0, 1000.0), (1000.0, 1100.0))

@@ -13,7 +13,7 @@ from mlscale import Limits, Model, Profiles, advise, train
 from mlscale.advice.recommendation import Advice
 from mlscale.data.public import path
 from mlscale.predictors.baselines import Nearest
-from mlscale.profilers import import_profile
+from mlscale.readers.reading import import_profile
 from mlscale.report.kernel_report import KernelReport, kernel_reports
 from mlscale.shipped import model_for, shipped_model
 

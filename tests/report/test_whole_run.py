@@ -141,7 +141,7 @@ class TestEveryKernel:
 
 class TestNumbers:
     def test_costs_are_those_of_the_advice(self) -> None:
-        profiles = replace(application(), metadata={"idle_ms": 3.0})
+        profiles = application()
         advice = advise(model(), profiles)
         root, run = the_run(profiles)
         assert root.one("header").one("p", "verdict").text == verdict(advice)
@@ -174,12 +174,10 @@ class TestNumbers:
         assert costs["time s"][3] == range_in_words(whole.slowdown_range)
         assert costs["energy kJ"][3] == range_in_words((-most, -least))
 
-    def test_launches_idle_time_and_coverage_are_said(self) -> None:
+    def test_launches_and_coverage_are_said(self) -> None:
         """By hand: 1 + 30 + 2.5 launches."""
-        profiles = replace(application(), metadata={"idle_ms": 3.0})
-        _, run = the_run(profiles)
+        _, run = the_run(application())
         assert "33.5 launches of 3 kernels" in run.text
-        assert "3 ms in which the GPU waits between kernels; no clock changes it" in run.text
         assert "100.0 % of the kernels' time" in run.text
 
     def test_the_front_is_that_of_the_advice(self) -> None:

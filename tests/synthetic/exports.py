@@ -1,10 +1,6 @@
 """Made excerpts of profilers' exports, in the layouts of the tools (docs/profiling.md)."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from mlscale.profilers import ImportedTable, import_exports
 
 BASE = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
 LONG = (
@@ -17,10 +13,6 @@ AMD = {
     "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
     "SQ_INSTS_VMEM_RD": 100, "SQ_INSTS_VMEM_WR": 50, "SQ_INSTS_LDS": 100,
     "GRBM_GUI_ACTIVE": 8000,
-}  # fmt: skip
-AMD_FEATURES = {
-    "VALUInsts": 50, "SALUInsts": 20, "SFetchInsts": 5, "VFetchInsts": 10, "VWriteInsts": 5,
-    "LDSInsts": 10, "NumWorkGroups": 10,
 }  # fmt: skip
 RAW_SECTION = "Command line profiler metrics"
 
@@ -170,24 +162,3 @@ V3_TRACE = (
     '"KERNEL_DISPATCH","Agent 4",1,7,2,3,"f(int, int)",2,5000,9000,64,1,1,64,10,1\n'
     '"KERNEL_DISPATCH","Agent 4",1,7,1,3,"f(int, int)",1,1000,3000,64,1,1,64,10,1\n'
 )
-
-
-def read(folder: Path, *texts: str | bytes, **options: Any) -> ImportedTable:
-    """Import made files of one run."""
-    paths = []
-    for i, text in enumerate(texts):
-        path = folder / f"export{i}.csv"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        paths.append(path)
-    return import_exports(paths, **{"device": "made-gpu", "base": BASE, **options})
-
-
-def by_kernel(imported: ImportedTable, column: str) -> dict[str, float]:
-    """A column of numbers by the kernels' names."""
-    cells = imported.table.numbers[column].tolist()
-    return dict(zip(imported.table.text["kernel"], cells, strict=True))
-
-
-def row(imported: ImportedTable, position: int = 0) -> dict[str, float]:
-    """The numbers of one row by column."""
-    return {name: float(values[position]) for name, values in imported.table.numbers.items()}

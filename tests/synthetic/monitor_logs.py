@@ -1,16 +1,10 @@
 """Small logs of GPU monitors, in each tool's form, of readings whose means are known."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
-from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs
-from synthetic import amd_logs
 from synthetic.monitor_readings import MEMORY_MHZ, Ticks, flat, text
 
 PERIOD_S = 2.0  # dmon's times are whole seconds
-FACTS: dict[str, Any] = {"device": "made-gpu", "base": {"cu_count": 4}}
 START = datetime(2026, 2, 3, 23, 59, 58)
 
 
@@ -45,11 +39,6 @@ def query(ticks: Ticks, period_s: float = 0.1, units: bool = True, index: bool =
     return "\n".join(lines) + "\n"
 
 
-def query_nounits(ticks: Ticks, period_s: float = 0.1) -> str:
-    """nvidia-smi --query-gpu with --format=csv,nounits."""
-    return query(ticks, period_s, units=False)
-
-
 def smi_dmon(ticks: Ticks, period_s: float = 0.1, times: bool = False) -> str:
     """The table of nvidia-smi dmon, with -o T where times are asked for."""
     names, units = "gpu    pwr  gtemp     sm    mem   mclk   pclk", "Idx      W      C      %"
@@ -64,46 +53,3 @@ def smi_dmon(ticks: Ticks, period_s: float = 0.1, times: bool = False) -> str:
             f"{text(r.engine_mhz, '-')} "
         )
     return "\n".join(lines) + "\n"
-
-
-def smi_dmon_times(ticks: Ticks, period_s: float = 0.1) -> str:
-    """The table of nvidia-smi dmon -o T."""
-    return smi_dmon(ticks, period_s, times=True)
-
-
-def smi_dmon_csv(ticks: Ticks, period_s: float = 0.1) -> str:
-    """The same of nvidia-smi dmon -o T --format csv: commas between, '#' at names and units."""
-    lines = []
-    for line in smi_dmon_times(ticks, period_s).splitlines():
-        mark = "#" * line.startswith("#")
-        lines.append(mark + ", ".join(line.removeprefix("#").split()))
-    return "\n".join(lines) + "\n"
-
-
-Writer = Callable[..., str]
-TIMED: dict[str, Writer] = {
-    "query": query,
-    "query-nounits": query_nounits,
-    "smi-dmon-times": smi_dmon_times,
-    "smi-dmon-csv": smi_dmon_csv,
-    "amd-metric": amd_logs.amd_metric,
-    "amd-monitor-csv": amd_logs.amd_monitor_csv,
-}
-UNTIMED: dict[str, Writer] = {
-    "dcgmi-dmon": dcgmi_dmon,
-    "smi-dmon": smi_dmon,
-    "rocm-csv": amd_logs.rocm_csv,
-}
-WRITERS = {**TIMED, **UNTIMED}
-
-
-def load(path: Path, form: str = "query", **facts: Any) -> SampledTable:
-    """The table of a log of one run."""
-    if form in UNTIMED and "time_ms" not in facts:
-        facts = {"interval_s": PERIOD_S, **facts}
-    return import_logs([path], None, RunFacts(**{**FACTS, **facts}))
-
-
-def row(table: SampledTable, position: int = 0) -> dict[str, float]:
-    """The numbers of one row."""
-    return {name: float(values[position]) for name, values in table.table.numbers.items()}

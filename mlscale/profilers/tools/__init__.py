@@ -1,1 +1,0 @@
-"""A reader for each profiler: the rows of its exports to launches."""

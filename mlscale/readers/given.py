@@ -1,0 +1,53 @@
+"""What the files of a run do not say, as the user gives it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from os import PathLike
+from pathlib import Path
+
+from mlscale.arrays import is_finite
+from mlscale.data.grid import AXES
+from mlscale.errors import InputError, require_type
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is said beside the files of a run. Raises InputError on what cannot be.
+
+    Attributes:
+        device: a key of the device table, or any name.
+        base: what the GPU was set to: 'cu_count', 'engine_mhz', 'memory_mhz' [MHz], some or all.
+        gpu: whose launches or samples to take where a file has those of several, by its number.
+        application: of all kernels; None takes the program that was profiled, or the file's name.
+        power: board power of the run [W], or a monitor's log of it.
+        interval_s: between two samples [s] of a log without time stamps.
+        time_ms: the true time of a log's run [ms]; None takes that of its busy span.
+        each: a row for each launch in place of their mean.
+        skip_untimed: leave out kernels of which no file says a time.
+    """
+
+    device: str | None = None
+    base: Mapping[str, float] = field(default_factory=dict)
+    gpu: str | None = None
+    application: str | None = None
+    power: float | str | Path | None = None
+    interval_s: float | None = None
+    time_ms: float | None = None
+    each: bool = False
+    skip_untimed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("device", "application"):
+            require_type(name, getattr(self, name), str | None, "text")
+        require_type("gpu", self.gpu, str | None, "text, such as '0'")
+        require_type("power", self.power, Real | str | PathLike | None, "watts or a log's path")
+        if not (isinstance(self.base, Mapping) and set(self.base) <= set(AXES)):
+            raise InputError(f"the base {self.base} is none; it may say {', '.join(AXES)}, by name")
+        numbers: dict[str, float | None] = {
+            f"{axis} of the base": value for axis, value in self.base.items()
+        }
+        numbers |= {"interval_s": self.interval_s, "time_ms": self.time_ms}
+        for name, value in numbers.items():
+            if value is not None and not (is_finite(value) and value > 0):
+                raise InputError(f"{name} must be a positive number, not {value!r}")

@@ -1,0 +1,121 @@
+"""Board power for a profile without it: a number of watts, or the busy span of a monitor's log."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from mlscale.data.device_table import devices_named, find_device
+from mlscale.data.grid import AXES
+from mlscale.data.plausibility import check_board, check_unit
+from mlscale.data.table import Table
+from mlscale.errors import InputError, warn
+from mlscale.readers.monitor import (
+    BusySpan,
+    Samples,
+    busy_span,
+    mean_of,
+    one_gpu,
+    read_log,
+    warn_of_pauses,
+)
+from mlscale.readers.run import KEPT
+from mlscale.text import plain_number
+
+_HELD = 0.95  # of the higher of a log's and a profiler's clock, below which the other was held
+
+
+def with_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:
+    """The table with one board power in all rows, and in its metadata where that is from.
+
+    power: watts, or a monitor's log of the run, whose mean is taken while the GPU works; gpu: the
+    index of one of several GPUs in the log. Raises InputError where the table has power already,
+    where the log is of another GPU, and on more watts than the GPU can draw; warns where the log
+    ran at other clocks than the table.
+    """
+    if table.has_values("power_w"):
+        raise InputError(f"{table.source}: has power_w already; leave --power away")
+    power_w = _watts(power)
+    if power_w is not None:
+        source = f"{power_w:g} W, as given"
+    else:
+        log = one_gpu(read_log(Path(str(power))), gpu)
+        span = busy_span(log)
+        warn_of_pauses(log, span)
+        _check_same_run(table, log, span)
+        power_w = _working_mean(log, span, "power_w")
+        source = f"mean of {log.form.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
+    if not (power_w > 0 and math.isfinite(power_w)):
+        raise InputError(f"{power}: a board power of {power_w:g} W cannot be; give watts, or a log")
+    for key in dict.fromkeys(table.text.get("device", ())):
+        check_board(table.source, key, power_w)
+        device, cus = find_device(key), table.numbers.get("cu_count", np.full(1, np.nan))
+        if device and device.vendor == "NVIDIA" and (cus < device.cu_count).any():  # MIG
+            warn(
+                f"{table.source}: ran on {cus.min():g} of the {device.cu_count} SMs of '{key}', "
+                "and a board's power is that of all: energy is right where nothing ran on the "
+                "others"
+            )
+    columns = [(name, values) for name, values in table.numbers.items() if name != "power_w"]
+    position = [name for name, _ in columns].index("time_ms") + 1
+    columns.insert(position, ("power_w", np.full(len(table), power_w)))
+    metadata = {**table.metadata, "power_kind": "board", "power_source": source}
+    return Table(table.source, table.text, dict(columns), metadata, table.lines)
+
+
+def gpu_of_log(power: float | str | Path | None, gpu: str | None = None) -> str | None:
+    """The name of the GPU that a log of power is of.
+
+    None where it is watts, or a log that names no GPU, or several of which `gpu` chooses none.
+    Raises InputError where the log cannot be read.
+    """
+    if power is None or _watts(power) is not None:
+        return None
+    names = {log.name for log in read_log(Path(str(power))) if gpu in (None, log.gpu)} - {""}
+    return names.pop() if len(names) == 1 else None
+
+
+def _watts(power: float | str | Path) -> float | None:
+    """Power that is given as a number [W]; None for a log."""
+    try:
+        return plain_number(str(power))
+    except ValueError:
+        return None
+
+
+def _working_mean(log: Samples, span: BusySpan, column: str) -> float:
+    """The mean of a column while the GPU works; NaN where none is there."""
+    return mean_of(log.columns.get(column, np.full(len(log), np.nan))[span.working])
+
+
+def _check_same_run(table: Table, log: Samples, span: BusySpan) -> None:
+    """Raise InputError where a log is of another GPU than the table, or far from its clock.
+
+    Warns where the log's clocks are not the table's. A clock that the user gave is not questioned.
+    """
+    keys, possible = sorted(set(table.text.get("device", ()))), devices_named(log.name)
+    if keys and possible and not set(keys) & set(possible):
+        raise InputError(f"{log}: is of '{log.name}', the profile of '{', '.join(keys)}'")
+    observed = table.metadata.get("clocks", {})
+    is_given = not observed or "engine_mhz" in observed.get("requested", {})
+    for clock in AXES[1:]:
+        log_mhz = _working_mean(log, span, clock)
+        if math.isnan(log_mhz) or not table.has_values(clock):
+            continue
+        for key in keys:
+            check_unit(f"{log}: {clock}", key, clock, log_mhz)
+        of_table = table.numbers[clock]
+        ratio = log_mhz / of_table[0]
+        means = f"{log}: {clock} is {log_mhz:.0f} on average, {of_table[0]:.0f} in the profile"
+        if clock == "engine_mhz" and not is_given and not _HELD <= ratio <= 1 / _HELD:
+            raise InputError(
+                f"{means}: a limit of power or heat lowers the clock of a run, not of kernels that "
+                "a profiler replays, and ncu sets its own unless --clock-control none is given. "
+                "Lock both at a clock that the board holds; or, if that is not so, say --base "
+                f"engine={of_table[0]:.0f}"
+            )
+        if abs(ratio - 1) > KEPT and len(np.unique(of_table)) == 1:
+            warn(
+                f"{means}; is the power of the same run? A board at its power limit lowers its "
+                "clock, and what is predicted is relative to the profile's"
+            )

@@ -1,0 +1,419 @@
+"""The GPU of a run and its settings: by its files and what is given, never by both at odds."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from mlscale.data.device import Device
+from mlscale.data.device_table import device_keys, devices_named, find_device
+from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
+from mlscale.data.plausibility import ABOVE_HIGHEST, check_unit
+from mlscale.errors import InputError, warn
+from mlscale.readers.given import Given
+from mlscale.readers.join import LONG_S, Kernel
+from mlscale.readers.launches import SummedFile
+from mlscale.readers.mapping import CYCLES, CYCLES_FROM_S
+from mlscale.text import without_controls
+
+Seen = Mapping[str, Counter[str | float]]  # by fact of the GPU how often each value was seen
+_APART = 0.05  # of a clock: launches further apart are not of one run, nor is what was set
+KEPT = 0.02  # of a clock: further off it was not kept, and times are off by as much
+_LISTED = 0.01  # of a clock as a profiler counts it and as the vendor lists it
+_PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
+_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
+_FEW = 0.05  # of the time of long kernels, which tells no clock, such as a first launch's
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The GPU of a run and its configuration.
+
+    requested: what the user said of CUs and clocks; observed: what the files say; dies: of the
+    GPU, None where that is not known.
+    """
+
+    device: str
+    config: HardwareConfig
+    requested: dict[str, float]
+    observed: dict[str, float]
+    dies: float | None = None
+
+
+def seen_in(runs: Sequence[SummedFile]) -> dict[str, Counter[str | float]]:
+    """What all files say of the GPU.
+
+    Of a file that lists the GPUs of a machine counts the one on which the launches of the others
+    ran. Raises InputError where these do not say which, and its GPUs are unlike.
+    """
+    seen: dict[str, Counter[str | float]] = {}
+    ran = {run.gpu for run in runs if run.gpu}
+    for run in runs:
+        for fact, values in run.facts.seen.items():
+            seen.setdefault(fact, Counter()).update(values)
+        if run.groups:
+            continue
+        of_gpu = run.facts.of_gpu
+        listed = [of_gpu[gpu] for gpu in sorted(ran & of_gpu.keys())] or [*of_gpu.values()]
+        first, *others = listed or [{}]
+        if any(other != first for other in others):
+            names = dict.fromkeys(str(facts.get("chip")) for facts in (first, *others))
+            raise InputError(
+                f"{run.source}: lists unlike GPUs ({', '.join(names)}); keep the row of the one "
+                "that ran, or leave this file out and give --device"
+            )
+        for fact, value in first.items():
+            seen.setdefault(fact, Counter())[value] += 1
+    return seen
+
+
+def set_up(source: str, seen: Seen, given: Given) -> Setup:
+    """GPU, CU count and clocks: each as it is given, else observed, else the only one there is.
+
+    source: the first file, for messages. Raises InputError where one is not known, with all that
+    lacks, and where the files contradict each other or what is given.
+    """
+    base = given.base
+    key, note = _device(source, seen, given.device)
+    device = find_device(key) if key else None
+    dies = _mean(seen, "xcd_count") or (device.dies if device else None)
+    if clocks := _clocks_by_cycles(seen.get("cycles_per_us", Counter()), dies, device):
+        seen = {**seen, "engine_mhz": clocks}
+    observed = {axis: mean for axis in AXES if (mean := _mean(seen, axis)) is not None}
+    spread = _spread(source, seen, base)
+    settings = {"cu_count": _cu_count(source, device, base.get("cu_count"), observed)}
+    for clock in AXES[1:]:
+        settings[clock] = _clock(source, key, clock, base.get(clock), observed.get(clock), seen)
+    unknown = [axis for axis, value in settings.items() if value is None]
+    if key is None or unknown or spread:
+        raise InputError(_request(source, device, key, unknown, spread, seen))
+    if note:
+        warn(f"{source}: {note}")
+    cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
+    config = HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
+    for are_observed, what in (
+        (True, "what the profiler observed"),
+        (False, "the GPU's highest; the file does not say at what it ran"),
+    ):
+        clocks_mhz = {
+            axis: mhz
+            for axis, mhz in config.as_dict().items()
+            if axis in AXES[1:] and axis not in base and (axis in observed) == are_observed
+        }
+        if clocks_mhz:
+            values = " and ".join(f"{axis} {mhz:.0f}" for axis, mhz in clocks_mhz.items())
+            flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in clocks_mhz)
+            warn(
+                f"{source}: {values} {'is' if len(clocks_mhz) == 1 else 'are'} {what}; if set to "
+                f"another, give --base {flags}"
+            )
+    setup = Setup(key, config, dict(base), observed, dies)
+    if highest_mhz := _held_below_mhz(setup):
+        warn(
+            f"{source}: ncu holds the engine clock down unless --clock-control none is given, and "
+            f"'{key}' goes up to {highest_mhz:g} MHz: if the program itself runs faster than at "
+            f"{observed['engine_mhz']:.0f} MHz, profile it so, since all is relative to that clock"
+        )
+    return setup
+
+
+def _request(
+    source: str, device: Device | None, key: str | None, unknown: Sequence[str],
+    spread: Mapping[str, tuple[str, float]], seen: Seen,
+) -> str:  # fmt: skip
+    """What to ask for all that is not known, at once. spread: see `_spread`."""
+    asked = [axis for axis in unknown if key or axis != "cu_count"]
+    lacks = [*([] if key else ["the GPU"]), *asked]
+    parts = [f"does not say {', '.join(lacks)}"] if lacks else []
+    parts += [
+        f"{text} (lock the clocks, or let all count as their mean)" for text, _ in spread.values()
+    ]
+    settings = [f"{SHORT_NAMES[axis]}=…" for axis in asked]
+    settings += [f"{SHORT_NAMES[axis]}={mean:.0f}" for axis, (_, mean) in spread.items()]
+    flags = [] if key else ["--device NAME"]
+    flags += [f"--base {','.join(settings)}"] if settings else []
+    hint = " with what the GPU was set to" if asked else ""
+    if "cu_count" in asked:
+        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
+    if "cu_count" in asked:
+        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
+    if "cu_count" in asked:
+        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
+    if "memory_mhz" in asked:
+        hint += usual_memory(device)
+    if "engine_mhz" in asked and (limit_mhz := _mean(seen, "engine_limit_mhz")):
+        hint += f" (engine at most {limit_mhz:g})"
+    if asked != list(unknown):
+        hint += (
+            "; of a GPU that the device table lacks cu=… too, or a device file (docs/devices.md)"
+        )
+    return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}"
+
+
+def usual_memory(device: Device | None) -> str:
+    """A GPU's highest memory clock, for one that has to be given; '' where it is not known."""
+    highest_mhz = device.highest_mhz("memory_mhz") if device else None
+    return f" (memory: usually its highest, {highest_mhz:g})" if highest_mhz else ""
+
+
+def key_of(name: str, cu_count: float | None = None) -> str:
+    """The key that tables give a GPU: of the device table, else its name in one word."""
+    device = find_device(name, cu_count)
+    return device.key if device else "-".join(name.lower().split())
+
+
+def names_of_gpu(seen: Seen) -> list[str]:
+    """The names that files give the GPU; none where no file says it."""
+    names = {*seen.get("device_name", ())} - {""} or {*seen.get("chip", ())} - {""}
+    return sorted(without_controls(str(name)) for name in names)
+
+
+def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str]:
+    """The key of the device table, or any name that the user or the file gives; None without.
+
+    Besides what to warn of. Raises InputError where both are at odds.
+    """
+    names, cu_count = names_of_gpu(seen), _mean(seen, "cu_count")
+    if len(names) > 1:
+        raise InputError(f"{source}: is of several GPUs: {', '.join(names)}; import one")
+    if given is not None:
+        if len(several := devices_named(given, cu_count)) > 1:
+            raise InputError(f"{source}: --device {given} may be {' or '.join(several)}; name one")
+        known = find_device(given, cu_count)
+        given = known.key if known else given
+    if not names:
+        return given, ""
+    [name] = names
+    possible, own = devices_named(name, cu_count), find_device(name, cu_count)
+    is_known = given in device_keys()
+    if given is None:
+        key = key_of(name, cu_count)
+        if own is None:
+            why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
+            return key, f"'{name}' {why}; its device is '{key}' (--device gives another name)"
+        is_shared = name in own.aliases and name in own.shared_names
+        return key, f"'{name}' is taken for '{own.key}'. {own.note}" if is_shared else ""
+    if possible and given not in possible and (own is not None or is_known):
+        which = f"'{name}', which is '{own.key}'" if own is not None else f"'{name}'"
+        raise InputError(
+            f"{source}: is of {which}, not of '{given}'; what is predicted are its own settings, "
+            "and no other GPU"
+        )
+    if possible or not is_known:
+        return given, ""
+    note = (
+        f"is of '{name}', which is not in the device table; taken for '{given}', as --device says"
+    )
+    return given, note
+
+
+def _mean(seen: Seen, fact: str) -> float | None:
+    """The mean of a fact; None where the files do not say it."""
+    if not (counts := seen.get(fact)):
+        return None
+    return sum(float(value) * count for value, count in counts.items()) / sum(counts.values())
+
+
+def _spread(source: str, seen: Seen, base: Mapping[str, float]) -> dict[str, tuple[str, float]]:
+    """By clock in which launches disagree, and that is not given: the text, and the mean.
+
+    Warns where their mean is what was given. Raises InputError where it is not, and where CU
+    counts differ.
+    """
+    spread: dict[str, tuple[str, float]] = {}
+    for axis in AXES:
+        values = [float(value) for value in seen.get(axis, ())]
+        low, high = min(values, default=1.0), max(values, default=1.0)
+        if axis == "cu_count" and low != high:
+            raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
+        if high <= (1 + _APART) * low:
+            continue
+        mean = _mean(seen, axis) or 0.0
+        text = f"{axis}{_by_what(seen, axis)} is {low:g} in one launch and {high:g} in another"
+        if axis not in base:
+            spread[axis] = (text, mean)
+        elif abs(mean / base[axis] - 1) > _APART:
+            raise InputError(
+                f"{source}: {text}, --base says {base[axis]:g}; lock the clocks and profile "
+                f"again, or let all count as their mean with --base {SHORT_NAMES[axis]}={mean:.0f}"
+            )
+        else:
+            warn(f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much")
+    return spread
+
+
+def _cu_count(
+    source: str, device: Device | None, given: float | None, observed: Mapping[str, float]
+) -> float | None:
+    """The CUs that the user said, or the files, or all of the device's. Raises InputError."""
+    own, whole = observed.get("cu_count"), device.cu_count if device else None
+    if device and own == device.cu_count / 2 and device.architecture.startswith("RDNA"):
+        own = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
+    if given is not None and own not in (None, given):
+        raise InputError(f"{source}: says {own:g} CUs, --base says {given:g}")
+    value = next((count for count in (given, own, whole) if count is not None), None)
+    if device is None or value is None or value == device.cu_count:
+        return value
+    if value > device.cu_count:
+        raise InputError(
+            f"{source}: {value:g} CUs are more than the {whole} of '{device.key}'; if it is "
+            "another GPU, name it with --device"
+        )
+    fewer = f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'"
+    if device.vendor == "AMD" and own is not None:
+        raise InputError(
+            f"{fewer}; is it another GPU, or a partition of this one (DPX, CPX)? A partition has "
+            f"its part of the memory too: give --device FILE, made of what 'mlscale devices show "
+            f"{device.key} --format json' prints (docs/devices.md)"
+        )
+    if device.vendor == "NVIDIA" and given is None:
+        raise InputError(
+            f"{fewer}; is it another GPU? Name it with --device, or give --base cu={value:g} for a "
+            "part of this one (MIG)"
+        )
+    return value
+
+
+def _clock(
+    source: str, key: str | None, clock: str, given: float | None, observed: float | None,
+    seen: Seen,
+) -> float | None:  # fmt: skip
+    """The clock [MHz] that was set, else the observed one, else the memory's highest or only one.
+
+    Raises InputError where the observed one is at odds with what was set, or with the device.
+    """
+    where, device = f"{source}: {clock}", find_device(key) if key else None
+    if observed is not None:
+        check_unit(where, key or "", clock, observed)
+    if given is not None:
+        check_unit(f"{where} of --base", key or "", clock, given)
+        limit_mhz = _mean(seen, "engine_limit_mhz") if clock == "engine_mhz" else None
+        if limit_mhz is not None and given > limit_mhz:
+            raise InputError(
+                f"{source}: the GPU has at most engine={limit_mhz:g} by the files, --base says "
+                f"{given:g}"
+            )
+        off = abs((observed or given) / given - 1)
+        was = f"{where} was {observed or given:.0f} while profiling{_by_what(seen, clock)}"
+        if off > _APART:
+            raise InputError(
+                f"{was}, --base says {given:g}; lock the clocks, and give ncu --clock-control none"
+            )
+        if off > KEPT:
+            warn(
+                f"{was}, {100 * off:.2g} % off the {given:g} of --base, at which its times are "
+                "taken all the same; where a limit of power or heat lowers the clock, take one "
+                "below it"
+            )
+        return given
+    if observed is not None:
+        return _listed_clock(device, clock, float(round(observed)))
+    if clock != "memory_mhz":
+        return None
+    if (limit_mhz := _mean(seen, "memory_limit_mhz")) is not None:
+        check_unit(where, key or "", clock, limit_mhz)
+        return float(round(limit_mhz))
+    return None if device is None else device.working_memory_mhz
+
+
+def _listed_clock(device: Device | None, clock: str, observed_mhz: float) -> float:
+    """The clock that the GPU offers and that was observed, but for rounding and drift.
+
+    Of the engine's, that is the highest alone: below it, a clock that is not listed is a mean.
+    """
+    if device is None:
+        return observed_mhz
+    offered = device.memory_clocks_mhz()
+    if clock == "engine_mhz":
+        offered = tuple(mhz for mhz in device.engine_clocks_mhz()[-1:] if mhz < observed_mhz)
+    nearest = min(offered, key=lambda mhz: abs(mhz - observed_mhz), default=observed_mhz)
+    return nearest if abs(observed_mhz / nearest - 1) < _LISTED else observed_mhz
+
+
+def _by_what(seen: Seen, clock: str) -> str:
+    """In a message: how an observed clock was computed, where no tool says it."""
+    return f" by {CYCLES}" if clock == "engine_mhz" and seen.get("cycles_per_us") else ""
+
+
+def _held_below_mhz(setup: Setup) -> float | None:
+    """The GPU's highest engine clock [MHz], where ncu, by which a file is lower, may have held it.
+
+    None where the user said the clock.
+    """
+    device = find_device(setup.device)
+    highest_mhz = device.highest_mhz("engine_mhz") if device else None
+    if device is None or device.vendor != "NVIDIA" or highest_mhz is None:
+        return None
+    is_held = setup.observed.get("engine_mhz", highest_mhz) < _PINNED * highest_mhz
+    return highest_mhz if is_held and "engine_mhz" not in setup.requested else None
+
+
+def cycle_rates(kernels: Iterable[Kernel]) -> Counter[str | float]:
+    """Cycles of all dies per µs of each long kernel of AMD's, weighted by its time in the run [µs].
+
+    No tool of AMD's says a kernel's clock. GRBM_GUI_ACTIVE counts the engine's cycles in each die
+    while the GPU works, and counters run one kernel at a time.
+    """
+    rates: Counter[str | float] = Counter()
+    for kernel in kernels:
+        time_s, cycles = kernel.counted_time_s, kernel.counters.get(CYCLES)
+        if cycles and time_s and time_s >= CYCLES_FROM_S:
+            rates[cycles / (time_s * 1e6)] += max(1, round(kernel.run_s * 1e6))
+    return rates
+
+
+def _clocks_by_cycles(
+    rates: Counter[str | float], dies: float | None, device: Device | None
+) -> Counter[str | float]:
+    """The engine clocks [MHz] by `cycle_rates`, with their weights; none without a number of dies.
+
+    What is a little above the device's highest clock is that clock. The slowest and the fastest
+    few of the time are left out, such as a first launch on an idle GPU.
+    """
+    clocks: Counter[str | float] = Counter()
+    highest_mhz = device.highest_mhz("engine_mhz") if device else None
+    for rate, weight in rates.items() if dies else ():
+        mhz = float(round(float(rate) / float(dies or 1.0)))
+        if highest_mhz is not None and highest_mhz < mhz <= ABOVE_HIGHEST * highest_mhz:
+            mhz = highest_mhz
+        clocks[mhz] += weight
+    ordered = sorted(clocks, key=float)
+    few, ends = _FEW * clocks.total(), list(accumulate(clocks[mhz] for mhz in ordered))
+    return Counter(
+        {
+            mhz: clocks[mhz]
+            for mhz, end in zip(ordered, ends, strict=True)
+            if few < end and end - clocks[mhz] < clocks.total() - few
+        }
+    )
+
+
+def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup) -> None:
+    """Warn where kernels took other times while they were counted than in the trace.
+
+    trace: its name. Raises InputError where the clock was observed while counting and the user
+    has not said that both runs were at it.
+    """
+    ratios = sorted(
+        (kernel.counted_time_s / kernel.time_s, kernel.run_s)
+        for kernel in kernels
+        if kernel.is_traced and kernel.counted_time_s
+        if min(kernel.counted_time_s, kernel.time_s) > LONG_S
+    )
+    passed_s = list(accumulate(run_s for _, run_s in ratios))
+    at_half = next((n for n, end_s in enumerate(passed_s) if end_s >= passed_s[-1] / 2), None)
+    slower = 1.0 if at_half is None else ratios[at_half][0]  # the median over the run's time
+    if 1 / _SAME_CLOCK <= slower <= _SAME_CLOCK:
+        return
+    told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
+    counted_mhz = setup.observed.get("engine_mhz")
+    is_of_cycles = any(CYCLES in kernel.counters for kernel in kernels)
+    is_said = counted_mhz is None or "engine_mhz" in setup.requested
+    if not is_said and (slower < 1 or is_of_cycles or _held_below_mhz(setup)):
+        raise InputError(
+            f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
+            "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "
+            "both runs at one clock that the board holds; or, if both are at that clock, say "
+            f"--base engine={counted_mhz:.0f}"
+        )
+    warn(f"{told}: were the clocks others than here? Then counters do not fit the times")

@@ -1,0 +1,191 @@
+"""PyTorch's profiler: its Chrome trace, plain or packed by gzip, in which kernels are events.
+
+A trace may be larger than memory, so its text is read in pieces and its events one by one.
+"""
+
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from mlscale.errors import InputError
+from mlscale.readers.files import Form, Sheet
+from mlscale.readers.launches import Facts, Launch, Launches, in_parts
+
+_EVENTS = "traceEvents"
+_LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
+_PIECE = 1 << 20  # characters
+_LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the events
+
+
+def read_trace(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
+    """A launch for each event of a kernel; operators and copies are passed over. InputError."""
+    yield from in_parts(_kernels(sheet, facts))
+
+
+def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
+    gpus: dict[str, dict[str, str | float]] = {}
+    used: dict[str, None] = {}
+    count = 0
+    for member, value in JsonText(sheet.path, _pieces(sheet)).members():
+        if member == "deviceProperties":
+            gpus = _gpus(value)
+        is_event = member == _EVENTS and isinstance(value, dict)
+        if is_event and value.get("ph") == "X" and value.get("cat") == "kernel":
+            count += 1
+            launch = _launch(sheet, count, value)
+            used[launch.gpu] = None
+            yield launch
+    if not count:
+        raise InputError(
+            f"{sheet.path}: no kernels were traced; profile with ProfilerActivity.CUDA among the "
+            "activities"
+        )
+    # AMD's numbers of a kernel's GPU count other devices too: the trace lists not all of them.
+    listed = list(gpus.values())
+    are_alike = bool(listed) and all(one == listed[0] for one in listed)
+    facts.of_gpu.update({n: gpus.get(n, listed[0] if are_alike else {}) for n in used})
+
+
+def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
+    """The launch of a kernel's event. Raises InputError without a name.
+
+    AMD's traces count the grid in workgroups for some kernels and in work-items for others: it is
+    taken from NVIDIA's alone, which tell the registers too.
+    """
+    name, arguments, duration_us = event.get("name"), event.get("args"), event.get("dur")
+    if not isinstance(name, str):
+        raise InputError(f"{sheet.path}: kernel {line} of the trace has no name")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    is_nvidias = "registers per thread" in arguments
+    return Launch(
+        line,
+        name,
+        duration_us / 1e6 if isinstance(duration_us, int | float) else 0.0,
+        _product(arguments.get("grid")) if is_nvidias else None,
+        _product(arguments.get("block")) if is_nvidias else None,
+        str(arguments.get("device", "")),
+    )
+
+
+def _is_size(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 < value < _LARGEST_SIZE
+
+
+def _product(value: Any) -> float | None:
+    """The product of three sizes; None where the trace has none that a launch could have."""
+    is_size = isinstance(value, list) and all(_is_size(one) for one in value)
+    return float(math.prod(value)) if is_size and len(value) == 3 else None
+
+
+def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
+    """By number what deviceProperties say of each GPU."""
+    gpus: dict[str, dict[str, str | float]] = {}
+    for entry in value if isinstance(value, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            gpus[str(entry.get("id"))] = gpu = {"device_name": entry["name"]}
+            if _is_size(count := entry.get("numSms")):
+                gpu["cu_count"] = float(count)
+    return gpus
+
+
+def _pieces(sheet: Sheet) -> Iterator[str]:
+    """The text of a trace, which may be packed, in pieces. Raises InputError where it is cut."""
+    with sheet.path.open("rb") as binary:
+        is_packed, position = binary.read(2) == b"\x1f\x8b", 0
+        binary.seek(0)
+        content: Any = gzip.GzipFile(fileobj=binary) if is_packed else binary
+        with io.TextIOWrapper(content, "utf-8-sig", errors="replace") as text:
+            try:
+                while piece := text.read(_PIECE):
+                    yield piece
+                    sheet.progress(binary.tell() - position)
+                    position = binary.tell()
+            except (OSError, EOFError, zlib.error) as error:
+                raise InputError(
+                    f"{sheet.path}: cannot be unpacked: {error}; is the file cut off?"
+                ) from None
+
+
+class JsonText:
+    """A JSON object whose text comes in pieces."""
+
+    def __init__(self, path: Path, pieces: Iterator[str]) -> None:
+        self._path, self._pieces = path, pieces
+        self._decode = json.JSONDecoder(strict=False).raw_decode
+        self._text, self._at = "", 0
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """Name and value of each member, and each event by itself. Raises InputError."""
+        self._take("{")
+        for _ in self._each_until("}"):
+            name = self._value()
+            self._take(":")
+            if name == _EVENTS and self._look() == "[":
+                self._take("[")
+                for _ in self._each_until("]"):
+                    yield _EVENTS, self._value()
+            else:
+                yield str(name), self._value()
+
+    def _each_until(self, closing: str) -> Iterator[None]:
+        """Once at the beginning of each item that a comma parts, up to the closing bracket."""
+        if self._look() != closing:
+            yield
+            while self._look() != closing:
+                self._take(",")
+                yield
+        self._take(closing)
+
+    def _look(self) -> str:
+        """The next character that is no blank; '' at the end."""
+        while True:
+            while self._at < len(self._text):
+                if not self._text[self._at].isspace():
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def _take(self, character: str) -> None:
+        if self._look() != character:
+            raise self._damage()
+        self._at += 1
+
+    def _value(self) -> Any:
+        self._look()
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+            except (ValueError, RecursionError):  # of which the rest may not be read yet
+                if not self._more():
+                    raise self._damage() from None
+                continue
+            if end == len(self._text) and self._more():  # a number may go on
+                continue
+            self._at = end
+            return value
+
+    def _more(self) -> bool:
+        """Read on, as much again as is not used up; False at the end of the file."""
+        rest, more = self._text[self._at :], ""
+        if len(rest) > _LONGEST_VALUE:
+            raise InputError(
+                f"{self._path}: has a value longer than {_LONGEST_VALUE >> 20} MiB, or is no JSON"
+            )
+        while len(more) <= len(rest) and (piece := next(self._pieces, "")):
+            more += piece
+        self._text, self._at = rest + more, 0
+        return bool(more)
+
+    def _damage(self) -> InputError:
+        text = " ".join(self._text[self._at : self._at + 40].split())
+        place = f"at '{text}'" if text else "at its end"
+        return InputError(f"{self._path}: is no valid JSON {place}; is the file cut off?")
+
+
+FORMS = (Form("torch", "PyTorch's profiler, Chrome trace", read_trace, json=_EVENTS),)

@@ -1,0 +1,494 @@
+"""Monitors' logs: each tool's form, the busy span, and the row of a profile that it becomes."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlscale.data.table import Table
+from mlscale.errors import DataWarning, InputError
+from mlscale.readers import monitor
+from mlscale.readers.given import Given
+from mlscale.readers.monitor import busy_span, read_log, samples_to_table
+
+QUIET = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+MADE = Given("made-gpu", {"cu_count": 4, "memory_mhz": 1215})
+H100 = Path(__file__).parents[1] / "h100"
+
+
+def table_of(path: Path, given: Given = MADE) -> Table:
+    return samples_to_table(read_log(path), given)
+
+
+def row(table: Table, position: int = 0) -> dict[str, float]:
+    return {name: float(values[position]) for name, values in table.numbers.items()}
+
+
+def written(folder: Path, text: str, name: str = "run.log") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+# The same run in every form, made by hand: one sample a second, idle (50 W, 210 MHz), then at work
+# with 200 W and 1400 MHz, 300 W and 1410 MHz, 80 and 90 %, then idle. So two samples, 2000 ms, 250
+# W, 1405 MHz, 85 %.
+METRICS = {"GPU_UTIL": [0, 80, 90, 0], "POWER_USAGE": [50, 200, 300, 50],
+           "SM_CLOCK": [210, 1400, 1410, 210], "MEM_CLOCK": [1215] * 4}  # fmt: skip
+
+
+def series(metric: str, values: list[Any], **labels: str) -> dict[str, Any]:
+    of = {"__name__": f"DCGM_FI_{metric}", "gpu": "0", "Hostname": "n1", **labels}
+    return {"metric": of, "values": [[1_700_000_000 + k, str(v)] for k, v in enumerate(values)]}
+
+
+def answer(*result: dict[str, Any]) -> str:
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+RUN = [series(f"DEV_{metric}", values) for metric, values in METRICS.items()]
+FORMS: dict[str, tuple[str, str]] = {
+    "query": (
+        "nvidia-smi",
+        (
+            "timestamp, index, power.draw [W], clocks.current.sm [MHz], "
+            "clocks.current.memory [MHz], utilization.gpu [%]\n"
+            "2026/02/03 23:59:58.500, 0, 50.00 W, 210 MHz, 1215 MHz, 0 %\n"
+            "2026/02/03 23:59:59.500, 0, 200.00 W, 1400 MHz, 1215 MHz, 80 %\n"
+            "2026/02/04 00:00:00.500, 0, 300.00 W, 1410 MHz, 1215 MHz, 90 %\n"
+            "2026/02/04 00:00:01.500, 0, 50.00 W, 210 MHz, 1215 MHz, [N/A]\n"
+        ),
+    ),
+    "query without units, several powers": (
+        "nvidia-smi",
+        (
+            "power.draw.average [W], power.draw.instant [W], clocks.sm [MHz], clocks.mem [MHz], "
+            "utilization.gpu [%], timestamp\n"
+            "9, 50, 210, 1215, 0, 2026/02/03 23:59:58.500\n"
+            "200, [Not Supported], 1400, 1215, 80, 2026/02/03 23:59:59.500\n"
+            "9, 300, 1410, 1215, 90, 2026/02/04 00:00:00.500\n"
+            "9, 50, 210, 1215, 0, 2026/02/04 00:00:01.500\n"
+        ),
+    ),
+    "own script, saved by pandas": (
+        "nvidia-smi",
+        (
+            ",pid,power.draw,clocks.current.sm,clocks.current.memory,utilization.gpu,epoch\n"
+            '0,7,50,210,1215,0,"1740631704.75"\n1,7,200,1400,1215,80,1740631705.75\n'
+            "2,7,300,1410,1215,90,1740631706.75\n3,7,50,210,1215,0,1740631707.75\n"
+        ),
+    ),
+    "dmon past midnight": (
+        "nvidia-smi",
+        (
+            "# Time       gpu    pwr  gtemp     sm    mem   mclk   pclk \n"
+            "# HH:MM:SS   Idx      W      C      %      %    MHz    MHz \n"
+            " 23:59:58     0     50      -      0      -   1215    210 \n"
+            " 23:59:59     0    200      -     80      -   1215   1400 \n"
+            "# Time       gpu    pwr  gtemp     sm    mem   mclk   pclk \n"
+            "# HH:MM:SS   Idx      W      C      %      %    MHz    MHz \n"
+            " 00:00:00     0    300      -     90      -   1215   1410 \n"
+            " 00:00:01     0     50      -      0      -   1215    210 \n"
+        ),
+    ),
+    "dmon as CSV with dates": (
+        "nvidia-smi",
+        (
+            "#Date, Time, gpu, pwr, sm, mclk, pclk\n#YYYYMMDD, HH:MM:SS, Idx, W, %, MHz, MHz\n"
+            "20260203, 23:59:58, 0, 50, 0, 1215, 210\n20260203, 23:59:59, 0, 200, 80, 1215, 1400\n"
+            "20260204, 00:00:00, 0, 300, 90, 1215, 1410\n20260204, 00:00:01, 0, 50, 0, 1215, 210\n"
+        ),
+    ),
+    "dcgmi": (
+        "dcgm",
+        (
+            "#Entity   GPUTL   POWER   SMCLK   MMCLK\nID                 W\n"
+            "GPU 0     0       50      210     1215\nGPU 0     80      200     1400    1215\n\n"
+            "#Entity   GPUTL   POWER   SMCLK   MMCLK\nID                 W\n"
+            "GPU 0     90      300     1410    1215\nGPU-I 0   N/A     9       9       9\n"
+            "GPU 0     N/A     50      210     1215\n"
+        ),
+    ),
+    "Prometheus": ("dcgm", answer(*RUN)),
+    "rocm-smi": (
+        "rocm-smi",
+        "".join(
+            "WARNING: AMD GPU device(s) is/are in a low-power state.\n"
+            "device,Card Series,Average Graphics Package Power (W),GPU use (%),mclk clock speed:,"
+            f"sclk clock speed:\ncard0,Made GPU,{watts},{use},(1215Mhz),({mhz}Mhz)  \n\n"
+            for watts, use, mhz in ((50, 0, 210), (200, 80, 1400), (300, 90, 1410), (50, 0, 210))
+        ),
+    ),
+    "amd-smi metric, of two dies": (
+        "amd-smi",
+        (
+            "timestamp,gpu,gfx_activity,vcn,socket_power,gfx_0_clk,gfx_1_clk,gfx_2_clk,mem_0_clk\n"
+            "1786553852,0,0,\"['N/A', 'N/A']\",50,N/A,N/A,N/A,1215\n"
+            "1786553853,0,80,N/A,200,1390,1410,N/A,1215\n\n"
+            "1786553854,0,90,N/A,300,1400,1420,N/A,1215\n1786553855,0,0,N/A,50,210,210,N/A,1215\n"
+        ),
+    ),
+    "amd-smi monitor": (
+        "amd-smi",
+        (
+            "timestamp,gpu,xcp,power_usage,gfx_clk,gfx,mem_clock,vram_used\n"
+            "1786553852,0,0,50,210,0,1215,285\n1786553853,0,0,200,1400,80,1215,285\n"
+            "1786553854,0,0,300,1410,90,1215,285\n1786553855,0,0,50,210,0,1215,285\n"
+        ),
+    ),
+}
+WITHOUT_TIMES = ("dcgmi", "rocm-smi")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@QUIET
+def test_a_run_is_the_same_row_in_every_form(tmp_path: Path, form: str) -> None:
+    tool, text = FORMS[form]
+    path = written(tmp_path, f"$ the command that was run\n{text}" if text[0] != "{" else text)
+    given = MADE
+    if form in WITHOUT_TIMES:
+        with pytest.raises(InputError, match=r"give --interval SECONDS \(between two samples\)$"):
+            table_of(path)
+        given = replace(MADE, interval_s=1.0)
+    if form == "rocm-smi":
+        given = replace(given, device=None)
+    table = table_of(path, given)
+    assert table.metadata["counter_tool"] == tool
+    assert table.metadata["working_ms"] == {"run": 2000}
+    expected = {"cu_count": 4, "engine_mhz": 1405, "memory_mhz": 1215, "time_ms": 2000,
+                "power_w": 250, "gpu_utilisation": 0.85}  # fmt: skip
+    assert row(table) == pytest.approx(expected, rel=1e-9)
+
+
+def test_shares_of_dmon_are_in_percent(tmp_path: Path) -> None:
+    """Made, with --gpm-metrics 1,2,3,5,10,11,12,13; the first reading has none of them."""
+    text = (
+        "# gpu  sm  mem  gract  smutil  smocc  mmaact  dram  fp64  fp32  fp16\n"
+        "# Idx   %    %  GPM:%   GPM:%  GPM:%   GPM:% GPM:% GPM:% GPM:% GPM:%\n"
+        "    0  99   40      -       -      -       -     -     -     -     -\n"
+        "    0  99   40     98      80     50      40    30     1     2     3\n"
+    )
+    given = replace(MADE, base={**MADE.base, "engine_mhz": 1000}, time_ms=9.0)
+    values = row(table_of(written(tmp_path, text), given))
+    assert values["time_ms"] == 9
+    shares = {"gr_engine_active": 0.98, "sm_active": 0.8, "sm_occupancy": 0.5, "fp64_active": 0.01,
+              "tensor_active": 0.4, "dram_active": 0.3, "fp32_active": 0.02, "fp16_active": 0.03,
+              "gpu_utilisation": 0.99, "memory_copy_utilisation": 0.4}  # fmt: skip
+    assert {name: values[name] for name in shares} == pytest.approx(shares)
+
+
+A100 = {"cu_count": 108, "memory_mhz": 1215}
+# Of real files, numbers by awk: means of a column over the lines named here, which a tenth of the
+# column's highest value picks out. What is given, and what the rows hold.
+REAL: dict[str, tuple[dict[str, Any], list[dict[str, float]]]] = {
+    # Lines 61 to 261: 167 samples of 0.1 s.
+    "traces/dcgmi_dmon/a100_bfs_1005.txt": (
+        {"device": "a100-sxm4-40gb", "interval_s": 0.1, "base": A100},
+        [{"time_ms": 16700, "engine_mhz": 1005, "memory_mhz": 1215, "power_w": 103.551,
+          "gr_engine_active": 0.388754, "sm_active": 0.168946, "dram_active": 0.0308204}],
+    ),
+    # Lines 91 to 1990, from 11:16:58.590 to 11:33:20.896, and a sample of 0.103 s; a gap inside.
+    "traces/nvidia_smi_query/a100_falcon7b.csv": (
+        {"device": "a100-sxm4-40gb", "base": {**A100, "engine_mhz": 1410}},
+        [{"time_ms": 982_306 + 103, "power_w": 131.962, "gpu_utilisation": 0.840237}],
+    ),
+    # Line 65 to the end, 02:24:41.678 to 02:25:36.486, and 0.109 s; 497 of 502 at 8001 MHz.
+    "traces/nvidia_smi_query/laptop_gpu_nounits.csv": (
+        {"device": "laptop", "base": {"cu_count": 20}},
+        [{"time_ms": 54_808 + 109, "engine_mhz": 1872, "memory_mhz": 8001, "power_w": 69.6203}],
+    ),
+    # Power alone, 18.81 to 110.85 W: lines 30 to 52, 15:59:00.684 to 15:59:02.888, and 0.1 s.
+    "traces/nvidia_smi_query/rtxa4500_power_only.csv": (
+        {"device": "a4500", "base": {"cu_count": 56, "engine_mhz": 1600, "memory_mhz": 8001}},
+        [{"time_ms": 2204 + 100, "engine_mhz": 1600, "power_w": 84.05}],
+    ),
+    # The one row; power.draw.instant, not power.draw.
+    "traces/nvidia_smi_query/h100_all_fields_load.csv": (
+        {"time_ms": 10},
+        [{"cu_count": 132, "time_ms": 10, "engine_mhz": 1980, "memory_mhz": 2619,
+          "power_w": 625.68, "gpu_utilisation": 1.0, "memory_copy_utilisation": 0.11}],
+    ),
+    "traces/nvidia_smi_dmon/h100_load.txt": (
+        {"interval_s": 1, "device": "h100-sxm5"},
+        [{"time_ms": 5000, "engine_mhz": 1980, "memory_mhz": 2619, "power_w": 633.6}],
+    ),
+    # GPU 0: 5, 100 and 100 %, so two samples, of 191 and 244 W; GPU 7: three of 25, 100, 100 %.
+    "traces/nvidia_smi_dmon/h800x8.txt": (
+        {"interval_s": 5, "device": "h800", "base": {"cu_count": 132}},
+        [{"time_ms": 10_000, "power_w": 217.5}, *({"time_ms": 15_000.0} for _ in range(6)),
+         {"time_ms": 15_000, "power_w": (124 + 198 + 214) / 3, "gpu_utilisation": 0.75}],
+    ),
+    # A script's own columns before and between nvidia-smi's: all five rows, 4.2541 s and 1.0611.
+    "cases/1-first-column-unknown.csv": (
+        {"device": "rtx3090", "base": {"memory_mhz": 9501}},
+        [{"time_ms": 5315.1996, "engine_mhz": 1683, "power_w": 121.6248}],
+    ),
+    # Lines 3 and 4, a second apart.
+    "cases/6-rocm-smi-epoch-column.csv": (
+        {},
+        [{"cu_count": 104, "time_ms": 2000, "engine_mhz": 1695, "memory_mhz": 1600, "power_w": 280,
+          "memory_copy_utilisation": 0.35}],
+    ),
+}  # fmt: skip
+
+
+@QUIET
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_log_gives_the_means_of_its_busy_span(data_folder: Path, name: str) -> None:
+    given, rows = REAL[name]
+    table = table_of(data_folder / name, Given(**given))
+    assert len(table) == len(rows)
+    for position, expected in enumerate(rows):
+        of_table = row(table, position)
+        got = {column: of_table[column] for column in expected}
+        assert got == pytest.approx(expected, rel=1e-5)
+
+
+@QUIET
+def test_an_h100s_own_logs() -> None:
+    """By awk over all 41 rows; nvidia-smi's from 15:12:05.524 to 15:12:09.533, and 0.1 s."""
+    values = row(table_of(H100 / "copy_1g-nvidia-smi.csv", Given()))
+    assert values["time_ms"] == pytest.approx(4009 + 100, abs=1e-3)
+    assert values["power_w"] == pytest.approx(518.506585366)
+    assert values["engine_mhz"] == 1980
+    given = Given("h100-sxm5", interval_s=0.1)
+    values = row(table_of(H100 / "gemm_bf16_8192-dcgmi.txt", given))
+    shares = [values[f"{name}_active"] for name in ("gr_engine", "sm", "dram")]
+    assert shares == pytest.approx([0.997341463, 0.821414634, 0.233658537])
+    assert values["power_w"] == pytest.approx(667.143268293)
+
+
+IDLE = "has no busy span: gpu_utilisation is at most 0, the GPU is idle"
+REFUSED = {
+    "dcgmi_dmon/h800_pcie_na.txt": "has neither activity nor power, no reading",
+    "nvidia_smi_dmon/h100_idle.txt": IDLE,
+    "rocm_smi_csv/rx7900xtx_x3.csv": IDLE,
+    "amd_smi_metric_csv/mi355x_x8_metric_head.csv": IDLE,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_real_log_of_an_idle_gpu_is_refused(data_folder: Path, name: str) -> None:
+    with pytest.raises(InputError, match=REFUSED[name]):
+        table_of(data_folder / "traces" / name)
+
+
+def test_pauses_of_a_log_of_power_alone_are_told(data_folder: Path) -> None:
+    """The busy span is 312 samples, 1595 s of 364.7 W; 200 are below half way, by awk."""
+    path = data_folder / "cases/4-mi300x-power-only-pauses.csv"
+    given = Given("mi300x", {"engine_mhz": 2100, "memory_mhz": 1300})
+    with pytest.warns(DataWarning, match=r"200 of 312 samples of .* idle \(busy: power is 451.5 W"):
+        values = row(table_of(path, given))
+    assert (values["time_ms"], values["power_w"]) == pytest.approx((1_595_000, 364.6859), rel=1e-6)
+
+
+HEADER = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
+BAD: dict[str, tuple[str, str]] = {
+    "no log": ("a,b\n1,2\n", r"run.log: is no monitor's log .* docs/sampled-logs.md has"),
+    "only MIG": (
+        "#Entity GRACT\nID\nGPU-I 0 0.5\n",
+        r"is of dcgmi dmon but has no samples of a whole GPU",
+    ),
+    "long row": (HEADER + "1,0,1,1,1,1,1\n2,0,9,9,9,9\n", r"row 2: has 7 fields, the header has 6"),
+    "word": (HEADER + "1,0,9,9,fast,9\n", r"row 2, column 'clocks.current.sm': 'fast' is not a"),
+    "negative": (HEADER + "1,0,-9,9,9,9\n", r"row 2, column 'power.draw': '-9' cannot be"),
+    "comma": (HEADER + '1,0,"9,51",9,9,9\n', r"column 'power.draw': '9,51' has a decimal comma"),
+    "no time": (HEADER + "noon,0,9,9,9,9\n", r"row 2, column 'timestamp': 'noon' is no time such"),
+    "GHz": (HEADER + "1,0,200,99,1.4,1215\n2,0,200,99,1.4,1215\n", r"1.4 MHz cannot be, no GPU"),
+    "flat power": (
+        "timestamp,power.draw\n1,200\n2,210\n",
+        r"power_w is at most 210, at least 200, and nothing else tells",
+    ),
+    "two GPUs without an index": (
+        "timestamp,power.draw\n" + "".join(f"{n},200\n{n}.001,300\n" for n in range(9)),
+        r"is of several GPUs that cannot be told apart",
+    ),
+    "two hosts": (
+        answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
+        r"is of the hosts n1, n2; ask for one",
+    ),
+    "other metrics": (
+        answer(series("NONE", [1])),
+        r"is of Prometheus but has no samples .* without their names",
+    ),
+    "other series": (
+        '{"data": {"resultType": "matrix", "result": [1]}}',
+        r"is no answer of Prometheus to a query",
+    ),
+    "one time stamp": (
+        HEADER + "1,0,200,99,1400,1215\n" * 2,
+        r"does not say how long the run took; give --interval",
+    ),
+    "one sample": (HEADER + "1,0,200,99,1400,1215\n", r"give --time MS \(of the whole run"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_log_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
+    text, message = BAD[case]
+    with pytest.raises(InputError, match=message) as caught:
+        table_of(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def own(*rows: tuple[float, float, float, float]) -> str:
+    """A log of time [s], power [W], utilisation [%] and clock [MHz], the memory at 1215 MHz."""
+    cells = (f"{s},0,{watts},{use},{mhz},1215\n" for s, watts, use, mhz in rows)
+    return HEADER + "".join(cells)
+
+
+WARNED: dict[str, tuple[str, dict[str, float], str]] = {
+    "cut off": (
+        own((1, 200, 99, 1400), (2, 200, 99, 1400)) + "3,0,2", {"time_ms": 2000},
+        r"row 4: the last line is cut off and left out",
+    ),
+    "gap": (
+        own(*((s, 200, 99, 1400) for s in (1, 2, 3, 4, 20))), {"time_ms": 20_000},
+        r"has no sample for 16 s of the busy span; the time counts them",
+    ),
+    "pauses": (  # 12 of 32; the clock is without them
+        own(*((s, 200, 99, 1400) for s in range(10)), *((s, 50, 0, 210) for s in range(10, 22)),
+            *((s, 200, 99, 1400) for s in range(22, 32))),
+        {"time_ms": 32_000, "power_w": (20 * 200 + 12 * 50) / 32, "engine_mhz": 1400},
+        r"12 of 32 samples of the busy span are idle \(busy: gpu_utilisation is 0.099 or more",
+    ),
+    "wandering clock": (
+        own(*((s, 200, 99, 1400 - 100 * (s % 2)) for s in range(10))), {"engine_mhz": 1350},
+        r"engine_mhz wanders, from 1300 to 1400 in four of five samples",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_what_may_mislead_is_told(tmp_path: Path, case: str) -> None:
+    """Made logs, rows by hand."""
+    text, expected, message = WARNED[case]
+    with pytest.warns(DataWarning, match=message):
+        values = row(table_of(written(tmp_path, text)))
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("was_set", "runs_at", "says"),
+    [
+        (1410, 1410, None),
+        (1420, 1420, None),
+        (1600, 1410, "engine_mhz was set to 1600, but ran at"),
+    ],
+)
+def test_a_clock_is_the_one_that_was_set_unless_it_was_not_kept(
+    tmp_path: Path, was_set: float, runs_at: float, says: str | None
+) -> None:
+    """1420 MHz are 0.7 % above the sampled 1410, 1600 are 13 %; --base or DCGM's SACLK say it."""
+    path = written(tmp_path, own((1, 200, 99, 1410), (2, 200, 99, 1410)))
+    given = replace(MADE, base={**MADE.base, "engine_mhz": was_set})
+    told = None
+    if says:
+        with pytest.warns(DataWarning, match=says):
+            table = table_of(path, given)
+        told = f"#Entity GRACT SMCLK SACLK\nID\nGPU 0 0.9 1410 {was_set}\n"
+        with pytest.warns(DataWarning, match=says):
+            table_of(written(tmp_path, told), replace(MADE, time_ms=1.0))
+    else:
+        table = table_of(path, given)
+    assert row(table)["engine_mhz"] == runs_at
+
+
+def two_gpus(mhz: float = 1400, use: float = 99) -> str:
+    """GPU 0 at 1400 MHz, GPU 10 at another clock, each a second apart; made."""
+    rows = [f"{s},{gpu}" for s in (1, 2) for gpu in (10, 0)]
+    values = {"0": "200,99,1400,1215", "10": f"400,{use},{mhz},1215"}
+    return HEADER + "".join(f"{start},{values[start.split(',')[1]]}\n" for start in rows)
+
+
+def test_each_gpu_that_works_gets_a_row(tmp_path: Path) -> None:
+    """By hand: 1400 and 1410 MHz are within 1 %, and become 1405; 1400 and 1500 are not."""
+    path = written(tmp_path, two_gpus(1410))
+    table = table_of(path, replace(MADE, application="training"))
+    assert table.text["kernel"] == ["training [GPU 0]", "training [GPU 10]"]
+    assert table.metadata["gpus"] == ["0", "10"]
+    assert table.numbers["power_w"].tolist() == [200, 400]
+    assert table.numbers["engine_mhz"].tolist() == [1405, 1405]
+    apart = table_of(written(tmp_path, two_gpus(1500)))
+    assert apart.numbers["engine_mhz"].tolist() == [1400, 1500]
+    with pytest.warns(DataWarning, match=r"GPU 10: has no busy span: .* idle; it gets no row"):
+        assert table_of(written(tmp_path, two_gpus(use=0))).text["kernel"] == ["run"]
+
+
+def test_one_gpu_is_chosen(tmp_path: Path) -> None:
+    path = written(tmp_path, two_gpus())
+    chosen = table_of(path, replace(MADE, gpu="10"))
+    assert (chosen.text["kernel"], row(chosen)["power_w"]) == (["run"], 400)
+    with pytest.raises(InputError, match=r"run.log: has no GPU 7; it has 0, 10"):
+        table_of(path, replace(MADE, gpu="7"))
+
+
+def test_each_log_gets_a_row(tmp_path: Path) -> None:
+    paths = [written(tmp_path, own((1, 200, 99, mhz), (2, 200, 99, mhz)), f"at-{mhz}.csv")
+             for mhz in (1400, 1000)]  # fmt: skip
+    table = samples_to_table([log for path in paths for log in read_log(path)], MADE)
+    assert table.text["kernel"] == ["at-1400", "at-1000"]
+    assert table.numbers["engine_mhz"].tolist() == [1400, 1000]
+    assert table.metadata["source"] == "at-1400.csv, at-1000.csv"
+
+
+def test_the_metadata_say_what_was_averaged(tmp_path: Path) -> None:
+    """Made: a log that begins while the GPU works, and ends after it."""
+    table = table_of(written(tmp_path, own((1, 200, 99, 1400), (3, 200, 99, 1400), (5, 9, 0, 200))))
+    assert table.metadata["busy_spans"] == {
+        "run": "run.log: busy from sample 1 to 2 of 3: gpu_utilisation is 0.099 or more, a tenth "
+        "of its highest; 0 s before and 2 s after are cut; a sample every 2 s"
+    }
+    assert table.metadata["sample_ms"] == {"run": 2000}
+    assert table.metadata["open_ends"] == {"run": ["first"]}
+    assert table.metadata["utilisation_sources"] == {
+        "gpu_utilisation": "mean of a script of your own (nvidia-smi's names)"
+    }
+    assert (table.metadata["power_kind"], table.metadata["profile_kind"]) == ("board", "sampled")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("NVIDIA H100 80GB HBM3", Given("rtx3090"), "is of 'NVIDIA H100 .* not of 'rtx3090'"),
+        ("", Given(), "does not say the GPU; give --device NAME"),
+        ("", Given("h100-sxm5"), "log, GPU 0: a board power of 30 W cannot be: .* half of the 70"),
+    ],
+)
+def test_a_gpu_that_cannot_be_is_refused(
+    tmp_path: Path, name: str, given: Given, says: str
+) -> None:
+    """An idle H100 was seen to draw 70 W (device table)."""
+    rows = "".join(f"{s},{name},30,99,1400,2619\n" for s in (1, 2))
+    with pytest.raises(InputError, match=says):
+        table_of(written(tmp_path, HEADER.replace("index", "name") + rows), given)
+
+
+def test_no_export_is_taken_for_a_log(data_folder: Path) -> None:
+    logs = ("nvidia_smi", "dcgmi", "rocm_smi_csv", "amd_smi_metric")
+    others = [
+        path
+        for folder in ("traces", "profiler-exports")
+        for path in (data_folder / folder).rglob("*")
+        if path.is_file() and not path.parent.name.startswith(logs) and path.suffix != ".md"
+    ]
+    assert len(others) > 50
+    for path in others:
+        with pytest.raises(InputError):
+            read_log(path)
+
+
+def test_missing_readings_are_never_zero(tmp_path: Path) -> None:
+    """By hand: the means of the readings that are there; a column of blanks is no column."""
+    text = HEADER + "1,0,,50,1000,N/A\n2,0,100,50,,N/A\n3,0,200,,1500,-\n4,0,300,50,1500,\n"
+    [log] = read_log(written(tmp_path, text))
+    span = busy_span(log)
+    assert list(log.columns) == ["power_w", "engine_mhz", "gpu_utilisation"]
+    means = {name: monitor.mean_of(values[span.inside]) for name, values in log.columns.items()}
+    assert means == pytest.approx({"power_w": 200, "engine_mhz": 4000 / 3, "gpu_utilisation": 0.5})
+    assert np.isnan(monitor.mean_of(np.full(3, np.nan)))
+    assert re.fullmatch(r".*run\.log, GPU 0", str(log))

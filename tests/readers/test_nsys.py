@@ -1,0 +1,174 @@
+"""Nsight Systems: CSV of nsys stats and SQLite exports, real ones and made ones.
+
+Launches and times of the real files were summed up by pandas and by SQL. The made run (see
+synthetic/traces.py): f twice, 40 us each, g once, 20 us, and a copy.
+"""
+
+from pathlib import Path
+
+import pytest
+from summed_runs import only, run_of, run_of_text, totals
+from synthetic.databases import changed
+from synthetic.traces import SUM_CSV, F, G, gpu_trace, write_sqlite
+
+from mlscale import DataWarning, InputError
+
+A100 = "NVIDIA A100-SXM4-40GB"
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "launches", "time_ms"),
+    [
+        ("nsys_gpu_trace_csv/rtxa4500_torch_ex.csv", 40, 2482, 339.300381),
+        ("nsys_kern_sum_csv/a100_vllm_qwen7b.csv", 65, 39_002, 2081.145534),
+        ("nsys_kern_sum_csv/rtx5090_dsocr_all.csv", 113, 1_695_983, 4946.064742),
+        ("nsys_kern_sum_csv/rtx5090_projector_tiny.csv", 2, 2, 0.035488),
+        ("nsys_sqlite/rtxa4500_torch_ex.sqlite", 45, 2482, 339.300381),
+        ("nsys_sqlite/t4_sptrsv_ca.sqlite", 38, 874, 61.898238),
+        ("nsys_sqlite/t4_vecadd_old_schema.sqlite", 1, 2, 0.008511),
+    ],
+)
+def test_real_files(
+    data_folder: Path, name: str, groups: int, launches: int, time_ms: float
+) -> None:
+    run = run_of(data_folder / "traces" / name)
+    assert run.tool == "nsys"
+    assert not run.has_counters
+    assert totals(run) == (groups, launches, pytest.approx(time_ms))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nsys_kern_sum_csv/gh200_no_kernels_SKIPPED.csv",
+         "has no kernels; the profiler says: SKIPPED: .* does not contain CUDA kernel data"),
+        ("nsys_gpukernsum_old/vector_add_2021_stats.txt", "row 13: this report .* is not one of"),
+        ("nsys_stats_table/torch_gcn_stats.txt", "row 17: .* --report cuda_gpu_trace --format csv"),
+    ],
+)  # fmt: skip
+def test_real_files_that_are_refused(data_folder: Path, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run_of(data_folder / "traces" / name)
+
+
+def times_us(folder: Path, text: str) -> dict[tuple[str, float | None], tuple[float, float]]:
+    """By kernel and workgroups how many launches, and the time of them all [us]."""
+    groups = run_of_text(folder, text).groups.items()
+    return {
+        (key.kernel, key.workgroups): (sums.launches, pytest.approx(1e6 * sums.time_total_s))
+        for key, sums in groups
+    }
+
+
+class TestCsv:
+    def test_a_trace(self, tmp_path: Path) -> None:
+        """The copy is no launch; 8 x 2 and 4 workgroups."""
+        assert times_us(tmp_path, gpu_trace()) == {(F, 16): (2, 80), (G, 4): (1, 20)}
+        run = run_of_text(tmp_path, gpu_trace())
+        assert run.facts.seen["device_name"] == {A100: 1}
+        assert [key.workgroup_size for key in run.groups] == [128, 128]
+        assert len(run_of_text(tmp_path, gpu_trace(), each=True).groups) == 3
+
+    @pytest.mark.parametrize(
+        ("unit", "scale"), [("", 1e9), (" (us)", 1e6), (" (\u03bcs)", 1e6), (" (ms)", 1e3)]
+    )
+    def test_units_of_a_trace(self, tmp_path: Path, unit: str, scale: float) -> None:
+        """A duration of 5 in each; without a unit, as up to 2020, it is of nanoseconds."""
+        header = f"Start{unit},Duration{unit},GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name\n"
+        run = run_of_text(tmp_path, f"{header}90,5,8,2,1,128,1,1,k\n")
+        assert only(run).time_s == pytest.approx(5 / scale)
+
+    def test_a_summary(self, tmp_path: Path) -> None:
+        """The table of copies behind the blank line is not read."""
+        assert times_us(tmp_path, SUM_CSV) == {(F, None): (2, 80), (G, None): (1, 20)}
+
+    def test_sizes_of_a_summary(self, tmp_path: Path) -> None:
+        text = "Total Time (us),Instances,Name,GridXYZ,BlockXYZ\n10,2,k,   64    1    1,128 1 1\n"
+        assert times_us(tmp_path, text) == {("k", 64): (2, 10)}
+
+    def test_further_reports_below(self, tmp_path: Path) -> None:
+        """As `nsys stats --format csv` writes them all: the first that is known counts."""
+        before = "Processing [run.sqlite] with [cuda_api_sum.py]...\nTime,Num Calls,Name\n1,2,cuX\n"
+        text = f"{before}\n{gpu_trace()}\n{SUM_CSV}"
+        assert times_us(tmp_path, text) == {(F, 16): (2, 80), (G, 4): (1, 20)}
+
+    def test_of_several_gpus_one_is_chosen(self, tmp_path: Path) -> None:
+        text = gpu_trace([f"{A100} (0)", "NVIDIA L4 (1)", f"{A100} (0)"])
+        with pytest.raises(InputError, match=r"0 \(2 launches\), 1 \(1 launch\); choose one with"):
+            run_of_text(tmp_path, text)
+        run = run_of_text(tmp_path, text, gpu="1")
+        assert list(run.groups) == [(G, 4, 128, "")]
+        assert run.facts.seen == {"device_name": {"NVIDIA L4": 1}}
+
+    def test_the_only_gpu_is_taken_for_the_one_that_was_chosen(self, tmp_path: Path) -> None:
+        """CUDA_VISIBLE_DEVICES renumbers GPUs, and --gpu may be of a log beside the trace."""
+        with pytest.warns(DataWarning, match="is of GPU 0 alone, which was taken for GPU 3"):
+            assert run_of_text(tmp_path, gpu_trace(), gpu="3").gpu == "0"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("40000,2,8", "4e,2,8", r"row 3, column 'Duration \(ns\)': '4e' is not a number"),
+            ("40000,2,8", "40000,2,0", "row 3, column 'GrdX': '0' has a size of 0"),
+            (",7,", ",7,8,", "row 2: has 16 fields, the header has 15; is the file cut off"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, old: str, new: str, message: str) -> None:
+        assert old in gpu_trace()
+        with pytest.raises(InputError, match=message):
+            run_of_text(tmp_path, gpu_trace().replace(old, new))
+
+
+class TestSqlite:
+    def test_a_run(self, tmp_path: Path) -> None:
+        run = run_of(write_sqlite(tmp_path / "run.sqlite"))
+        assert list(run.groups) == [(F, 16, 128, ""), (G, 4, 128, "")]
+        assert totals(run) == (2, 3, pytest.approx(0.1))
+        assert run.facts.seen == {"device_name": {A100: 1}, "cu_count": {108: 1}}
+
+    def test_gpus_that_each_process_numbers_from_0_are_told_apart(self, tmp_path: Path) -> None:
+        """Process 4001 sees GPU 1 alone, as its number 0. The schema of Nsight Systems 2025."""
+        processes = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid ="
+        path = changed(
+            write_sqlite(tmp_path / "run.sqlite"),
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN globalPid INTEGER",
+            f"{processes} {1 << 48 | 4000 << 24}",
+            f"{processes} {1 << 48 | 4001 << 24} WHERE rowid = 3",
+            "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER)",
+            "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0, 0, 4000), (1, 0, 4001)",
+        )
+        with pytest.raises(InputError, match=r"is of GPUs 0 \(2 launches\), 1 \(1 launch\)"):
+            run_of(path)
+        assert only(run_of(path, gpu="1")).launches == 1
+
+    @pytest.mark.parametrize("each_ns", [33_333, 33_334])
+    def test_graphs_that_were_traced_whole(self, tmp_path: Path, each_ns: int) -> None:
+        """Three of them, beside kernels of 100 us in all: warned of, or refused above these."""
+        longer = f"UPDATE CUPTI_ACTIVITY_KIND_GRAPH_TRACE SET end = start + {each_ns}"
+        path = changed(write_sqlite(tmp_path / "run.sqlite", graphs=3), longer)
+        if each_ns == 33_333:
+            with pytest.warns(DataWarning, match="3 launches of CUDA graphs .*-graph-trace=node"):
+                assert totals(run_of(path)) == (2, 3, pytest.approx(0.1))
+            return
+        with pytest.raises(InputError, match=r"3 launches of CUDA graphs .* 0.0001 s of single"):
+            run_of(path)
+
+    @pytest.mark.parametrize(
+        ("statement", "message"),
+        [
+            ("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL", "no kernels were traced"),
+            ("DELETE FROM StringIds", "kernel 1 lacks its name, its times or its size"),
+            ("DROP TABLE StringIds", "cannot be read as SQLite .*StringIds.*; export it again"),
+            ("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN gridX", "has no column gridX"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, statement: str, message: str) -> None:
+        path = changed(write_sqlite(tmp_path / "run.sqlite"), statement)
+        with pytest.raises(InputError, match=message):
+            run_of(path)
+
+    def test_a_damaged_file(self, tmp_path: Path) -> None:
+        path = write_sqlite(tmp_path / "run.sqlite")
+        path.write_bytes(path.read_bytes()[:5000])
+        with pytest.raises(InputError, match="cannot be read as SQLite"):
+            run_of(path)

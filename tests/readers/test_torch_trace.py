@@ -1,0 +1,143 @@
+"""PyTorch's Chrome trace: real ones, and made ones (synthetic/traces.py).
+
+Launches and times of the real ones were summed up by json and Python from the same files.
+"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from summed_runs import run_of, totals
+from synthetic.traces import F, G, chrome_trace, write_json
+
+from mlscale import InputError
+from mlscale.readers import torch_trace
+from mlscale.readers.torch_trace import JsonText
+
+H100 = Path(__file__).parents[1] / "h100"
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "launches", "time_ms", "gpu"),
+    [
+        ("traces/torch_chrome_trace/a100_alexnet.json.gz", 33, 79, 10.692, "0"),
+        ("traces/torch_chrome_trace/a100_triton_example.json.gz", 1, 1, 0.00176, "0"),
+        ("traces/torch_chrome_trace/h100_bert_small.json.gz", 12, 60, 0.307197, "0"),
+        ("traces/torch_chrome_trace/mi300x_torch_compile.json.gz", 8, 12, 12.549021, "2"),
+        ("cases/7-trace-empty-gpu-name.json", 4, 4, 0.036515, "2"),
+    ],
+)
+def test_real_traces(
+    data_folder: Path, name: str, groups: int, launches: int, time_ms: float, gpu: str
+) -> None:
+    run = run_of(data_folder / name)
+    assert run.tool == "torch"
+    assert run.gpus == (gpu,)
+    assert totals(run) == (groups, launches, pytest.approx(time_ms))
+
+
+def test_a_step_of_training() -> None:
+    run = run_of(H100 / "trace-step.json.gz")
+    assert totals(run) == (71, 1302, pytest.approx(30.842625))
+    assert run.facts.seen == {"device_name": {"NVIDIA H100 80GB HBM3": 1}, "cu_count": {132: 1}}
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.json.gz"])
+def test_kernels_alone_are_launches(tmp_path: Path, name: str) -> None:
+    """f twice, 80 us, g once, 20 us; operators, copies and annotations are none."""
+    run = run_of(write_json(tmp_path / name, chrome_trace()))
+    assert list(run.groups) == [(F, 16, 128, ""), (G, 4, 128, "")]
+    assert [1e6 * sums.time_total_s for sums in run.groups.values()] == pytest.approx([80, 20])
+    assert len(run_of(tmp_path / name, each=True).groups) == 3
+
+
+def test_what_it_says_of_the_gpu_may_come_last(tmp_path: Path) -> None:
+    document = chrome_trace()
+    properties = document.pop("deviceProperties")
+    path = write_json(tmp_path / "run.json", {**document, "deviceProperties": properties})
+    assert run_of(path).facts.seen["cu_count"] == {108: 1}
+
+
+def test_amds_grid_is_not_taken_and_its_numbers_count_other_devices(tmp_path: Path) -> None:
+    document = chrome_trace(
+        devices=(2, 2, 2),
+        deviceProperties=[{"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}],
+    )
+    for event in document["traceEvents"]:
+        event.get("args", {}).pop("registers per thread", None)
+    run = run_of(write_json(tmp_path / "run.json", document))
+    assert list(run.groups) == [(F, None, None, ""), (G, None, None, "")]
+    assert run.facts.seen == {"device_name": {"AMD Instinct MI300X": 1}, "cu_count": {304: 1}}
+
+
+def test_a_launch_without_a_time_and_sizes_that_none_has(tmp_path: Path) -> None:
+    """CUDA's and HIP's grids are below 2^31 along each side; 10^400 is no float."""
+    document = chrome_trace()
+    kernels = [event for event in document["traceEvents"] if event.get("cat") == "kernel"]
+    del kernels[2]["dur"]
+    for event in kernels:
+        event["args"]["grid"] = [10**400, 1, 1]
+    document["deviceProperties"][0]["numSms"] = 10**400
+    run = run_of(write_json(tmp_path / "run.json", document))
+    assert list(run.groups) == [(F, None, 128, ""), (G, None, 128, "")]
+    assert (run.dropped, run.untimed) == (1, {F})
+    assert "cu_count" not in run.facts.seen
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (lambda text: text[:-500], "is no valid JSON .*cut off"),
+        (lambda text: text.replace(b'"ph"', b'"ph', 1), "is no valid JSON at"),
+        (lambda text: text.replace(b'"args": {', b'"args": ' + b"[" * 100_000, 1), "no valid JSON"),
+        (lambda text: text.replace(b'"dur": 40.0', b'"dur": ' + b"1" * 5000, 1), "no valid JSON"),
+        (lambda text: gzip.compress(text)[:-20], "cannot be unpacked: .*cut off"),
+        (lambda _: b'{"traceEvents": []}', r"no kernels were traced; profile with .*\.CUDA among"),
+        (lambda text: text.replace(b'"kernel"', b'"cpu_op"'), "no kernels were traced"),
+        (lambda text: text.replace(b'"name": "g(float)"', b'"name": 5'), "kernel 2 .* has no name"),
+        (lambda _: gzip.compress(b"Name,Calls\nf,1\n"), "is compressed; unpack it first: gunzip"),
+    ],
+)
+def test_refused(tmp_path: Path, damaged: Any, message: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(damaged(json.dumps(chrome_trace()).encode()))
+    with pytest.raises(InputError, match=message):
+        run_of(path)
+
+
+def test_a_value_that_does_not_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound is ours: smaller here, so that the test is quick."""
+    monkeypatch.setattr(torch_trace, "_LONGEST_VALUE", 1 << 20)
+    path = tmp_path / "run.json.gz"
+    numbers = b"1, " * (2 << 20)
+    path.write_bytes(gzip.compress(b'{"traceEvents": [], "a": [' + numbers + b"1]}"))
+    with pytest.raises(InputError, match="has a value longer than 1 MiB"):
+        run_of(path)
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(max_size=5)
+NAMES = st.text(max_size=5)
+JSON = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(NAMES, SCALARS, max_size=3)
+
+
+@given(
+    st.dictionaries(NAMES, JSON, max_size=3),
+    st.lists(JSON, max_size=3),
+    st.integers(1, 30),
+    st.sampled_from([None, 2]),
+)
+def test_pieces_of_any_length_give_what_the_whole_gives(
+    members: dict[str, Any], events: list[Any], length: int, indent: int | None
+) -> None:
+    """Against json.loads of the whole."""
+    text = json.dumps({**members, "traceEvents": events}, indent=indent)
+    pieces = iter([text[i : i + length] for i in range(0, len(text), length)])
+    values = list(JsonText(Path("made"), pieces).members())
+    assert [value for name, value in values if name == "traceEvents"] == events
+    assert {name: value for name, value in values if name != "traceEvents"} == members
