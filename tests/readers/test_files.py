@@ -70,7 +70,7 @@ class TestOpen:
 
     def test_json_by_a_name_in_it_and_sqlite_by_its_tables(self, tmp_path: Path) -> None:
         form = Form("made", "made JSON", json="events")
-        for content in (b' {"events": []}', gzip.compress(b'{"events": []}')):
+        for content in (b' {"events": []}', gzip.compress(b'{"events": []}', mtime=0)):
             assert opened(tmp_path, content, form).form is form
         path = tmp_path / "made.db"
         with closing(sqlite3.connect(path)) as database:
@@ -93,8 +93,8 @@ class TestOpen:
             (b"id,name,value,id\n", "row 1: column 'id' is there twice; keep one"),
             (b"id,name\0", "row 1: is not text; export the profiler's report as CSV"),
             (b"PK\x03\x04", "is compressed; unpack it first: unzip made.csv"),
-            (gzip.compress(b"id,name,value\n"), "is compressed; unpack it first: gunzip made.csv"),
-            (gzip.compress(b'{"a": 1}')[:-9], "cannot be unpacked"),
+            (gzip.compress(b"id,name,value\n", mtime=0), "is compressed; unpack it first: gunzip made.csv"),
+            (gzip.compress(b'{"a": 1}', mtime=0)[:-9], "cannot be unpacked"),
             (b"SQLite format 3\0" + b"x" * 100, "cannot be read as SQLite"),
             (b"," * (files.BLOCK + 1), "row 1: is longer than 4 MiB"),
         ],
