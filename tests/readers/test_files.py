@@ -93,7 +93,10 @@ class TestOpen:
             (b"id,name,value,id\n", "row 1: column 'id' is there twice; keep one"),
             (b"id,name\0", "row 1: is not text; export the profiler's report as CSV"),
             (b"PK\x03\x04", "is compressed; unpack it first: unzip made.csv"),
-            (gzip.compress(b"id,name,value\n", mtime=0), "is compressed; unpack it first: gunzip made.csv"),
+            (
+                gzip.compress(b"id,name,value\n", mtime=0),
+                "is compressed; unpack it first: gunzip made.csv",
+            ),
             (gzip.compress(b'{"a": 1}', mtime=0)[:-9], "cannot be unpacked"),
             (b"SQLite format 3\0" + b"x" * 100, "cannot be read as SQLite"),
             (b"," * (files.BLOCK + 1), "row 1: is longer than 4 MiB"),
