@@ -26,11 +26,13 @@ Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the
 
 def command_line(words: Sequence[str]) -> str:
     """The command as it was given, the names of files without their folders."""
-    names = (
-        os.path.basename(word) if os.path.isdir(os.path.dirname(word)) else word  # noqa: PTH112, PTH119, PTH120
-        for word in words
-    )
-    return shlex.join(["mlscale", *names])
+    return shlex.join(["mlscale", *map(_without_folder, words)])
+
+
+def _without_folder(word: str) -> str:
+    option, equals, path = word.partition("=") if word.startswith("--") else ("", "", word)
+    is_in_folder = os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120
+    return f"{option}{equals}{os.path.basename(path) if is_in_folder else path}"  # noqa: PTH119
 
 
 def input_file(text: str) -> Path:
