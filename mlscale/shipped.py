@@ -97,21 +97,40 @@ def model_for(
     targets: Sequence[HardwareConfig] = (),
     peaks: Profiles | None = None,
     extrapolate: bool = False,
-    has_further: bool = False,
 ) -> Model:
     """The model as it is where it fits the profiles' GPU and base, else turned to them.
 
     targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
     `Model.for_gpu`. extrapolate: beyond the trained settings too, at the targets, or by default
-    at what the GPU offers up to FARTHEST times beyond. has_further: points will be added to the
-    profiles; they move a curve over all clocks, whichever are asked for. Raises InputError where
-    the predictor of time cannot predict another GPU, the peaks of the GPU are not known, a clock
-    is above what it reaches, or the profiles are times alone.
+    at what the GPU offers up to FARTHEST times beyond. Raises InputError where the predictor of
+    time cannot predict another GPU, the peaks of the GPU are not known, a clock is above what it
+    reaches, the profiles are times alone, or a point of theirs is outside the model's grid.
     """
+    if (model.device, model.base) != (profiles.device, profiles.base):
+        model = _turned(model, profiles, targets, peaks, extrapolate)
+    elif extrapolate:
+        model = model.extrapolating(targets or _offered_beyond(model, profiles))
+    grid = model.grid
+    for point in profiles.points:
+        if not grid.spans(point.config):
+            is_above = point.config.engine_mhz > grid.engine_mhz[-1]
+            mend = ", or give the run at the highest clock first" if is_above else ""
+            raise InputError(
+                f"{point.source}: {point.config} is outside the model's grid, {grid.bounds}; "
+                f"measure within it{mend}"
+            )
+    return model
+
+
+def _turned(
+    model: Model,
+    profiles: Profiles,
+    targets: Sequence[HardwareConfig],
+    peaks: Profiles | None,
+    extrapolate: bool,
+) -> Model:
+    """The model turned to the profiles' GPU and base; see `model_for`. Raises InputError."""
     predictor = model.predictors["time"]
-    if (model.device, model.base) == (profiles.device, profiles.base):
-        beyond = targets or _offered_beyond(model, profiles)
-        return model.extrapolating(beyond) if extrapolate else model
     if not isinstance(predictor, PredictsOtherGpus):
         raise InputError(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
@@ -126,9 +145,8 @@ def model_for(
     grid = trained
     if targets:
         _require_reachable(device, trained, targets)
-        points = [point.config for point in profiles.points]
-        offered = trained if has_further or points else ()
-        grid = ConfigGrid.spanning([profiles.base, *targets, *points, *offered])
+        around = trained if profiles.points else ()  # a point moves the curve over all clocks
+        grid = ConfigGrid.spanning([profiles.base, *targets, *around])
     elif extrapolate:
         grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
     turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)

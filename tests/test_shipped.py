@@ -127,6 +127,16 @@ class TestModelFor:
         model = model_for(self.MODEL, new, [HardwareConfig(108, 600.0, 1593.0)])
         assert model.grid.engine_mhz == (600.0, 1410.0)
 
+    def test_a_point_moves_the_curve_over_all_clocks_and_is_within_them(self) -> None:
+        base = HardwareConfig(108, 1410.0, 1593.0)
+        at = [HardwareConfig(108, 720.0, 1593.0)]
+        point = MeasuredPoint(HardwareConfig(108, 705.0, 1593.0), np.array([1.9]), None)
+        new = replace(profiles("a100-sxm4-80gb", base), points=(point,))
+        assert model_for(self.MODEL, new, at).grid == model_for(self.MODEL, new).grid
+        above = replace(point, config=replace(base, engine_mhz=1500.0))
+        with refused("a further point: cu=108,engine=1500,.* is outside the model's grid"):
+            model_for(self.MODEL, replace(new, points=(above,)))
+
     def test_a_predictor_that_cannot_says_so(self) -> None:
         model = train(made.measurements(4), made.CLOCKS.mid, "mean-surface")
         new = profiles("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0))

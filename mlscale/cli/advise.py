@@ -47,9 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     limits = goal.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(arguments)
-        profiles = further_runs.with_points(of, arguments)
-    model, notes = of.model, (*(told if form == "json" else ()), *of.notes)
+        of = subject.read(arguments, also=arguments.also)
+    model, profiles, notes = of.model, of.profiles, (*(told if form == "json" else ()), *of.notes)
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
     asked = levers.read(arguments, model, profiles, advice)

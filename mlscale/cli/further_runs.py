@@ -1,11 +1,11 @@
 """--also: the same kernels, or the same run, measured at further configurations."""
 
 import argparse
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mlscale.cli import options
-from mlscale.cli.subject import Subject, config_of
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles
@@ -29,14 +29,19 @@ def add_also(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
-    """The profiles with the points of --also: tables, and traces or logs of further runs.
+def with_points(
+    profiles: Profiles,
+    files: Sequence[Path],
+    also: Iterable[str],
+    tables: Iterable[Table],
+    arguments: argparse.Namespace,
+) -> Profiles:
+    """The profiles with points of further runs: of `also`, and the rows elsewhere of tables.
 
-    Raises InputError.
+    files: of the profiles. also: tables, and traces or logs. Raises InputError.
     """
-    profiles = of.profiles
-    tables: list[tuple[Path | Table, HardwareConfig | None]] = []
-    for text in arguments.also:
+    further: list[tuple[Path | Table, HardwareConfig | None]] = []
+    for text in also:
         file, separator, settings = text.rpartition("@")
         is_named = bool(separator) and "=" in settings
         if is_named and not file:
@@ -44,31 +49,31 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
         path = options.input_file(file if is_named else text)
         config = None
         if is_named:
-            config = config_of(parse_settings(settings), profiles.device, profiles.base.as_dict())
+            config = options.config_of(
+                parse_settings(settings), profiles.device, profiles.base.as_dict()
+            )
         if is_tidy(path):
-            tables.append((path, config))
-        elif _is_log(path):
-            tables.append((_of_log(of, path, config, arguments), None))
+            further.append((path, config))
+        elif options.is_log(path):
+            further.append((_of_log(profiles, files[0], path, config, arguments), None))
         else:
-            tables.append((_of_trace(of, path, config, arguments.gpu), config))
-    return add_points(profiles, tables, of.model.grid) if tables else profiles
-
-
-def _is_log(path: Path) -> bool:
-    from mlscale.readers.reading import is_log
-
-    return is_log(path)
+            further.append((_of_trace(profiles, files, path, config, arguments.gpu), config))
+    further += [(table, None) for table in tables]
+    return add_points(profiles, further) if further else profiles
 
 
 def _of_log(
-    of: Subject, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
+    profiles: Profiles,
+    first: Path,
+    path: Path,
+    config: HardwareConfig | None,
+    arguments: argparse.Namespace,
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
     from mlscale.readers.monitor import read_log
     from mlscale.readers.reading import read_table
 
-    first, profiles = of.files[0], of.profiles
-    if is_tidy(first) or not _is_log(first):
+    if is_tidy(first) or not options.is_log(first):
         raise InputError(
             f"{path}: is a monitor's log, and {first} is none; import both as tables "
             "(mlscale import LOG), or give the logs of both runs; for the power of a further "
@@ -97,7 +102,13 @@ def _of_log(
     return replace(table, source=str(path), text=table.text | names)
 
 
-def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str | None) -> Table:
+def _of_trace(
+    profiles: Profiles,
+    files: Sequence[Path],
+    path: Path,
+    config: HardwareConfig | None,
+    gpu: str | None,
+) -> Table:
     """The times of a further run, by its trace, under the names of the first one's kernels."""
     from mlscale.readers.reading import read_again
 
@@ -106,19 +117,18 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
             f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
             "or cu=… where they are not the base's"
         )
-    if path.resolve() in [file.resolve() for file in of.files]:
+    if path.resolve() in [file.resolve() for file in files]:
         raise InputError(f"{path}: is of the base already; give the trace of a run at {config}")
-    if is_tidy(of.files[0]):
+    if is_tidy(files[0]):
         raise InputError(
-            f"{path}: is no table, and the profile, {of.files[0]}, does not tell its "
+            f"{path}: is no table, and the profile, {files[0]}, does not tell its "
             "counters' launches; give the exports that it was imported from in its place, or "
             "import these with this trace and give the table that comes out"
         )
-    if _is_log(of.files[0]):
+    if options.is_log(files[0]):
         raise InputError(
-            f"{path}: is no log, and {of.files[0]} is a monitor's; give the log of the further "
+            f"{path}: is no log, and {files[0]} is a monitor's; give the log of the further "
             "run, or the traces of both"
         )
-    profiles = of.profiles
-    table = read_again(of.files, path, profiles, config, gpu)
+    table = read_again(files, path, profiles, config, gpu)
     return replace(table, source=str(path))

@@ -112,7 +112,7 @@ def _import_dvfs(arguments: argparse.Namespace, name: str, output: Path) -> str:
 
 def _import_tuned(arguments: argparse.Namespace, files: list[str], output: Path) -> str:
     from mlscale.data.table_files import write_table
-    from mlscale.profilers.kernel_tuner import import_tuned
+    from mlscale.readers.kernel_tuner import import_tuned
 
     imported = import_tuned([Path(f) for f in files], arguments.device, arguments.base)
     write_table(imported.table, output)

@@ -30,6 +30,19 @@ COMMANDS = {
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 MODULES = {"import": "import_"}
+_OF_WU = ("base-configuration", "cluster-count", "error-distribution", "oracle")
+_OF_TOOLS = ("auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl", "nsys", "torch", "dcgm",
+             "nvidia-smi", "rocm-smi", "amd-smi")  # fmt: skip
+FORMER = {  # words of 0.2.0, and what to use instead
+    "literature": "the repository's folder reproduction/ has a script for each paper",
+    "cite": "the repository's CITATION.cff has the references",
+    "study compare": "'study errors' takes several predictors and tables",
+    **{f"study {name}": "reproduction/wu2015.py in the repository" for name in _OF_WU},
+    **{f"import {name}": "'import FILE …' knows the tool by the file" for name in _OF_TOOLS},
+    "datasets make": "reproduction/make_hd7970.py in the repository",
+    "devices new": "edit what 'devices show KEY --format json' prints",
+    "--next-profile": "measure at two thirds of the clock",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             _refuse_other_letters(words)
             _refuse_empty(words)
+            _refuse_former(words)
             command = words[0] if words else ""
             try:
                 with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
@@ -135,6 +149,13 @@ def _refuse_empty(words: Sequence[str]) -> None:
                 f"nothing stands behind '{name}' but an empty word; is a variable of the shell not "
                 "set?"
             )
+
+
+def _refuse_former(words: Sequence[str]) -> None:
+    """Raise InputError on a command or option that went, unless a file is called so."""
+    for asked in (*words[:1], " ".join(words[:2]), *(w for w in words if w.startswith("--"))):
+        if asked in FORMER and not os.path.exists(asked.rpartition(" ")[2]):  # noqa: PTH110
+            raise InputError(f"'{asked}' went with version 0.3.0: {FORMER[asked]}")
 
 
 def _refuse_output_over_input(options: argparse.Namespace) -> None:

@@ -3,12 +3,14 @@
 import argparse
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli import values
+from mlscale.data.device_table import known_device
+from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.public import registry
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError
@@ -24,11 +26,13 @@ Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the
 
 def command_line(words: Sequence[str]) -> str:
     """The command as it was given, the names of files without their folders."""
-    names = (
-        os.path.basename(word) if os.path.isdir(os.path.dirname(word)) else word  # noqa: PTH112, PTH119, PTH120
-        for word in words
-    )
-    return shlex.join(["mlscale", *names])
+    return shlex.join(["mlscale", *map(_without_folder, words)])
+
+
+def _without_folder(word: str) -> str:
+    option, equals, path = word.partition("=") if word.startswith("--") else ("", "", word)
+    is_in_folder = os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120
+    return f"{option}{equals}{os.path.basename(path) if is_in_folder else path}"  # noqa: PTH119
 
 
 def input_file(text: str) -> Path:
@@ -44,6 +48,13 @@ def input_file(text: str) -> Path:
 def is_table(path: Path) -> bool:
     """Whether a file that is there is a tidy table."""
     return os.path.isfile(path) and is_tidy(path)  # noqa: PTH113, which raises on some names
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is a monitor's log. Raises InputError where it cannot be read."""
+    from mlscale.readers.reading import is_log as is_of_monitor
+
+    return is_of_monitor(path)
 
 
 def is_model_name(text: str) -> bool:
@@ -259,3 +270,24 @@ def positions(asked: Iterable[str], kernels: Sequence[str], where: str) -> list[
             hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
             raise InputError(f"{where} has no kernel '{kernel}'{hint}")
     return [kernels.index(kernel) for kernel in dict.fromkeys(asked)]
+
+
+def config_of(
+    settings: Mapping[str, float], device: str, usual: Mapping[str, float] | None = None
+) -> HardwareConfig:
+    """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
+
+    Raises InputError.
+    """
+    known = known_device(device)
+    whole = {"cu_count": float(known.cu_count)} if known else {}
+    complete = {**whole, **(usual or {}), **settings}
+    if known and complete["cu_count"] > known.cu_count:
+        raise InputError(
+            f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"
+        )
+    if missing := [axis for axis in AXES if axis not in complete]:
+        given = ",".join(f"{SHORT_NAMES[axis]}={value:g}" for axis, value in settings.items())
+        lacking = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing)
+        raise InputError(f"'{given}' gives no {' and no '.join(missing)}; say {lacking} too")
+    return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])

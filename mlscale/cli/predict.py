@@ -86,9 +86,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     form = outputs.format_of_output(arguments, FORMATS)
     with kept_warnings() as told:
-        of = subject.read(arguments, arguments.at, arguments.peaks)
-        profiles = further_runs.with_points(of, arguments)
-    model, targets = of.model, list(of.targets)
+        of = subject.read(arguments, arguments.at, arguments.peaks, also=arguments.also)
+    model, profiles, targets = of.model, of.profiles, list(of.targets)
     if form in WRITERS:
         if arguments.output is None:
             print_or_write(b"".join(csv_parts(model, profiles, targets or None)).decode(), None)

@@ -48,9 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = outputs.output_file(arguments.output)
     limits = goal.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(arguments)
-        profiles = further_runs.with_points(of, arguments)
-    model = of.model
+        of = subject.read(arguments, also=arguments.also)
+    model, profiles = of.model, of.profiles
     if arguments.kernel is None:
         shown = largest_kernels(profiles)
     else:

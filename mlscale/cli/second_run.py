@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.advice.commands import Commands, commands_for_second_run
-from mlscale.cli.subject import is_of_monitor
+from mlscale.cli.options import is_log
 from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
@@ -59,7 +59,7 @@ def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -
     engine_mhz, commands = commands_for_second_run(profiles)
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
-    names_its_clock = is_tidy(first) or is_of_monitor(first)
+    names_its_clock = is_tidy(first) or is_log(first)
     also = file if names_its_clock else f"{file}@engine={engine_mhz}"
     words = ["mlscale", *arguments.words, "--also", also]
     return SecondRun(engine_mhz, file, commands, shlex.join(words), _instead(profiles))

@@ -36,7 +36,7 @@ FILES = {
     ADVICE: "the tables advice and choices (with --runs also runs), and figures",
 }
 USUAL = {
-    ERRORS: "bottleneck where it applies, and wu",
+    ERRORS: "bottleneck or board-time where it applies, and wu",
     ADVICE: "all that learn and apply",
 }
 DOCUMENT = "study.json"
@@ -321,7 +321,7 @@ def _notes(study: Study) -> list[str]:
     told = []
     for table, data in study.tables.items():
         names = {part.candidate.name for part in study.parts if part.table == table}
-        if "wu" in names and not names.intersection(("bottleneck",)):
+        if "wu" in names and not names.intersection(("bottleneck", "board-time")):
             told.append((table, why_wu(data, study.base_of(table))))
     return [f"{table}: {why}" for table, why in told if why]
 

@@ -1,16 +1,16 @@
 """What predict, advise, report and show work on: a profile, and the model that fits it."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from mlscale.cli import options, values
+from mlscale.cli.further_runs import with_points
 from mlscale.counters.kernel_use import device_with_peaks
-from mlscale.data.device_table import known_device
-from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
+from mlscale.data.grid import AXES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table, with_cu_counts
@@ -118,30 +118,31 @@ def read(
     at: Sequence[str] = (),
     peaks: str | None = None,
     head: Table | None = None,
+    also: Sequence[str] = (),
 ) -> Subject:
-    """Read the files and choose the model. Raises InputError, with all that lacks at once.
+    """Read all files, then choose the model. Raises InputError, with all that lacks at once.
 
     at: where to predict, by default everywhere on the model's grid, or at all clocks that a GPU
     without training data offers; peaks: profiles of other kernels of such a GPU, a file. head: the
-    first rows of a fleet, which then stand for it.
+    first rows of a fleet, which then stand for it. also: the files of further runs.
     """
     model_text, files = model_and_files(arguments)
     named = options.load_model(arguments, model_text) if model_text else None
-    profiles = _profiles(files, arguments, named, head)
-    has_further = bool(getattr(arguments, "also", None))
+    paths = tuple(map(options.input_file, files))
+    profiles, own_points = _profiles(paths, arguments, named, head, also)
     if weights := getattr(arguments, "weights", None):
         profiles = with_weights(profiles, options.input_file(weights))
     notes: list[str] = []
     if arguments.profiled_only:
         notes = [*left_out(profiles)] if head is None else []
         profiles = profiles.profiled
+    profiles = with_points(profiles, paths, also, own_points, arguments)
     name, model = (str(model_text), named) if named else shipped_model(profiles)
     notes += [] if named else [choice_note(name, model, profiles)]
     targets = _targets(at, model, profiles)
     peak_profiles = _peaks(peaks, profiles)
-    model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate, has_further)
+    model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate)
     notes += extrapolations(model)
-    paths = tuple(map(options.input_file, files))
     profile_name = ", ".join(path.name for path in paths)
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
@@ -157,7 +158,7 @@ def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[Hardwa
     if _is_of_same_base(model, profiles):
         return [model.grid.parse(text, model.base) for text in at]
     base = profiles.base.as_dict()
-    return [config_of(parse_settings(text), profiles.device, base) for text in at]
+    return [options.config_of(parse_settings(text), profiles.device, base) for text in at]
 
 
 def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
@@ -173,10 +174,16 @@ def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str
 
 
 def _profiles(
-    files: list[str], arguments: argparse.Namespace, model: Model | None, head: Table | None
-) -> Profiles:
-    """The profiles that the files hold, with the power of --power. Raises InputError."""
-    paths = [options.input_file(file) for file in files]
+    paths: Sequence[Path],
+    arguments: argparse.Namespace,
+    model: Model | None,
+    head: Table | None,
+    also: Sequence[str],
+) -> tuple[Profiles, list[Table]]:
+    """The profiles that the files hold, with the power of --power. Raises InputError.
+
+    And a table of readings itself, as its rows elsewhere are points, where it has no counters.
+    """
     power = options.input_file(arguments.power) if _is_log(arguments.power) else arguments.power
     if len(paths) > 1 or not is_tidy(paths[0]):
         if tables := [path for path in paths if options.is_table(path)]:
@@ -186,10 +193,11 @@ def _profiles(
             )
         from mlscale.readers.reading import read as read_run
 
-        return read_run(paths, replace(options.given(arguments), power=power))
-    if model is None and not getattr(arguments, "also", None) and arguments.device:
+        return read_run(paths, replace(options.given(arguments), power=power)), []
+    if model is None and not also and arguments.device:
         device_with_peaks(arguments.device)  # at two clocks no counters are needed
-    table = with_cu_counts(read_table(paths[0]) if head is None else head)
+    as_read = read_table(paths[0]) if head is None else head
+    table = with_cu_counts(as_read)
     device, base = _device_and_base(table, arguments, model)
     if power is not None:
         from mlscale.readers.power import with_power
@@ -197,16 +205,8 @@ def _profiles(
         table = with_power(table, power, arguments.gpu)
     profiles = profiles_at(table, base, device)
     has_counters = not set(profiles.counter_names) <= set(SHARES)
-    if not has_counters and hasattr(arguments, "also") and {*configurations(table)} != {base}:
-        arguments.also = [*arguments.also, str(paths[0])]  # its other rows are further readings
-    return profiles
-
-
-def is_of_monitor(path: Path) -> bool:
-    """Whether a file is a monitor's log."""
-    from mlscale.readers.reading import is_log
-
-    return is_log(path)
+    is_of_readings = head is None and not has_counters and {*configurations(table)} != {base}
+    return profiles, [as_read] if is_of_readings else []
 
 
 def _is_log(power: str | None) -> bool:
@@ -244,7 +244,7 @@ def _device_and_base(
         return device, only_config(table)
     settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
     only = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
-    return device, config_of(arguments.base, device, only)
+    return device, options.config_of(arguments.base, device, only)
 
 
 def _is_for(model: Model, table: Table) -> bool:
@@ -265,24 +265,3 @@ def _peaks(file: str | None, profiles: Profiles) -> Profiles | None:
             f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"
         )
     return profiles_at(table, profiles.base, profiles.device)
-
-
-def config_of(
-    settings: Mapping[str, float], device: str, usual: Mapping[str, float] | None = None
-) -> HardwareConfig:
-    """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
-
-    Raises InputError.
-    """
-    known = known_device(device)
-    whole = {"cu_count": float(known.cu_count)} if known else {}
-    complete = {**whole, **(usual or {}), **settings}
-    if known and complete["cu_count"] > known.cu_count:
-        raise InputError(
-            f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"
-        )
-    if missing := [axis for axis in AXES if axis not in complete]:
-        given = ",".join(f"{SHORT_NAMES[axis]}={value:g}" for axis, value in settings.items())
-        lacking = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing)
-        raise InputError(f"'{given}' gives no {' and no '.join(missing)}; say {lacking} too")
-    return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])

@@ -5,6 +5,7 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
-    words = ["MODEL" if word == arguments.output else word for word in arguments.words]
+    words = _without_output(arguments.words, arguments.output)
     model.card["made_by"] = {"command": options.command_line(words), "versions": _versions()}
     save(model, output)
     print(f"{output}: '{arguments.predictor}' for {_summary(model)}")
@@ -117,6 +118,17 @@ def run(arguments: argparse.Namespace) -> None:
         print(why_wu)
     if needs := _needs(model):
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _without_output(words: Sequence[str], output: str) -> list[str]:
+    """The words of the command line, MODEL in place of what -o names."""
+    named = []
+    for before, word in pairwise(["", *words]):
+        option = before if word == output else word.removesuffix(output).removesuffix("=")
+        is_output = option == "-o" or (option.startswith("--o") and "--output".startswith(option))
+        is_named = is_output and word.endswith(output)
+        named.append(f"{word.removesuffix(output)}MODEL" if is_named else word)
+    return named
 
 
 def _choose_predictor(

@@ -20,7 +20,7 @@ from mlscale.data.table import IDENTITY, Table
 from mlscale.data.table_files import table_from_frame, write_table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, write_text
-from mlscale.profilers.kernel_tuner import read_document, readings
+from mlscale.readers.kernel_tuner import read_document, readings
 
 _CLOCK_TOLERANCE, _MOVED = 0.02, 0.05
 _CLOCKS = AXES[1:]

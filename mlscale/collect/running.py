@@ -18,7 +18,7 @@ from typing import Any
 
 from mlscale.collect.plan import Plan
 from mlscale.errors import InputError
-from mlscale.profilers.kernel_tuner import read_document
+from mlscale.readers.kernel_tuner import read_document
 
 _LONGEST = 300
 

@@ -10,7 +10,6 @@ read.
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +36,6 @@ FILE_DEFAULTS: dict[str, Any] = {
     "datasheet": None,
     "note": "",
 }
-FILE_REQUIRED = tuple(
-    field.name
-    for field in fields(Device)
-    if field.default is MISSING and field.name not in {"name", *FILE_DEFAULTS}
-)
 
 
 def device_keys() -> tuple[str, ...]:
@@ -165,10 +159,10 @@ def register_device(device: Device) -> None:
 def load_device_file(path: Path | str) -> Device:
     """Read a device file and make its device known by its key in this process.
 
-    The file is a JSON object with the fields of Device. Those that peaks need are required
-    (FILE_REQUIRED); `name` is the key, where it is left out. `sources`, from field to text, is for
-    readers. Raises InputError, one line with all that is missing or wrong; warns where its data
-    sheet has other peaks than follow from its fields.
+    The file is a JSON object with the fields of Device. Those that peaks need are required;
+    `name` is the key, where it is left out. `sources`, from field to text, is for readers. Raises
+    InputError, one line with all that is missing or wrong; warns where its data sheet has other
+    peaks than follow from its fields.
 
     Example:
         device = load_device_file("my-gpu.json")

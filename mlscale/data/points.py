@@ -12,7 +12,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.further_kernels import with_kernels_of
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.plausibility import warn_of_parts
 from mlscale.data.profiles import (
     MeasuredPoint,
@@ -33,9 +33,7 @@ Samples = defaultdict[tuple[HardwareConfig, str], list[float]]
 
 
 def add_points(
-    profiles: Profiles,
-    tables: Sequence[tuple[Path | str | Table, HardwareConfig | None]],
-    grid: ConfigGrid,
+    profiles: Profiles, tables: Sequence[tuple[Path | str | Table, HardwareConfig | None]]
 ) -> Profiles:
     """Add the times and powers that some tables hold at other configurations to the profiles.
 
@@ -44,25 +42,27 @@ def add_points(
     one with engine clocks alone to have the base's CUs and memory clock.
     Rows at the base are left out, those of one kernel are made one as in a profile, of several
     tables the median is taken, counters are not looked at. Raises InputError on a kernel that the
-    profiles lack, another device, a configuration outside the grid's range, a table that has
-    nothing at the configuration, and further runs that cannot have done the same work as the
-    sampled ones, or as a trace without counters.
+    profiles lack, another device, a table that has nothing at the configuration, and further runs
+    that cannot have done the same work as the sampled ones, or as a trace without counters.
     """
     times_ms: Samples = defaultdict(list)
     powers_w: Samples = defaultdict(list)
+    sources: dict[HardwareConfig, str] = {}
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
         table = with_kernels_of(profiles, table)
-        table, kernels, configs = _further_rows(table, config, profiles, grid)
+        of_runs, kernels, configs, own = _further_rows(table, config, profiles)
+        sources = own | sources
         for row, cell in enumerate(zip(configs, kernels, strict=True)):
-            times_ms[cell].append(float(table.numbers["time_ms"][row]))
-            if "power_w" in table.numbers:
-                powers_w[cell].append(float(table.numbers["power_w"][row]))
+            times_ms[cell].append(float(of_runs.numbers["time_ms"][row]))
+            if "power_w" in of_runs.numbers:
+                powers_w[cell].append(float(of_runs.numbers["power_w"][row]))
     points = tuple(
         MeasuredPoint(
             config,
             _medians(times_ms, config, profiles.kernels),
             _medians(powers_w, config, profiles.kernels) if powers_w else None,
+            sources[config],
         )
         for config in dict.fromkeys(config for config, _ in times_ms)
     )
@@ -85,12 +85,12 @@ def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surf
 
 
 def _further_rows(
-    table: Table, config: HardwareConfig | None, profiles: Profiles, grid: ConfigGrid
-) -> tuple[Table, list[str], list[HardwareConfig]]:
+    table: Table, config: HardwareConfig | None, profiles: Profiles
+) -> tuple[Table, list[str], list[HardwareConfig], dict[HardwareConfig, str]]:
     """The time and power of each kernel at each configuration that is meant, a row for each.
 
-    With the kernel and the configuration of each row, which are of the same work as the profiles.
-    Raises InputError.
+    With the kernel and the configuration of each row, which are of the same work as the profiles,
+    and the first row of each configuration, in words. Raises InputError.
     """
     kernels = _kernels(table, profiles)
     as_at_base = profiles.base if "engine_mhz" in table.numbers else None
@@ -105,13 +105,7 @@ def _further_rows(
         require_same_trace(profiles, *of_runs)
     if not rows:
         raise InputError(f"{table.source}: {_why_no_point(configs, config, profiles.base)}")
-    for row in rows:
-        if not grid.spans(configs[row]):
-            raise InputError(
-                f"{table.source}: {table.row(row)}: {configs[row]} is outside the model's "
-                f"grid, {grid.bounds}; measure within it{_in_order(configs[row], grid)}"
-            )
-    return of_runs
+    return *of_runs, {configs[row]: f"{table.source}: {table.row(row)}" for row in rows[::-1]}
 
 
 def _made_one(
@@ -161,12 +155,6 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
                 f"{'run' if of_a_run else 'kernel'} '{kernel}'; {mend}"
             )
     return names
-
-
-def _in_order(config: HardwareConfig, grid: ConfigGrid) -> str:
-    """What may mend a point above all clocks of the grid."""
-    is_above = config.engine_mhz > grid.engine_mhz[-1]
-    return ", or give the run at the highest clock first" if is_above else ""
 
 
 def _why_no_point(

@@ -53,12 +53,13 @@ NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 class MeasuredPoint:
     """Time and power of K kernels at a further configuration, NaN where not measured.
 
-    time_ms (K,) [ms]; power_w (K,) [W], None without any.
+    time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages.
     """
 
     config: HardwareConfig
     time_ms: Floats
     power_w: Floats | None
+    source: str = "a further point"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

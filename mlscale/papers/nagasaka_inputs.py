@@ -24,13 +24,6 @@ BLOCKS_PER_CU = 4
 BASELINE = "intercept only"
 FULL = "Full"
 
-# Why a kernel's estimate may be off.
-TEXTURE = (
-    "it reads textures, or spilled registers, through the texture cache (more transactions than "
-    "global loads), whose hits no counter of the model counts"
-)
-UNLEARNT = "it was zero in all of the training kernels, so that its energy could not be learnt"
-
 _L2 = ("l2_read_transactions", "l2_write_transactions")
 _DRAM = ("dram_read_transactions", "dram_write_transactions")
 _SHARED = ("shared_load_transactions", "shared_store_transactions")
@@ -214,18 +207,6 @@ def has_few_blocks(profiles: Profiles) -> Mask:
     """
     blocks = NvprofRun(profiles).optional("workgroups")
     return np.asarray(blocks < BLOCKS_PER_CU * profiles.base.cu_count)
-
-
-def unlearnt(training: Floats, held_out: Floats) -> Mask:
-    """Which variables of which kernels the training cannot have taught, (n, F).
-
-    training (m, F) and held_out (n, F) [1/s]: True where a variable is not zero although it was in
-    every training kernel, so that its coefficient is 0: the paper's case of local memory.
-
-    >>> print(unlearnt(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[3.0, 4.0]])))
-    [[False  True]]
-    """
-    return np.asarray((held_out != 0) & (training == 0).all(axis=0))
 
 
 def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -20,14 +20,6 @@ from mlscale.papers.arguments import above_0, finite, from_0, from_1, result, sh
 from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.papers.wang_chu_inputs import WarpInputs
 
-# The case that holds, by the number of its equation.
-CASES = {
-    9: "compute-bound",
-    11: "memory-bound",
-    13: "few warps, memory queue",
-    15: "few warps, latency",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class RoundTime:

@@ -15,7 +15,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
-from mlscale.errors import InputError, warn
+from mlscale.errors import InputError
 from mlscale.papers.arguments import above_0, from_0, from_1, shares
 from mlscale.papers.nvprof_run import NvprofRun, flags_of, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters
@@ -271,17 +271,6 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
         fp64_instructions=np.nan_to_num(fp64),
         flags=flags_of(conditions),
     )
-
-
-def warn_of_flags(inputs: WarpInputs, profiles: Profiles) -> None:
-    """One DataWarning for each kind of flag: how many kernels have it, and which."""
-    for flag in dict.fromkeys(flag for flags in inputs.flags for flag in flags):
-        names = [
-            n for n, flags in zip(profiles.kernels, inputs.flags, strict=True) if flag in flags
-        ]
-        every = len(names) == len(profiles.kernels)
-        listed = "" if every else f": {', '.join(names)}"
-        warn(f"{flag} ({len(names)} of {len(profiles.kernels)} kernels{listed})")
 
 
 def _warps(run: NvprofRun) -> Floats:

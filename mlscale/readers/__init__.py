@@ -6,4 +6,5 @@ block by block. A new one is such a file and its `FORMS` in `reading`, which is 
 `files` opens a file, `launches` sums it up, `join` puts passes and traces of one run together by
 `names`, `run` finds the GPU and its clocks, `mapping` makes features of counters, `table` the
 table. `monitor` reads logs, `power` a log beside a profile; `given` is what the user says besides.
+`kernel_tuner` makes training tables of a tuner's caches.
 """

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from mlscale.readers.table import (
     run_time_s,
     table_of,
     warn_of_left_out,
+    without_failed_reads,
 )
 from mlscale.text import without_controls
 
@@ -70,20 +71,34 @@ class Imported:
     gpus: tuple[str, ...] = ()
 
 
-def import_profile(files: str | Path | Sequence[str | Path], **given: Any) -> Profiles:
+def import_profile(  # noqa: PLR0913, what files may not say
+    files: str | Path | Sequence[str | Path],
+    *,
+    device: str | None = None,
+    base: Mapping[str, float] | None = None,
+    gpu: str | None = None,
+    application: str | None = None,
+    power: float | str | Path | None = None,
+    interval_s: float | None = None,
+    time_ms: float | None = None,
+    each: bool = False,
+    skip_untimed: bool = False,
+) -> Profiles:
     """Read a profiler's exports of one run, or a monitor's log of it, as profiles to predict from.
 
     files: one file, or several of the same run: further passes, and traces for times and launches.
-    given: what they do not say, by the names of `mlscale.readers.given.Given`. Raises InputError
-    where a file cannot be read, the files contradict each other or what is given, or lack
-    something; warns of what was left out.
+    The others are what the files do not say; `mlscale.readers.given.Given` says what each means.
+    Raises InputError where a file cannot be read, the files contradict each other or what is given,
+    or lack something; warns of what was left out.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
     """
     several = files if isinstance(files, Iterable) and not isinstance(files, str) else [files]
     paths = [path_of(path, "files", "a file's path or a list of such") for path in several]
-    return read(paths, Given(**given))
+    at = {} if base is None else base
+    known = Given(device, at, gpu, application, power, interval_s, time_ms, each, skip_untimed)
+    return read(paths, known)
 
 
 def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
@@ -146,6 +161,7 @@ def _of_profilers(paths: Sequence[Path], given: Given, progress: ByteProgress) -
     setup = set_up(first, seen, given)
     if traces := [run.source for run in runs if run.groups and not run.has_counters]:
         check_clock_of_counters(traces[0], kernels, setup)
+    kernels = without_failed_reads(first, kernels, setup)
     features = features_of(tool, kernels, setup)
     check_traffic(first, kernels, features, setup)
     programs = [run.facts.application for run in runs if run.facts.application]

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,29 @@ class RunFeatures:
             for name, share in shares.items():
                 sources.setdefault(name, {})[share.source] = None
         return {name: "; ".join(texts) for name, texts in sources.items()}
+
+
+def without_failed_reads(source: str, kernels: list[Kernel], setup: Setup) -> list[Kernel]:
+    """The kernels without FETCH_SIZE where RDNA counted no byte that any of them read.
+
+    Sources: AMD's "Using rocprofv3", setting the performance level; ROCm/rocm-systems, pull request
+    8022 (gfx12). Warns of it.
+    """
+    device = find_device(setup.device)
+    reads, written = (
+        [kernel.counters[name] for kernel in kernels if name in kernel.counters]
+        for name in ("FETCH_SIZE", "WRITE_SIZE")
+    )
+    is_rdna = device is not None and device.architecture.startswith("RDNA")
+    if not (is_rdna and reads and not any(reads) and any(written)):
+        return kernels
+    warn(
+        f"{source}: FETCH_SIZE is 0 in all kernels, though they write: RDNA's counters fail so; "
+        "it is taken as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD, on "
+        "RDNA 4 with a rocprofv3 of July 2026 or later"
+    )
+    counted = [{n: v for n, v in one.counters.items() if n != "FETCH_SIZE"} for one in kernels]
+    return [replace(one, counters=own) for one, own in zip(kernels, counted, strict=True)]
 
 
 def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> RunFeatures:

@@ -24,7 +24,7 @@ from mlscale.collect.plan import select
 from mlscale.collect.running import cache_file
 from mlscale.data.table_files import read_table
 from mlscale.papers.gpu_file import read_gpu_file
-from mlscale.profilers.kernel_tuner import read_document
+from mlscale.readers.kernel_tuner import read_document
 
 FEW = "copy,fma,nbody"
 CPUS = os.cpu_count() or 1

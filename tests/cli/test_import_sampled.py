@@ -202,5 +202,5 @@ def test_sound_real_runs_at_two_clocks_are_of_the_same_work(
     base = data.grid.config("highest")
     clock = min(data.grid.engine_mhz, key=lambda mhz: abs(mhz - SECOND_CLOCK * base.engine_mhz))
     second = HardwareConfig(base.cu_count, clock, base.memory_mhz)
-    [point] = add_points(sound.profiles(base), [(table, second)], data.grid).points
+    [point] = add_points(sound.profiles(base), [(table, second)]).points
     assert len(point.time_ms) == len(sound.kernels)

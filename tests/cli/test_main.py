@@ -46,7 +46,29 @@ CHOICES = {
 }
 
 
+FORMER = {
+    ("literature", "wang-chu"): "'literature' .*folder reproduction/",
+    ("study", "compare", "t.csv"): "'study compare' .*several predictors",
+    ("import", "ncu", "run.csv", "-o", "t.csv"): "'import ncu' .*'import FILE …'",
+    ("advise", "run.csv", "--next-profile"): "'--next-profile' .*two thirds of the clock",
+}
+
 pytestmark = pytest.mark.usefixtures("in_an_empty_folder")
+
+
+@pytest.mark.parametrize(("words", "told"), FORMER.items())
+def test_what_went_says_what_to_use_instead(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: Sequence[str], told: str
+) -> None:
+    assert re.search(told, refuse(capsys, tmp_path, *words))
+
+
+def test_a_file_may_be_called_as_a_command_that_went(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    Path("ncu").write_text("nothing that is known")
+    message = refuse(capsys, tmp_path, "import", "ncu", "-o", "t.csv")
+    assert "ncu: is nothing that mlscale knows" in message
 
 
 @pytest.mark.parametrize(("arguments", "problem"), USAGE.values(), ids=USAGE.keys())

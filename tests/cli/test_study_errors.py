@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import kernels as made
-from synthetic import tidy
+from synthetic import sampled_kernels, tidy
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
@@ -257,6 +257,15 @@ class TestText:
         note = "\nbare: not 'bottleneck', which gives intervals: the peaks of 'made-gpu' are not in"
         assert note in succeed(capsys, *given)[0]
         assert note not in succeed(capsys, *given, "--predictor", "wu")[0]
+
+    def test_averages_have_a_predictor_with_intervals(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        sampled_kernels.measurements(12).write(tmp_path / "runs.csv")
+        given = ["study", "errors", tmp_path / "runs.csv", "--seeds", 1, "--clusters", 3]
+        out, _ = succeed(capsys, *given, "--quantity", "time")
+        assert "board-time" in out
+        assert "not 'bottleneck'" not in out
 
 
 class TestProtocols:

@@ -45,3 +45,26 @@ def test_sampled_profiles_get_board_time(capsys: Capture, tmp_path: Path) -> Non
         given = ("train", tmp_path / "t.parquet", "--base", "mid", "-o", tmp_path / "m.mlscale")
         out, _ = succeed(capsys, *given)
         assert ": 'board-time' for time, " in out
+
+
+@pytest.mark.parametrize("form", ["-o {}", "-o{}", "--output {}", "--output={}", "--out={}"])
+def test_the_model_keeps_the_command_without_its_own_name_and_folders(
+    capsys: Capture, tmp_path: Path, form: str
+) -> None:
+    tidy.write_csv(tmp_path / "t.csv", tidy.rows())
+    model = tmp_path / "nearest"
+    given = ("train", f"{tmp_path}/t.csv", "--base", "mid", "--predictor", "nearest")
+    succeed(capsys, *given, *form.format(model).split())
+    kept = "mlscale train t.csv --base mid --predictor nearest "
+    assert load(model).card["made_by"]["command"] == kept + form.format("MODEL")
+
+
+def test_a_model_called_as_its_predictor(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tidy.write_csv(tmp_path / "t.csv", tidy.rows())
+    given = ("train", "t.csv", "--base", "mid", "--predictor", "nearest", "-o", "nearest")
+    succeed(capsys, *given)
+    kept = "mlscale train t.csv --base mid --predictor nearest -o MODEL"
+    assert load("nearest").card["made_by"]["command"] == kept

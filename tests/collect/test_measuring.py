@@ -27,7 +27,7 @@ from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file
 from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.kernel_tuner import readings
+from mlscale.readers.kernel_tuner import readings
 
 pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
 from kernel_tuner.observers import BenchmarkObserver

@@ -13,7 +13,7 @@ from mlscale.collect import cases, running
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file, carry_out
-from mlscale.profilers.kernel_tuner import read_document
+from mlscale.readers.kernel_tuner import read_document
 
 HEAD = "ENTRY KERNEL(GLOBAL const float *in, GLOBAL float *out, int n)"
 SOURCES = {

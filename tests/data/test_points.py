@@ -9,12 +9,11 @@ import pytest
 from synthetic import tidy
 from synthetic.profiled import profiles
 
-from mlscale import ConfigGrid, HardwareConfig
+from mlscale import HardwareConfig
 from mlscale.data.points import add_points
 
 BASE = HardwareConfig(4, 800.0, 700.0)
 CORNER = HardwareConfig(4, 400.0, 500.0)
-GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 
 
@@ -37,7 +36,7 @@ def test_rows_name_their_own_configuration(tmp_path: Path) -> None:
     rows = [at(CORNER, "k0", t) for t in (3.0, 5.0, 4.0)]
     rows += [at(BASE, "k0", 1.0), at(CORNER, "k1", 7.0), at(other, "k1", 8.0)]
     table = tidy.write_csv(tmp_path / "t.csv", rows)
-    first, second = add_points(of_two(), [(table, None)], GRID).points
+    first, second = add_points(of_two(), [(table, None)]).points
     assert (first.config, second.config) == (CORNER, other)
     assert first.time_ms.tolist() == [4, 7]
     assert np.isnan(second.time_ms[0])
@@ -51,7 +50,7 @@ def test_a_configuration_is_stated_or_picks_rows(tmp_path: Path) -> None:
     more = [*rows, at(HardwareConfig(4, 400.0, 700.0), "k0", 9.0, power_w=70.0)]
     full = tidy.write_csv(tmp_path / "full.csv", more)
     for table in (bare, full):
-        [point] = add_points(of_two(), [(table, CORNER)], GRID).points
+        [point] = add_points(of_two(), [(table, CORNER)]).points
         assert point.config == CORNER
         assert point.time_ms.tolist() == [3, 4]
         assert point.power_w is not None
@@ -64,7 +63,7 @@ def test_several_tables_join(tmp_path: Path) -> None:
         (tidy.write_csv(tmp_path / f"{time}.csv", [at(CORNER, "k0", time)]), None)
         for time in (3.0, 5.0)
     ]
-    [point] = add_points(of_two(), tables, GRID).points
+    [point] = add_points(of_two(), tables).points
     assert point.time_ms[0] == 4
     assert np.isnan(point.time_ms[1])
 
@@ -80,11 +79,6 @@ def test_several_tables_join(tmp_path: Path) -> None:
             HardwareConfig(4, 800.0, 500.0),
             "has no row at cu=4,engine=800,memory=500; its rows are at cu=4,engine=400,memory=500",
         ),
-        (
-            [at(HardwareConfig(4, 900.0, 500.0), "k0", 1.0)],
-            None,
-            "row 2: cu=4,engine=900,memory=500 is outside the model's grid",
-        ),
         ([at(CORNER, "k0", -1.0)], None, "column 'time_ms': the value is -1; it must be positive"),
         ([at(CORNER, "k0", 1.0, power_w=0)], None, "column 'power_w': the value is 0"),
         ([at(CORNER, "k0", 1.0, device="other")], None, "is of device 'other', the profile of"),
@@ -98,4 +92,4 @@ def test_bad_input_is_refused(
 ) -> None:
     table = tidy.write_csv(tmp_path / "bad.csv", rows)
     with tidy.refused(rf"bad\.csv: .*{message}"):
-        add_points(of_two(), [(table, config)], GRID)
+        add_points(of_two(), [(table, config)])

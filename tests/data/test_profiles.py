@@ -13,7 +13,6 @@ import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
 from mlscale import (
-    ConfigGrid,
     DataWarning,
     HardwareConfig,
     InputError,
@@ -184,8 +183,7 @@ class TestApplications:
     def test_of_further_points(self, tmp_path: Path) -> None:
         point = {**rows()[0], "application": "two", "time_ms": 9}
         table = write_csv(tmp_path / "point.csv", [point])
-        grid = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
-        [at_point] = add_points(self.profiles(tmp_path), [(table, None)], grid).points
+        [at_point] = add_points(self.profiles(tmp_path), [(table, None)]).points
         np.testing.assert_array_equal(at_point.time_ms, [np.nan, 9, np.nan])
 
 

@@ -15,7 +15,7 @@ from synthetic.tidy import refused
 from mlscale.data.profiles import Profiles
 from mlscale.errors import DataWarning
 from mlscale.papers import nagasaka
-from mlscale.papers.nagasaka_inputs import SETS, derive_inputs, unlearnt
+from mlscale.papers.nagasaka_inputs import SETS, derive_inputs
 
 X = np.array([[0.0], [1.0], [2.0], [3.0]])
 Y = np.array([1.0, 3.0, 5.0, 7.0])
@@ -341,12 +341,6 @@ def test_longer_runs_of_the_same_kernels_have_the_same_rates() -> None:
     rates, of_longer = derive_inputs(made).rates, derive_inputs(longer).rates
     for name in rates:
         assert of_longer[name] == pytest.approx(rates[name], rel=1e-12)
-
-
-def test_untrained() -> None:
-    training = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 3.0]])
-    held_out = np.array([[5.0, 1.0, 1.0], [5.0, 0.0, 1.0]])
-    assert unlearnt(training, held_out).tolist() == [[False, True, False], [False] * 3]
 
 
 def test_one_kernel_is_numbers() -> None:

@@ -1,6 +1,5 @@
 """Inputs per warp from nvprof counters: one kernel by hand, the fallbacks, and bad counters."""
 
-import warnings
 from dataclasses import fields
 
 import numpy as np
@@ -8,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic.tidy import refused
-from synthetic.warps import GTX_980, KERNEL, derive, profiles_of
+from synthetic.warps import GTX_980, KERNEL, derive
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError
 from mlscale.papers.wang_chu_inputs import (
     COUNTERS,
     WarpInputs,
     missing_counters,
     require_counters,
-    warn_of_flags,
 )
 
 PER_REQUEST = [name for name in KERNEL if name.endswith("per_request")]
@@ -110,24 +108,6 @@ def test_more_dram_than_l2_transactions_are_clipped() -> None:
     found = derive({**KERNEL, "dram_read_transactions": 2000.0}, KERNEL)
     assert found.l2_hit_rate.tolist() == [0, 0.5]
     assert "clipped" in found.flags[0][0]
-    with pytest.warns(DataWarning, match=r"above 1: clipped to 1 \(1 of 2 kernels: k0\)"):
-        warn_of_flags(found, profiles_of(KERNEL, KERNEL))
-
-
-def test_one_warning_for_each_kind_of_flag() -> None:
-    kernel = without(*PER_REQUEST)
-    double = {**kernel, "inst_fp_64": 6400.0}
-    found = derive(kernel, double, double)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        warn_of_flags(found, profiles_of(kernel, double, double))
-    messages = [str(warning.message) for warning in said]
-    assert len(messages) == 3
-    assert sorted(message.rsplit("(", 1)[1] for message in messages) == [
-        "2 of 3 kernels: k1, k2)",
-        "3 of 3 kernels)",
-        "3 of 3 kernels)",
-    ]
 
 
 def test_a_kernel_without_global_memory() -> None:

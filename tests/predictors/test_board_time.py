@@ -21,7 +21,6 @@ from mlscale.predictors.board_time import BoardTime, GpuRuns, TimePopulation
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 SECOND = HardwareConfig(40, 900.0, 1000.0)
-AT_SECOND = made.CLOCKS.index(900.0)
 
 
 def gpu(device: str, seed: int, noise: float = 0.0) -> Measurements:

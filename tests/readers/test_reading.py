@@ -3,12 +3,13 @@
 The made page of ncu: one launch of 10 us, 40 % vector instructions, 16 workgroups of 128.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from synthetic.exports import BASE, NCU, V3_TRACE, long_page, long_rows, rocprofv3
+from synthetic.exports import AMD, BASE, NCU, V3_TRACE, long_page, long_rows, rocprofv3
 from synthetic.monitor_logs import PERIOD_S, dcgmi_dmon, query
 from synthetic.monitor_readings import MEMORY_MHZ, block
 from synthetic.tidy import refused
@@ -52,6 +53,32 @@ def traced(*launches: tuple[str, int], grid: int = 16) -> str:
     return TRACE + "".join(
         f'{1000 * i},{us},{grid},1,1,128,1,1,"{name}"\n' for i, (name, us) in enumerate(launches)
     )
+
+
+class TestReadsOfRdna:
+    """Made runs on a GPU of that name, at clocks that it has; 50 KiB written."""
+
+    @staticmethod
+    def told(folder: Path, device: str, fetch: float) -> tuple[Imported, list[str]]:
+        counters = {**AMD, "FETCH_SIZE": fetch, "WRITE_SIZE": 50}
+        at = {"engine_mhz": 2000.0, "memory_mhz": 1249.0}
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            run = imported(folder, rocprofv3(counters), device=device, base=at)
+        return run, [str(one.message) for one in said if "FETCH_SIZE" in str(one.message)]
+
+    def test_none_beside_writes_are_missing(self, tmp_path: Path) -> None:
+        """RX 7900 XTX is RDNA 3: its counters of reads fail, see `without_failed_reads`."""
+        run, [warning] = self.told(tmp_path, "rx7900xtx", 0)
+        assert warning.startswith(f"{tmp_path / 'run0.csv'}: FETCH_SIZE is 0 in all kernels")
+        assert "FETCH_SIZE" not in run.table.numbers
+        assert run.features["ReadBandwidth"].status == "missing"
+        assert run.features["WriteBandwidth"].status != "missing"
+
+    def test_some_count_as_they_are_and_none_elsewhere(self, tmp_path: Path) -> None:
+        for device, fetch in (("rx7900xtx", 20), ("mi300x", 0)):
+            run, warned = self.told(tmp_path, device, fetch)
+            assert (warned, run.table.numbers["FETCH_SIZE"].tolist()) == ([], [fetch])
 
 
 class TestProfilers:

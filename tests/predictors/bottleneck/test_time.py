@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.arrays import Floats
@@ -14,8 +13,6 @@ from mlscale.predictors.bottleneck.curve import (
     KernelLoad,
     curve_priors,
 )
-from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.model import TimeModel
 
 GRID = ConfigGrid((8, 16), (700.0, 1400.0), (700.0,))
 BASE = GRID.config((1, 1, 0))
@@ -64,11 +61,3 @@ def test_dram_that_is_always_busy_is_busy_for_half_the_cus_too() -> None:
     """The 2 % that its log odds leave to the rest: (0.98 + 0.02 x 2^3)^(1/3) is 1.05 at most."""
     found = by_prior(memory=1.0, issue=0.01, workgroups=PLENTY)
     assert 1 < found[0, 1] < 1.05
-
-
-def test_a_file_of_another_version_is_refused() -> None:
-    """Of a model that had trees beside the curve: it would predict something else without them."""
-    table = made.measurements(8)
-    state = Bottleneck(intervals=False).fit(table, table.grid.mid).time_.state()
-    with pytest.raises(ValueError, match="'trees' is of another version; train the model anew"):
-        TimeModel.restore({**state, "trees": [None]})
