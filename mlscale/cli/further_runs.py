@@ -60,11 +60,17 @@ def _is_log(path: Path) -> bool:
     return is_log(path)
 
 
+def tells_engine_clock(log: Path) -> bool:
+    """Whether a monitor's log says at which engine clock the GPU ran. Raises InputError."""
+    from mlscale.readers.monitor import read_log
+
+    return any("engine_mhz" in samples.columns for samples in read_log(log))
+
+
 def _of_log(
     of: Subject, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
-    from mlscale.readers.monitor import read_log
     from mlscale.readers.reading import read_table
 
     first, profiles = of.files[0], of.profiles
@@ -81,7 +87,7 @@ def _of_log(
         )
     base = (config or profiles.base).as_dict()
     if config is None:
-        if not any("engine_mhz" in log.columns for log in read_log(path)):
+        if not tells_engine_clock(path):
             raise InputError(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )

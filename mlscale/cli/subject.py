@@ -12,7 +12,7 @@ from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
-from mlscale.data.sampled import SHARES
+from mlscale.data.sampled import SHARES, is_sampled
 from mlscale.data.table import Table, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.data.weights import with_weights
@@ -140,7 +140,7 @@ def read(
     targets = _targets(at, model, profiles)
     peak_profiles = _peaks(peaks, profiles)
     model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate, has_further)
-    notes += extrapolations(model)
+    notes += extrapolations(model, has_further)
     paths = tuple(map(options.input_file, files))
     profile_name = ", ".join(path.name for path in paths)
     return Subject(
@@ -186,9 +186,9 @@ def _profiles(
             )
         from mlscale.readers.reading import read as read_run
 
-        return read_run(paths, replace(options.given(arguments), power=power))
-    if model is None and not getattr(arguments, "also", None) and arguments.device:
-        device_with_peaks(arguments.device)  # at two clocks no counters are needed
+        profiles = read_run(paths, replace(options.given(arguments), power=power))
+        _require_peaks(profiles, arguments, model)
+        return profiles
     table = with_cu_counts(read_table(paths[0]) if head is None else head)
     device, base = _device_and_base(table, arguments, model)
     if power is not None:
@@ -196,10 +196,22 @@ def _profiles(
 
         table = with_power(table, power, arguments.gpu)
     profiles = profiles_at(table, base, device)
+    _require_peaks(profiles, arguments, model)
     has_counters = not set(profiles.counter_names) <= set(SHARES)
     if not has_counters and hasattr(arguments, "also") and {*configurations(table)} != {base}:
         arguments.also = [*arguments.also, str(paths[0])]  # its other rows are further readings
     return profiles
+
+
+def _require_peaks(profiles: Profiles, arguments: argparse.Namespace, model: Model | None) -> None:
+    """Raise InputError where counters are of a GPU that --device names and nobody knows.
+
+    Bounds alone would hide a mistyped name. Averages, times and two clocks need no peaks.
+    """
+    has_counters = not (profiles.are_times_alone or set(profiles.counter_names) <= set(SHARES))
+    is_free = model is not None or getattr(arguments, "also", None) or not arguments.device
+    if has_counters and not is_sampled(profiles.metadata) and not is_free:
+        device_with_peaks(arguments.device)
 
 
 def is_of_monitor(path: Path) -> bool:
