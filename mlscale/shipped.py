@@ -23,11 +23,11 @@ from mlscale.unprofiled import refuse_times_alone
 
 KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
 RUNS = "runs.mlscale"  # of any GPU, by times and powers at one or more engine clocks
-_RUNS_INSTEAD = "name none, or 'runs', and give a log at a second engine clock too (--also LOG)"
+RUNS_INSTEAD = "name none, or 'runs', and give a log at a second engine clock too (--also LOG)"
 FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     "nvidia-time": "it is called 'kernels'",
     "nvidia-sampled": "it is called 'runs'",
-    **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), _RUNS_INSTEAD),
+    **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), RUNS_INSTEAD),
 }
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
@@ -75,8 +75,14 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> str:
     return note
 
 
-def extrapolations(model: Model) -> list[str]:
-    """Tell of settings of a model's grid beyond those that its training speaks for."""
+def extrapolations(model: Model, has_points: bool) -> list[str]:
+    """Tell of settings of a model's grid beyond those that its training speaks for.
+
+    has_points: whether there are readings at further clocks; without, times are bounds, which are
+    no wider there.
+    """
+    is_bounded = model.predictors["time"].name == "board-time" and not has_points
+    wider = "" if is_bounded else ", with a wider interval"
     trained = model.trained_range
     notes = []
     for axis in AXES if trained else ():
@@ -86,7 +92,7 @@ def extrapolations(model: Model) -> list[str]:
                 side, most = ("below", "lowest") if below else ("above", "highest")
                 notes.append(
                     f"{axis} {asked:g} is {side} {end:g}, the {most} that the training data speak "
-                    "for: extrapolated, with a wider interval"
+                    f"for: extrapolated{wider}"
                 )
     return notes
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from mlscale.advice.exchange import exchanges_of
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
-from mlscale.advice.search import TOO_SLOW, RunBase, Search
+from mlscale.advice.search import TOO_SLOW, PowerAtEnds, RunBase, Search
 from mlscale.arrays import Floats
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
@@ -18,7 +17,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
-from mlscale.data.surfaces import BOUNDED, Surfaces
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model, feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
@@ -173,11 +172,9 @@ def search_for(
     """
     predictions = model.predict(profiles, coverage_of_each(1 if terms.power.absent else 2))
     known: dict[str, Any] = {"run_base": run_base}
-    if BOUNDED in chain(*predictions["time"].flags):
-        predictions, unchanged = _at_bounds(model, predictions)
-        if "power" in unchanged:
-            known["peak_w"] = absolute(unchanged, terms.power)["power"].values.max(axis=0)
     surfaces = absolute(predictions, terms.power)
+    if predictions["time"].is_bounded:
+        surfaces, known["at_ends"] = _at_longest(model, predictions, terms.power)
     _require_finite(profiles.kernels, surfaces)
     of_run = (run_base and run_base.peak_w) or 0.0
     own = drawn_w(profiles) + (terms.power.static_w or 0.0)
@@ -185,28 +182,36 @@ def search_for(
     return predictions, search_on(surfaces, profiles.weights, terms, supply, **known)
 
 
-def _at_bounds(model: Model, predictions: Predictions) -> tuple[Predictions, Predictions]:
-    """Predictions of runs whose times are bounds, at the longest times; and at the shortest.
+def _at_longest(
+    model: Model, predictions: Predictions, power: WholePower
+) -> tuple[dict[str, Surfaces], PowerAtEnds | None]:
+    """Absolute surfaces of runs whose times are bounds, at the longest times; power at both ends.
 
-    What keeps a limit of time by the first keeps it surely. Power follows the rate of work, so that
-    it is the higher the shorter the time: at the longest times its low end is that of the shortest,
-    so that the ends of energy are as time and power go together. Each is with COVERAGE alone, since
-    bounds hold for certain.
+    What keeps a limit of time at the longest times keeps it surely. Bounds hold for certain, so
+    that power has intervals of COVERAGE alone; they reach from the low end at the longest times to
+    the high end at the shortest.
     """
     times = predictions["time"]
-    if times.low is None or times.high is None:
-        return predictions, predictions
-    of_both = [{"time": replace(times, values=end)} for end in (times.high, times.low)]
+    longest, shortest = (
+        absolute(_with_times(model, predictions, end), power) for end in (times.high, times.low)
+    )
+    if "power" not in longest:
+        return longest, None
+    of_longest, of_shortest = longest["power"], shortest["power"]
+    at_ends = PowerAtEnds(of_shortest.values, of_shortest.low, of_longest.high)
+    return longest | {"power": replace(of_longest, high=of_shortest.high)}, at_ends
+
+
+def _with_times(model: Model, predictions: Predictions, end: Floats | None) -> Predictions:
+    """Predictions as if an end of the times, relative to the base, were the times."""
+    times = predictions["time"]
+    values = times.values if end is None else end
+    surfaces = {"time": replace(times, values=values)}
     if "power" in predictions:
-        longest, quickest = (
-            model.power_at(predictions.profiles, replace(of["time"], low=None, high=None))
-            for of in of_both
-        )
-        low = None if quickest.low is None else np.minimum(quickest.low, longest.values)
-        of_both[0]["power"] = replace(longest, low=low, flags=predictions["power"].flags)
-        of_both[1]["power"] = quickest
-    at_longest, at_shortest = (replace(predictions, surfaces=of) for of in of_both)
-    return at_longest, at_shortest
+        alone = replace(surfaces["time"], low=None, high=None)
+        of_power = model.power_at(predictions.profiles, alone)
+        surfaces["power"] = replace(of_power, flags=predictions["power"].flags)
+    return replace(predictions, surfaces=surfaces)
 
 
 def search_on(
@@ -216,7 +221,7 @@ def search_on(
     supply: Supply,
     **known: Any,
 ) -> Search:
-    """The search on absolute surfaces. known: `run_base` or `peak_w` of Search."""
+    """The search on absolute surfaces. known: `run_base`, `peak_w` or `at_ends` of Search."""
     has_energy = terms.power.why_no_energy is None
     known |= {"supply": supply, "keeps_memory": terms.keeps_memory is not None}
     return Search(surfaces, launches, terms.objective, terms.limits, has_energy, **known)
@@ -263,6 +268,7 @@ def advice_on(
         supply=search.supply,
         offered=search.offered,
         keeps_memory=terms.keeps_memory,
+        is_bounded=search.surfaces["time"].is_bounded,
     )
 
 

@@ -25,6 +25,7 @@ from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
+from mlscale.data.same_work import second_clock_mhz
 from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
@@ -132,7 +133,8 @@ def advise_caps(
     not be predicted again.
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
-    caps on a GPU whose power limits are not known; and of a logged run with many pauses.
+    caps on a GPU whose power limits are not known; of runs at one engine clock alone; and of a
+    logged run with many pauses.
 
     Example:
         >>> caps = advise_caps(model, profiles, [200, 250, 300])  # doctest: +SKIP
@@ -153,6 +155,7 @@ def advise_caps(
     device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), power)
+    _refuse_bounds(surfaces["time"], profiles)
     supply = supply_of(model.device, drawn_w(profiles) + (power.static_w or 0.0))
     runs = _Runs(surfaces, profiles.weights, np.append(caps, supply.default_w), objective)
     points = tuple(
@@ -343,6 +346,16 @@ class _Runs:
             )
         )
         return float(saving_percent(value, at_base))
+
+
+def _refuse_bounds(times: Surfaces, profiles: Profiles) -> None:
+    """Raise InputError where times are bounds: under a cap the clock, too, would be a guess."""
+    if times.is_bounded:
+        raise InputError(
+            "a power cap needs a second run: one engine clock alone tells neither the clock under "
+            f"a cap nor how time follows it; run it at about {second_clock_mhz(profiles)} MHz too, "
+            "and give that with --also"
+        )
 
 
 def _outside_limits(device: Device | None, cap_w: float) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from mlscale.advice.objectives import WITHOUT_POWER, Limits, slowdown_percent
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
-from mlscale.data.surfaces import BOUNDED, Surfaces
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import extra_named
 from mlscale.text import counted
 
@@ -125,7 +125,8 @@ class Advice:
     limit leaves them. supply: what the board supplies, unlimited where that is not known or power
     not predicted; where a kernel draws more, nothing is advised. offered (C, E, M): where advice
     was sought, None for everywhere; keeps_memory: why only at the base's memory clock. measured:
-    the run at the further points at which all its kernels were measured.
+    the run at the further points at which all its kernels were measured. is_bounded: whether
+    kernels were measured at one clock alone, so that times are bounds, and costs at the longest.
     """
 
     objective: str
@@ -142,6 +143,7 @@ class Advice:
     offered: Mask | None = field(default=None, compare=False)
     keeps_memory: str | None = None
     measured: tuple[OperatingPoint, ...] = ()
+    is_bounded: bool = False
 
     def __repr__(self) -> str:
         run, is_saved = self.whole_run, self.objective not in WITHOUT_POWER
@@ -151,11 +153,6 @@ class Advice:
             f"{run.best.config}, time {run.slowdown_percent:+.1f} %{saved} against the base "
             f"{run.base.config}>"
         )
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether kernels were measured at one clock alone, so that ranges are bounds."""
-        return any(BOUNDED in kernel.flags for kernel in self.kernels)
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:

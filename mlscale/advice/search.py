@@ -29,6 +29,20 @@ Costs = tuple[Floats, Floats | None]  # time [ms] and power [W] everywhere on th
 TOO_SLOW = "cannot keep its part of the limit of time: its quickest is shown"
 
 
+@dataclass(frozen=True, eq=False)
+class PowerAtEnds:
+    """Power of K kernels whose times are bounds, at the ends of these, (K, C, E, M) [W].
+
+    Power follows the rate of work, so that it is the higher the shorter the time. most: as
+    predicted at the shortest time. low_at_shortest, high_at_longest: the ends of its intervals that
+    give the ends of energy, which the longest time makes most; None without intervals.
+    """
+
+    most: Floats
+    low_at_shortest: Floats | None
+    high_at_longest: Floats | None
+
+
 class RunBase(NamedTuple):
     """What the whole run takes at the base, all launches [ms], and draws at most [W]."""
 
@@ -59,8 +73,9 @@ class Search:
     limits: of power, for every kernel; of time and slowdown, for the kernels' summed time.
     supply: what the board supplies; where a kernel draws more, nothing is advised.
     run_base: of the whole run, where these are only some of its kernels. peak_w (C, E, M) [W]:
-    power of the most demanding kernel, where the surfaces are sums over kernels. keeps_memory:
-    only the base's memory clock is offered.
+    power of the most demanding kernel, where the surfaces are sums over kernels. at_ends: of
+    kernels whose times are bounds, where power is predicted; the surfaces are at the longest times.
+    keeps_memory: only the base's memory clock is offered.
     """
 
     surfaces: dict[str, Surfaces]
@@ -71,6 +86,7 @@ class Search:
     supply: Supply = UNLIMITED
     run_base: RunBase | None = None
     peak_w: Floats | None = None
+    at_ends: PowerAtEnds | None = None
     keeps_memory: bool = False
 
     def for_whole_run(self) -> Recommendation:
@@ -79,7 +95,9 @@ class Search:
         Its intervals add the kernels' own, as if all of them were off to the same side.
         """
         ends = (self._run("low"), self._run("high")) if self._has_intervals else None
-        return self._recommendation(self._best_of_run, self._run("values"), ends, self._peak_w)
+        return self._recommendation(
+            self._best_of_run, self._run("values"), ends, self.most_demanding_w
+        )
 
     def for_kernel(self, k: int, kernel: str, flags: tuple[str, ...]) -> Recommendation:
         """The best of one launch of a kernel, see `best_of_kernels`, with flags of it."""
@@ -92,7 +110,8 @@ class Search:
             at_best=self._point(self._best_of_run, costs),
         )
         c, e, m = np.unravel_index(best[k], self._grid.shape)
-        recommendation = self._recommendation((int(c), int(e), int(m)), costs, ends, costs[1])
+        most_w = None if self._most_w is None else self._most_w[k]
+        recommendation = self._recommendation((int(c), int(e), int(m)), costs, ends, most_w)
         return replace(recommendation, kernel=kernel, flags=flags, share=share)
 
     def kernel_columns(self) -> dict[str, Floats]:
@@ -126,18 +145,20 @@ class Search:
         """
         time_ms, power_w = costs = self._costs("values")
         base_ms = time_ms[:, *self._base][:, None, None, None]
-        sought_ms = np.where(self._sought & self._possible(power_w), time_ms, np.nan)
+        most_w = self._most_w
+        sought_ms = np.where(self._sought & self._possible(most_w), time_ms, np.nan)
         of_power = replace(self.limits, max_time_ms=None, max_slowdown_percent=None)
-        allowed = feasible(of_power, sought_ms, power_w, base_ms)
+        allowed = feasible(of_power, sought_ms, most_w, base_ms)
         if self._allowed_part is not None:
             allowed &= time_ms <= self._allowed_part * base_ms * (1 + SAME)
         best = least_indices([self._values(costs), time_ms, power_w], allowed)
         too_slow = best < 0
         for k in np.flatnonzero(too_slow).tolist():
-            own_ms, own_w = self._costs("values", k)
-            at_base_ms = float(own_ms[self._base])
-            own_ms = np.where(self._sought & self._possible(own_w), own_ms, np.nan)
-            quickest = best_index("time", own_ms, own_w, at_base_ms, of_power)
+            own_w, own_most_w = (None if of is None else of[k] for of in (power_w, most_w))
+            at_base_ms = float(time_ms[k, *self._base])
+            quickest = best_index(
+                "time", sought_ms[k], own_w, at_base_ms, of_power, peak_power_w=own_most_w
+            )
             best[k] = np.ravel_multi_index(quickest, self._grid.shape)
         return best, too_slow
 
@@ -152,35 +173,68 @@ class Search:
         time_ms, power_w = self._run("values")
         return best_index(
             self.objective,
-            np.where(self._sought & self._possible(self._peak_w), time_ms, np.nan),
+            np.where(self._sought & self._possible(self.most_demanding_w), time_ms, np.nan),
             power_w,
             float(time_ms[self._base]),
             self.limits,
             self._grid.engine_mhz,
-            peak_power_w=self._peak_w,
+            peak_power_w=self.most_demanding_w,
         )
 
     @cached_property
     def held(self) -> dict[str, Surfaces]:
         """The surfaces, their high ends as the board's limit leaves them."""
-        return with_held_ends(self.surfaces, self.supply)
+        if self.at_ends is None:
+            return with_held_ends(self.surfaces, self.supply)
+        power, of_work = self.surfaces["power"], self._of_work
+        if power.high is None:
+            return self.surfaces
+        most_w = np.maximum(self.supply.most_w, power.values)
+        return of_work | {"power": replace(power, high=np.minimum(power.high, most_w))}
+
+    @cached_property
+    def of_objective(self) -> dict[str, Surfaces]:
+        """As `held`, power's ends as they go together with those of time in the objective."""
+        return self.held if self.objective == "power" else self._of_work
+
+    @cached_property
+    def _of_work(self) -> dict[str, Surfaces]:
+        """As `held`, but with power's ends at those of time: their products are energy's."""
+        surfaces, ends = self.surfaces, self.at_ends
+        if ends is not None:
+            power = surfaces["power"]
+            power = replace(power, low=ends.low_at_shortest, high=ends.high_at_longest)
+            surfaces = surfaces | {"power": power}
+        return with_held_ends(surfaces, self.supply)
 
     @property
     def impossible_w(self) -> Floats:
         """Power of the most demanding kernel wherever the board cannot supply it, (n,) [W]."""
-        return np.zeros(0) if self._peak_w is None else self._peak_w[~self._supplied(self._peak_w)]
+        return (
+            np.zeros(0)
+            if self.most_demanding_w is None
+            else self.most_demanding_w[~self._supplied(self.most_demanding_w)]
+        )
 
     def peak_at(self, config: HardwareConfig) -> float | None:
         """Power of the most demanding kernel at one configuration [W]; None: not predicted."""
-        return None if self._peak_w is None else float(self._peak_w[self._grid.index(config)])
+        return (
+            None
+            if self.most_demanding_w is None
+            else float(self.most_demanding_w[self._grid.index(config)])
+        )
 
     @cached_property
-    def _peak_w(self) -> Floats | None:
+    def most_demanding_w(self) -> Floats | None:
         """Power of the most demanding kernel, (C, E, M) [W]; None where it is not predicted."""
-        power_w = self._costs("values")[1]
-        if power_w is None or self.peak_w is not None:
+        if self._most_w is None or self.peak_w is not None:
             return self.peak_w
-        return np.asarray(power_w.max(axis=0))
+        return np.asarray(self._most_w.max(axis=0))
+
+    @property
+    def _most_w(self) -> Floats | None:
+        """The most that each kernel is predicted to draw, (K, C, E, M) [W]; None: not predicted."""
+        return self._costs("values")[1] if self.at_ends is None else self.at_ends.most
 
     def _possible(self, power_w: Floats | None) -> Mask:
         """Where a kernel or the run that draws that power may be set to, (..., C, E, M)."""
@@ -244,7 +298,7 @@ class Search:
     def _costs(self, side: str, k: int | None = None) -> Costs:
         """Time [ms] and power [W] of a launch of one kernel (C, E, M) or of each."""
         index = slice(None) if k is None else k
-        costs = {q: getattr(surface, side)[index] for q, surface in self.held.items()}
+        costs = {q: getattr(surface, side)[index] for q, surface in self.of_objective.items()}
         return costs["time"], costs.get("power")
 
     def _effects(self, best: Indices, costs: Costs, ends: tuple[Costs, Costs] | None) -> Effects:

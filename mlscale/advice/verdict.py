@@ -13,8 +13,8 @@ from mlscale.text import counted, percent_in_words, rounded, time_in_words
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
 _COVERAGE = f"{100 * COVERAGE:g} %: "
 _BOUNDS = (
-    "One engine clock alone does not tell how time follows it: these are bounds, from unchanged to "
-    "in proportion{}. A second run at another clock tells."
+    "One engine clock alone does not tell how time follows it: it is between unchanged and in "
+    "proportion{}. A second run at another clock tells."
 )
 _AXES = {
     "cu_count": "{:g} CUs",
@@ -38,7 +38,8 @@ def verdict(advice: Advice) -> str:
         if advice.objective == "clock":
             nothing = _no_lower(advice)
         else:
-            nothing = _nothing_better(advice.objective, advice.limits) + _next_tried(advice)
+            nothing = _nothing_better(advice.objective, advice.limits, advice.is_bounded)
+            nothing += _next_tried(advice)
         return f"Stay at the base, {base}: {nothing}{_of_run(advice)}.{_bounds(advice, '')}"
     text = f"Set {_settings(best, base)}: {_effects(advice, run)}{_of_run(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
@@ -70,7 +71,7 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         at_own = caps.default_w is not None and not caps.binds
         own = f"at {caps.default_w:.0f} W" if at_own else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
-        return f"Leave the power cap {own}: {nothing}{_of_run(advice)}.{_bounds(advice, '')}"
+        return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
     own = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
     text = (
         f"Set the power cap to {best.cap_w:g} W{own}: {_effects(advice, best.run, caps.objective)}"
@@ -78,7 +79,7 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
     text += _of_run(advice)
     if OPEN_INTERVAL in best.flags:
         text += f"; {OPEN_INTERVAL}"
-    return f"{text}.{_bounds(advice, '')}"
+    return f"{text}."
 
 
 def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | None = None) -> str:
@@ -92,11 +93,13 @@ def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | No
     if objective in SAVED:
         more, less = (f"{word} {SAVED[objective]}" for word in ("more", "less"))
         effects.append(change(of.saving_percent, of.saving_range, more, less))
+        if advice.is_bounded:
+            effects[-1] += f" ({'' if objective == 'power' else 'power: '}{100 * COVERAGE:g} %)"
     return ", ".join(effects)
 
 
 def _bounds(advice: Advice, kept: str) -> str:
-    """What ranges are, where they are bounds; kept: that a limit of time is kept even so."""
+    """What is known of time, where that is bounds; kept: that a limit is kept even so."""
     return f" {_BOUNDS.format(kept)}" if advice.is_bounded else ""
 
 
@@ -119,11 +122,13 @@ def _of_run(advice: Advice) -> str:
     return text
 
 
-def _nothing_better(objective: str, limits: Limits) -> str:
+def _nothing_better(objective: str, limits: Limits, is_bounded: bool = False) -> str:
+    """That the base is best; is_bounded: judged by the longest time that each may take."""
     under = limits.under().removeprefix(", ")
     if objective == "time":
-        return f"nothing is faster {under}".rstrip()
-    return f"nothing is predicted to need less {SAVED[objective]} {under}".rstrip()
+        return f"nothing is {'surely ' * is_bounded}faster {under}".rstrip()
+    at = " at the longest time that it may take" if is_bounded and objective != "power" else ""
+    return f"nothing is predicted to need less {SAVED[objective]}{at} {under}".rstrip()
 
 
 def _no_lower(advice: Advice) -> str:
@@ -167,7 +172,7 @@ def _bounded_change(
     positive: str,
     coverage: str = "",
 ) -> str:
-    """A change [%] that is known by its bounds alone: 'at most 4.5 % slower'."""
+    """A change [%] by its ends alone, of which none is likelier: 'at most 4.5 % slower'."""
     if ends is None or not all(map(math.isfinite, ends)):
         return _change(percent, ends, negative, positive, coverage)
     low, high = sorted(ends)

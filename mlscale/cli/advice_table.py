@@ -18,12 +18,14 @@ from mlscale.cli.text import (
     without_empty,
 )
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.sequence import run_in_sequence
 from mlscale.data.surfaces import BOUNDED
 from mlscale.predictions import INTERVAL
 from mlscale.text import number, share_in_percent
 
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
+MOST_CLOCKS = 6  # of bounds
 _OF_KERNELS = (
     "; a kernel's numbers are of one launch\nat its own best, in run % is its time at the best of "
     "the whole run"
@@ -36,10 +38,10 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     if advice.is_bounded and not advice.run.is_one_launch:  # alike for all kernels
         largest, others = [], []
     has_saving = advice.objective != "clock"
-    interval = interval_heading(advice)
-    headers = ["kernel", "share %", *AXIS_HEADINGS, *_costs(advice), "time %", interval]
+    of_time, of_saving = _interval_headings(advice)
+    headers = ["kernel", "share %", *AXIS_HEADINGS, *_costs(advice), "time %", of_time]
     if has_saving:
-        headers += ["saves %", interval]
+        headers += ["saves %", of_saving]
     headers.append("in run %")
     names = kernel_names(kernel.kernel or "" for kernel in (*largest, *others))
     lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in largest]
@@ -55,7 +57,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     if largest and not advice.run.is_one_launch:
         text += _OF_KERNELS
     if advice.is_bounded:
-        text += "; times are the longest that they can be"
+        text += f"; times are the longest that they can be{_over_clocks(advice)}"
     else:
         text += _front(advice)
     text += _measured(advice)
@@ -66,9 +68,10 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     return f"{text}\n\n{''.join(notes)}" if notes else f"{text}\n"
 
 
-def interval_heading(advice: Advice) -> str:
-    """How tables head the ends of what is predicted, or its bounds."""
-    return "bounds" if advice.is_bounded else INTERVAL
+def _interval_headings(advice: Advice) -> tuple[str, str]:
+    """How tables head the ends of time, and those of what is saved, in which power may be."""
+    of_time = "bounds" if advice.is_bounded else INTERVAL
+    return of_time, of_time if advice.objective == "time" else INTERVAL
 
 
 def flags_of_kernels(advice: Advice) -> dict[str, tuple[str, ...]]:
@@ -111,7 +114,7 @@ def _line_of_others(
     """A line that sums up the kernels that have none of their own."""
     percent = sum(map(_percent, others))
     slowdown = sum(_percent(kernel) * kernel.slowdown_in_run_percent for kernel in others) / percent
-    cells = dict.fromkeys(headers, "-") | {interval_heading(advice): ""}
+    cells = dict.fromkeys(headers, "-") | dict.fromkeys(_interval_headings(advice), "")
     cells |= {"kernel": f"and {len(others)} others", "share %": share_in_percent(percent / 100)}
     cells["in run %"] = f"{slowdown:+z.1f}"
     return [cells[header] for header in headers]
@@ -136,6 +139,42 @@ def _front(advice: Advice) -> str:
     lines = [[*_cells(point), mark] for point, mark in zip(points, marks, strict=True)]
     table = columns([*AXIS_HEADINGS, *_costs(advice), ""], lines)
     return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
+
+
+def _over_clocks(advice: Advice) -> str:
+    """The whole run at a few engine clocks: time between its bounds, and power."""
+    run, time, power = advice.whole_run, advice.held["time"], advice.held.get("power")
+    shares = [kernel.share for kernel in advice.kernels]
+    launches = np.array([share.launches if share else 1.0 for share in shares])
+    c, base, m = time.grid.index(run.base.config)
+    best = time.grid.index(run.best.config)[1]
+    headers = ["engine MHz", "time ms from", "to"]
+    sides = [
+        run_in_sequence(of, None, launches)[0] for of in (time.low, time.high) if of is not None
+    ]
+    if power:
+        headers += ["power W", INTERVAL]
+        ends = (power.values, power.low, power.high)
+        sides += [run_in_sequence(time.values, of, launches)[1] for of in ends if of is not None]
+    lines = []
+    for e in _few(len(time.grid.engine_mhz), {base, best}):
+        cells = [number(float(of[c, e, m])) for of in sides]
+        between = [" to ".join(cells[3:])] if power else []
+        mark = ", ".join(name for name, of in (("best", best), ("base", base)) if of == e)
+        lines.append([f"{time.grid.engine_mhz[e]:g}", *cells[:3], *between, mark])
+    power_too = ", and power at the longest time" if power else ""
+    table = columns([*headers, ""], lines)
+    return f"\n\nTime between its bounds{power_too}:\n{table}"
+
+
+def _few(count: int, own: set[int]) -> list[int]:
+    """At most MOST_CLOCKS of so many places, evenly spaced but for those of one's own."""
+    places = set(np.linspace(0, count - 1, min(count, MOST_CLOCKS)).round().astype(int).tolist())
+    for place in own - places:
+        inner = places - own - {0, count - 1}
+        places -= {min(inner, key=lambda other: abs(other - place))}
+        places |= {place}
+    return sorted(places)
 
 
 def _measured(advice: Advice) -> str:

@@ -73,7 +73,8 @@ def _advice_text(
         parts = [clocks, asked.text(advice), further.text() if further else ""]
         return "\n".join(filter(None, parts))
     of_caps = asked.caps.warnings if asked.caps else ()
-    print_warnings([*advice.warnings, *of_caps])
+    of_further = [further.warning()] if further else []
+    print_warnings([*advice.warnings, *of_caps, *of_further])
     if asked.is_cap and asked.caps:
         return csv_text([p.row() | {"flags": "; ".join(p.flags)} for p in asked.caps.points])
     return csv_text(advice.rows())

@@ -62,6 +62,13 @@ def with_points(
     return add_points(profiles, further) if further else profiles
 
 
+def tells_engine_clock(log: Path) -> bool:
+    """Whether a monitor's log says at which engine clock the GPU ran. Raises InputError."""
+    from mlscale.readers.monitor import read_log
+
+    return any("engine_mhz" in samples.columns for samples in read_log(log))
+
+
 def _of_log(
     profiles: Profiles,
     first: Path,
@@ -70,7 +77,6 @@ def _of_log(
     arguments: argparse.Namespace,
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
-    from mlscale.readers.monitor import read_log
     from mlscale.readers.reading import read_table
 
     if is_tidy(first) or not options.is_log(first):
@@ -86,7 +92,7 @@ def _of_log(
         )
     base = (config or profiles.base).as_dict()
     if config is None:
-        if not any("engine_mhz" in log.columns for log in read_log(path)):
+        if not tells_engine_clock(path):
             raise InputError(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )

@@ -9,10 +9,11 @@ from mlscale.advice.objectives import objective_name
 from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import goal
-from mlscale.cli.advice_table import MOST_KERNELS, flags_of_kernels, interval_heading
+from mlscale.cli.advice_table import MOST_KERNELS, flags_of_kernels
 from mlscale.cli.text import columns, flag_lines, interval_cell, warning_lines, without_empty
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
+from mlscale.predictions import INTERVAL
 from mlscale.text import number
 
 
@@ -53,7 +54,7 @@ class Levers:
                 parts.append(f"{cap_verdict(self.caps, advice)}\n")
             if self.caps.warnings:
                 parts.append("".join(warning_lines(self.caps.warnings)))
-            parts.append(_cap_table(self.caps, interval_heading(advice)))
+            parts.append(_cap_table(self.caps))
             if self.is_cap:
                 flags = flags_of_kernels(advice)
                 notes = "".join(flag_lines(flags, MOST_KERNELS) + warning_lines(advice.warnings))
@@ -76,10 +77,10 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
     return Levers(lever, caps, commands)
 
 
-def _cap_table(caps: CapAdvice, interval: str) -> str:
-    """Return the run under each cap for a terminal; interval: how those are headed."""
-    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", interval]
-    headers += ["saves %", interval, ""]
+def _cap_table(caps: CapAdvice) -> str:
+    """Return the run under each cap for a terminal."""
+    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
+    headers += ["saves %", INTERVAL, ""]
     lines = [_cells(point, point == caps.best) for point in caps.points]
     table = columns(*without_empty(headers, lines))
     text = f"The run under power caps{caps.limits.under()}:\n{table}\n"

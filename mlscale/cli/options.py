@@ -77,17 +77,28 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     try:
         return load(file or Path(text), [own] if own else [])
     except InputError as error:
-        if not isinstance(error.__cause__, FileNotFoundError) or "/" in text:
+        is_missing = isinstance(error.__cause__, FileNotFoundError)
+        if former := _of_former_model(text, arguments.command):
+            said = f"{text}: {former}" if is_missing else f"{error}; {former}"
+            raise InputError(said) from None
+        if not is_missing or "/" in text:
             raise
-        from mlscale.shipped import FORMER
-
-        if former := FORMER.get(Path(text).stem):
-            raise InputError(f"{text}: this model is not shipped any more; {former}") from None
         names = (Path(name).stem for name in registry.shipped() if is_model_name(name))
         shipped = ", ".join(sorted(names))
         raise InputError(
             f"{text}: there is no such model file; those that ship are {shipped}"
         ) from None
+
+
+def _of_former_model(text: str, command: str) -> str | None:
+    """What became of the model of 0.2.0 that has the name of a file; None where none had it."""
+    from mlscale.shipped import FORMER, RUNS_INSTEAD
+
+    instead = FORMER.get(Path(text).stem)
+    if instead is None:
+        return None
+    needs_profile = instead == RUNS_INSTEAD and command == "show"  # which takes a model alone
+    return "this model is not shipped any more" + ("" if needs_profile else f"; {instead}")
 
 
 def add_device(parser: Options, what: str) -> None:

@@ -2,30 +2,38 @@
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mlscale.advice.commands import Commands, commands_for_second_run
+from mlscale.cli.further_runs import tells_engine_clock
 from mlscale.cli.options import is_log
 from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
+from mlscale.data.grid import SHORT_NAMES
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import is_sampled
+from mlscale.data.sampled import SHARES, is_sampled
 from mlscale.data.table_files import is_tidy
 from mlscale.unprofiled import kernels_of_most
+
+_OWN_TIME = "MS"  # stands for what the user alone knows of the second run
+_PUT_TIME = f"# in place of {_OWN_TIME} put the time of that run, in ms"
 
 
 @dataclass(frozen=True)
 class SecondRun:
     """Where to run the same work again, what sets that clock, and the command with both runs.
 
-    file: of the second run, as the command calls it. instead: what makes one run enough, if
-    anything does.
+    file: of the second run, as the commands call it. imported: the command that gives it its own
+    time, where the first was told one. instead: what makes one run enough, if anything does.
     """
 
     engine_mhz: int
     file: str
     commands: Commands
+    imported: str | None
     advise: str
     instead: str | None
 
@@ -35,6 +43,7 @@ class SecondRun:
             "engine_mhz": self.engine_mhz,
             "set": self.commands.to_set,
             "reset": self.commands.to_reset,
+            "import": self.imported,
             "advise": self.advise,
             "notes": self.commands.notes,
             "instead": self.instead,
@@ -42,16 +51,25 @@ class SecondRun:
 
     def text(self) -> str:
         """What a terminal shows of it."""
-        how = "" if self.commands.to_set else ", locked or by a low power cap"
+        how = "" if self.commands.to_set else "locked or by a low power cap, "
         lines = [
             *self.commands.to_set,
-            f"# run the same work again, recorded as before, into {self.file}{how}",
+            f"# run the same work again, {how}recorded as before, into {self.file}",
             *self.commands.to_reset,
+            *([_PUT_TIME, self.imported] if self.imported else []),
             self.advise,
         ]
         text = f"To find out, run it at about {self.engine_mhz} MHz too:\n"
         text += "".join(f"  {line}\n" for line in lines)
+        text += "".join(f"note: {note}\n" for note in self.commands.notes)
         return text + (f"One run is enough with {self.instead}\n" if self.instead else "")
+
+    def warning(self) -> str:
+        """What is told of it beside a result that has no place for it."""
+        return (
+            "times are bounds, as one engine clock alone does not tell how time follows it; a "
+            f"second run at about {self.engine_mhz} MHz does: {self.advise}"
+        )
 
 
 def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -> SecondRun:
@@ -59,10 +77,39 @@ def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -
     engine_mhz, commands = commands_for_second_run(profiles)
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
-    names_its_clock = is_tidy(first) or is_log(first)
-    also = file if names_its_clock else f"{file}@engine={engine_mhz}"
-    words = ["mlscale", *arguments.words, "--also", also]
-    return SecondRun(engine_mhz, file, commands, shlex.join(words), _instead(profiles))
+    is_of_monitor = not is_tidy(first) and is_log(first)
+    has_clock = is_tidy(first) or (is_of_monitor and tells_engine_clock(first))
+    also, imported = file if has_clock else f"{file}@engine={engine_mhz}", None
+    if is_of_monitor and arguments.time is not None:
+        also = f"{stem}-{engine_mhz}-table.csv"
+        given = _of_import(arguments, None if has_clock else engine_mhz)
+        name = ["--application", profiles.applications[0]]
+        words = ["mlscale", "import", file, *given, *name, "--time", _OWN_TIME, "-o", also]
+        imported = shlex.join(words)
+    advise = shlex.join(["mlscale", *arguments.words, "--also", also])
+    return SecondRun(engine_mhz, file, commands, imported, advise, _instead(profiles))
+
+
+def _of_import(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:
+    """What the second log does not say either, as options of `import`; engine_mhz: if it must."""
+    base = {axis: step for axis, step in (arguments.base or {}).items() if axis != "engine_mhz"}
+    base |= {} if engine_mhz is None else {"engine_mhz": engine_mhz}
+    told = {
+        "--device": _as_given(arguments.words, "--device") or arguments.device,
+        "--base": ",".join(f"{SHORT_NAMES[axis]}={step:.15g}" for axis, step in base.items()),
+        "--gpu": arguments.gpu,
+        "--interval": arguments.interval and f"{arguments.interval:.15g}",
+    }
+    return [word for option, value in told.items() if value for word in (option, value)]
+
+
+def _as_given(words: Sequence[str], option: str) -> str | None:
+    """The value of an option on the command line, such as a device's file; None where not whole."""
+    for word, after in pairwise([*words, ""]):
+        name, has_value, value = word.partition("=")
+        if name == option:
+            return value if has_value else after
+    return None
 
 
 def _instead(profiles: Profiles) -> str | None:
@@ -72,6 +119,8 @@ def _instead(profiles: Profiles) -> str | None:
     if profiles.are_times_alone:
         largest = kernels_of_most(profiles, profiles.run_times_ms)
         return f"a profile of the kernels of most time too (docs/profiling.md): {largest}"
+    if set(profiles.counter_names) <= set(SHARES):
+        return None
     if lack := lack_of_peaks(profiles.device):
         return f"a GPU whose peaks are known: {lack}"
     return traffic_needed(str(profiles.metadata.get("counter_tool")))

@@ -12,7 +12,7 @@ from mlscale.cli.further_runs import with_points
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
-from mlscale.data.sampled import SHARES
+from mlscale.data.sampled import SHARES, is_sampled
 from mlscale.data.table import Table, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.data.weights import with_weights
@@ -142,7 +142,7 @@ def read(
     targets = _targets(at, model, profiles)
     peak_profiles = _peaks(peaks, profiles)
     model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate)
-    notes += extrapolations(model)
+    notes += extrapolations(model, bool(profiles.points))
     profile_name = ", ".join(path.name for path in paths)
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
@@ -193,9 +193,9 @@ def _profiles(
             )
         from mlscale.readers.reading import read as read_run
 
-        return read_run(paths, replace(options.given(arguments), power=power)), []
-    if model is None and not also and arguments.device:
-        device_with_peaks(arguments.device)  # at two clocks no counters are needed
+        profiles = read_run(paths, replace(options.given(arguments), power=power))
+        _require_peaks(profiles, arguments, model, bool(also))
+        return profiles, []
     as_read = read_table(paths[0]) if head is None else head
     table = with_cu_counts(as_read)
     device, base = _device_and_base(table, arguments, model)
@@ -204,9 +204,23 @@ def _profiles(
 
         table = with_power(table, power, arguments.gpu)
     profiles = profiles_at(table, base, device)
+    _require_peaks(profiles, arguments, model, bool(also))
     has_counters = not set(profiles.counter_names) <= set(SHARES)
     is_of_readings = head is None and not has_counters and {*configurations(table)} != {base}
     return profiles, [as_read] if is_of_readings else []
+
+
+def _require_peaks(
+    profiles: Profiles, arguments: argparse.Namespace, model: Model | None, has_further: bool
+) -> None:
+    """Raise InputError where counters are of a GPU that --device names and nobody knows.
+
+    Bounds alone would hide a mistyped name. Averages, times and two clocks need no peaks.
+    """
+    has_counters = not (profiles.are_times_alone or set(profiles.counter_names) <= set(SHARES))
+    is_free = model is not None or has_further or not arguments.device
+    if has_counters and not is_sampled(profiles.metadata) and not is_free:
+        device_with_peaks(arguments.device)
 
 
 def _is_log(power: str | None) -> bool:

@@ -31,14 +31,15 @@ _HALVES = (  # of DRAM traffic, which tell it together alone
     ("dram__bytes_read.sum", "dram__bytes_write.sum"), ("FETCH_SIZE", "WRITE_SIZE"), TRAFFIC[2:],
 )  # fmt: skip
 _TRAFFIC_OF_A_TOOL = {
-    "ncu": "--section SpeedOfLight, or, where it has no counters of DRAM (Jetson, GB10),",
-    "nvprof": "metrics dram_read_transactions and dram_write_transactions, or",
-    **dict.fromkeys(("rocprof", "rocprofv3"), "counters FETCH_SIZE and WRITE_SIZE, or"),
+    "ncu": "--section SpeedOfLight (not of Jetson and GB10, which count none)",
+    "nvprof": "metrics dram_read_transactions and dram_write_transactions",
+    **dict.fromkeys(("rocprof", "rocprofv3"), "counters FETCH_SIZE and WRITE_SIZE"),
 }
 _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "
-    "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II), or"
+    "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II)"
 )
+_INSTEAD = "name no model, or 'runs', which needs none"
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
 _NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
@@ -118,7 +119,7 @@ def traffic_needed(counter_tool: str) -> str:
     measure = _TRAFFIC_OF_A_TABLE
     if counter_tool in _TRAFFIC_OF_A_TOOL:
         measure = f"{counter_tool}'s {_TRAFFIC_OF_A_TOOL[counter_tool]}"
-    return f"the DRAM traffic: {measure} times at a second engine clock (--also)"
+    return f"the DRAM traffic: {measure}"
 
 
 def tells_traffic(profiles: Profiles) -> bool:
@@ -170,12 +171,12 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
         halves = [(a, b) for pair in _HALVES for a, b in (pair, pair[::-1])]
         lone = [(a, b) for a, b in halves if {a, b} & set(profiles.counter_names) == {a}]
         has = f"; the profile has {lone[0][0]}, lacks {lone[0][1]}" if lone else ""
-        raise InputError(f"'bottleneck' needs {needed}{has}")
+        raise InputError(f"'bottleneck' needs {needed}; or {_INSTEAD}{has}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(
             f"kernel '{name}' lacks its DRAM traffic at {profiles.base}; profile it with those "
-            "counters, give times of all at a second engine clock (--also), or leave it out"
+            f"counters, leave it out, or {_INSTEAD}"
         )
     worst = int(memory.argmax())
     if memory[worst] > IMPOSSIBLE_SHARE:
@@ -204,7 +205,8 @@ def check_traffic_of_training(profiles: Profiles) -> None:
 def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
     if lack := lack_of_peaks(key):
-        raise InputError(lack)
+        needless = "; a monitor's log, and times without counters, need none of it"
+        raise InputError(lack if devices_named(key) else lack + needless)
     return load_device(key)
 
 
@@ -218,12 +220,11 @@ def lack_of_peaks(key: str) -> str:
             "an export with --device"
         )
     return (
-        f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
-        "width, transfers per memory clock, lanes and schedulers per CU; give --device a name of "
-        "'mlscale devices list', or a device file of your own: edit what 'mlscale devices show KEY "
-        "--format json' prints (a table has the name in its column 'device', the file's content in "
-        "its metadata as device_facts); logs, traces or profiles at two engine clocks (--also) "
-        "need none"
+        f"the peaks of '{key}' are not in the device table: to predict from counters takes its "
+        "memory bus width, transfers per memory clock, lanes and schedulers per CU; give --device "
+        "a name of 'mlscale devices list', or a device file of your own: edit what 'mlscale "
+        "devices show KEY --format json' prints (a table has the name in its column 'device', the "
+        "file's content in its metadata as device_facts)"
     )
 
 

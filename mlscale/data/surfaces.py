@@ -58,6 +58,11 @@ class Surfaces:
             f"{self.base}{intervals}>"
         )
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether kernels were measured at one clock alone, so that their ends are bounds."""
+        return any(BOUNDED in flags for flags in self.flags)
+
     def holds(self, measured: Floats) -> Mask | None:
         """Where the intervals hold measured factors (K, C, E, M); None without intervals."""
         if self.low is None or self.high is None:

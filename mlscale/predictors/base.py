@@ -304,7 +304,7 @@ def predict_beyond(
     grid: ConfigGrid,
     coverage: float | None = None,
 ) -> Surfaces:
-    """Predict on a grid that goes beyond the trained one, with wider intervals there.
+    """Predict on a grid that goes beyond the trained one, with wider intervals but no wider bounds.
 
     By the predictor's own law where it predicts other grids, else as `by_power_laws` goes on.
     Raises InputError as `predict_surfaces` does.
@@ -313,6 +313,8 @@ def predict_beyond(
         surfaces = predict_surfaces(predictor, profiles, grid, coverage)
     else:
         surfaces = by_power_laws(predict_surfaces(predictor, profiles, None, coverage), grid)
+    if surfaces.is_bounded:
+        return surfaces
     return widened_within_reach(surfaces, trained, predictor.quantity)
 
 

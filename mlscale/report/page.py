@@ -248,7 +248,9 @@ def _kernel_head(report: KernelReport) -> Markup:
         if quantity in report.intervals:
             low, high = report.intervals[quantity]
             extent = f"{number(low[shown].min())} to {number(high[shown].max())} {unit}"
-            text += f" ({100 * COVERAGE:g} % intervals {extent})"
+            is_bounded = quantity == "time" and report.run.is_bounded
+            what = "bounds" if is_bounded else f"{100 * COVERAGE:g} % intervals"
+            text += f" ({what} {extent})"
         pairs.append((quantity.capitalize(), text))
     missing = report.missing_quantities
     return joined(terms(pairs), paragraph(missing) if missing else None)

@@ -117,6 +117,8 @@ def axis_curves(report: KernelReport) -> Markup:
         charts.append(chart(label, figure, title, f"{report.name!a} {axis}"))
     at_once = " in which time and power lie at once" if "power" in report.quantities else ""
     bands = f"Bands: {100 * COVERAGE:g} % intervals{at_once}, as the model gives them."
+    if report.run.is_bounded:
+        bands = f"Bands: of time its bounds, of power {100 * COVERAGE:g} % intervals."
     return part(
         heading,
         row(*charts),
@@ -321,11 +323,10 @@ def extrapolation(report: KernelReport) -> Markup:
     """What lies outside the training data, and the flags that `predict` prints."""
     inside = "every feature lies inside the training range" if report.explanations else "none"
     flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.advice.flags))
-    beyond = (
-        "none is interpolated or outside it"
-        if report.trained_range is None
-        else f"those outside {report.trained_range.bounds} are extrapolated, with wider intervals"
-    )
+    beyond = "none is interpolated or outside it"
+    if report.trained_range is not None:
+        beyond = f"those outside {report.trained_range.bounds} are extrapolated"
+        beyond += "" if report.run.is_bounded else ", with wider intervals"
     own = paragraph("A kernel of this name is among the training kernels.")
     return part(
         "What is extrapolated",

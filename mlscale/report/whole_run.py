@@ -181,9 +181,10 @@ def _costs(report: RunReport) -> Markup:
         scale, unit = scale_and_unit(at_base, cost)
         values = [number(at_base / scale), number(at_best / scale)]
         ends = ranges.get(cost)
-        rows.append(
-            [f"{quantity} {unit}", *values, _change(run, cost), ends and range_in_words(ends)]
-        )
+        between = ends and range_in_words(ends)
+        if between and cost == "time_ms" and advice.is_bounded:
+            between = f"{between} (bounds)"
+        rows.append([f"{quantity} {unit}", *values, _change(run, cost), between])
     headers = ["", "at the base", "at the best", "change"]
     if has_intervals:
         headers.append(INTERVAL)

@@ -17,7 +17,7 @@ from mlscale.advice.advise import Terms, advice_on, kernel_flags, search_for, se
 from mlscale.advice.document import run_document
 from mlscale.advice.exchange import Exchanges, exchanges_of
 from mlscale.advice.recommendation import Advice, Row, Run
-from mlscale.advice.search import RunBase
+from mlscale.advice.search import RunBase, Search
 from mlscale.arrays import Floats
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
@@ -25,7 +25,7 @@ from mlscale.data.parquet import parquet_file, write_tables
 from mlscale.data.profiles import Profiles
 from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, drawn_w, supply_of
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import BOUNDED, Surfaces
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object
 from mlscale.model import Model, feature_warnings
@@ -41,40 +41,36 @@ class Sums:
 
     time_ms (S, C, E, M) [ms] and power_w [W], the mean over that time, None where it is not
     predicted; S: the value, and the low and high end of its interval where there are intervals.
-    peak_w (C, E, M) [W]: power of the most demanding kernel.
+    peak_w (C, E, M) [W]: power of the most demanding kernel. is_bounded: whether times are bounds.
     """
 
     time_ms: Floats
     power_w: Floats | None
     peak_w: Floats | None
+    is_bounded: bool = False
 
     @classmethod
-    def of(
-        cls, surfaces: dict[str, Surfaces], launches: Floats, peak_w: Floats | None = None
-    ) -> "Sums":
-        """Of absolute surfaces of kernels, each of which runs so often, (K,).
-
-        peak_w: where it is more than these surfaces say.
-        """
+    def of(cls, search: Search) -> "Sums":
+        """Of the kernels of a search."""
         sides: dict[str, Floats] = {}
-        for quantity, of in surfaces.items():
+        for quantity, of in search.of_objective.items():
             ends = [end for end in (of.low, of.high) if end is not None]
             sides[quantity] = np.stack([of.values, *ends], axis=1)
-        power_w = sides.get("power")
-        if peak_w is None and power_w is not None:
-            peak_w = power_w[:, 0].max(axis=0)
-        return cls(*run_in_sequence(sides["time"], power_w, launches), peak_w)
+        of_run = run_in_sequence(sides["time"], sides.get("power"), search.launches)
+        return cls(*of_run, search.most_demanding_w, search.surfaces["time"].is_bounded)
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> "Sums":
         """From what `state` gave."""
         power_w, peak_w = (state[n] and np.array(state[n]) for n in ("power_w", "peak_w"))
-        return cls(np.array(state["time_ms"]), power_w, peak_w)
+        return cls(np.array(state["time_ms"]), power_w, peak_w, state["is_bounded"])
 
     @property
     def state(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return {name: of if of is None else of.tolist() for name, of in vars(self).items()}
+        arrays = {"time_ms": self.time_ms, "power_w": self.power_w, "peak_w": self.peak_w}
+        state = {name: of if of is None else of.tolist() for name, of in arrays.items()}
+        return {**state, "is_bounded": self.is_bounded}
 
     def __add__(self, other: "Sums") -> "Sums":
         time_ms, power_w, peak_w = np.stack([self.time_ms, other.time_ms]), None, None
@@ -82,13 +78,15 @@ class Sums:
             power_w = np.stack([self.power_w, other.power_w])
         if self.peak_w is not None and other.peak_w is not None:
             peak_w = np.maximum(self.peak_w, other.peak_w)
-        return Sums(*run_in_sequence(time_ms, power_w, np.ones(2)), peak_w)
+        of_both = run_in_sequence(time_ms, power_w, np.ones(2))
+        return Sums(*of_both, peak_w, self.is_bounded or other.is_bounded)
 
     def surfaces(self, model: Model) -> dict[str, Surfaces]:
         """The one kernel's, absolute."""
         sides = {"time": self.time_ms, "power": self.power_w}
+        flags = ((BOUNDED,),) if self.is_bounded else ()
         return {
-            quantity: Surfaces(model.grid, model.base, of[:1], (), *of[1:, None])
+            quantity: Surfaces(model.grid, model.base, of[:1], flags, *of[1:, None])
             for quantity, of in sides.items()
             if of is not None
         }
@@ -116,7 +114,7 @@ def advise_part(
     columns |= search.kernel_columns()
     flags = ["; ".join(of) for of in kernel_flags(search, predictions)]
     columns["flags"] = np.array(flags, dtype=object)
-    return columns, Sums.of(search.held, profiles.weights, search.peak_w)
+    return columns, Sums.of(search)
 
 
 def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence[str]) -> Advice:

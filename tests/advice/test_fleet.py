@@ -8,6 +8,7 @@ from synthetic.frugal import new_kernels
 
 from mlscale.advice.advise import Terms, WholePower
 from mlscale.advice.objectives import Limits
+from mlscale.advice.search import Search
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
@@ -56,7 +57,10 @@ def test_the_peak_of_a_part_is_what_is_predicted_of_its_most_demanding_kernel() 
     watts = np.array([60.0, 90.0]).reshape(2, 1, 1, 1)
     times = Surfaces(grid, HIGHEST, np.ones_like(watts), (), 0.9 + 0 * watts, 1.2 + 0 * watts)
     powers = Surfaces(grid, HIGHEST, watts, (), 0.9 * watts, 1.2 * watts)
-    sums = Sums.of({"time": times, "power": powers}, np.array([3.0, 1.0]))
+    search = Search(
+        {"time": times, "power": powers}, np.array([3.0, 1.0]), "energy", Limits(), True
+    )
+    sums = Sums.of(search)
     assert sums.peak_w is not None
     assert sums.power_w is not None
     assert sums.peak_w.tolist() == [[[90]]]

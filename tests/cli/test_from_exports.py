@@ -1,11 +1,14 @@
 """One command from a profiler's file to an answer, with the shipped model that fits."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 from command import Capture, at_base, refuse, succeed
 from synthetic import rocpd_files, tidy
+
+from mlscale.data.public import path
 
 BY_HAND = "h100-by-hand.csv"
 
@@ -84,6 +87,22 @@ def test_a_model_of_before_says_what_to_use_instead(
 ) -> None:
     message = refuse(capsys, tmp_path, "advise", BY_HAND, "--model", former)
     assert message.startswith(f"{former}: this model is not shipped any more; {instead}")
+    of_folder = refuse(capsys, tmp_path, "advise", BY_HAND, "--model", f"models/{former}")
+    assert of_folder.startswith(f"models/{former}: this model is not shipped any more; {instead}")
+
+
+def test_show_tells_of_a_model_of_before_what_show_can(capsys: Capture, tmp_path: Path) -> None:
+    """It cannot do without a model; a file of 0.2.0 that is still there is none that it reads."""
+    assert refuse(capsys, tmp_path, "show", "a100") == "a100: this model is not shipped any more"
+    file = tmp_path / "nvidia-time.mlscale"
+    with zipfile.ZipFile(path("kernels.mlscale")) as new, zipfile.ZipFile(file, "w") as old:
+        for name in new.namelist():
+            old.writestr(
+                name, new.read(name).replace(b'"format_version": 2', b'"format_version": 1')
+            )
+    message = refuse(capsys, tmp_path, "show", file)
+    assert "has model format 1" in message
+    assert message.endswith("; this model is not shipped any more; it is called 'kernels'")
 
 
 def test_a_file_of_a_shipped_models_name_comes_first(

@@ -1,17 +1,20 @@
 """advise on a log or a trace at one engine clock alone: bounds, and the second run to make."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Capture, succeed
+from command import Capture, refuse, succeed
 
 from mlscale import import_profile
 from mlscale.data.public import path
 from mlscale.shipped import model_for, shipped_model
 
+HEADINGS = ["engine MHz", "time ms from", "to", "power W", "90 % interval"]
 LOG = Path(__file__).parents[2] / "docs" / "logs" / "training-1755.csv"
 TRACE = (path("training-step-trace.json.gz"), "--base", "engine=1410,memory=1593")
 
@@ -73,7 +76,7 @@ def test_the_second_run_is_told(capsys: Capture, words: tuple[object, ...]) -> N
     assert f"To find out, run it at about {clock} MHz too:\n" in text
     assert f"\n  nvidia-smi -i 0 -lgc {clock},{clock}\n" in text
     assert "Pareto front" not in text
-    assert "90 % interval" not in text
+    assert "\nnote: these commands need root" in text
 
 
 def test_two_logs_say_nothing_of_bounds(capsys: Capture) -> None:
@@ -82,9 +85,176 @@ def test_two_logs_say_nothing_of_bounds(capsys: Capture) -> None:
     assert "bounds" not in str(document["verdict"])
 
 
-def test_a_cap_claims_no_limit_that_power_may_break(capsys: Capture) -> None:
-    """Under a cap the clock itself is predicted, from a power that one reading tells poorly."""
-    text = succeed(capsys, "advise", LOG, "--lever", "cap", "--max-slowdown", 5)[0]
-    assert text.startswith("Set the power cap to ")
-    assert "in any case" not in text
-    assert "from unchanged to in proportion." in text
+def test_each_kernel_keeps_the_limit_of_power_as_the_run_does(capsys: Capture) -> None:
+    """One kernel is the whole run, so that both have the same best clocks."""
+    for words in (("--max-power", 360), ("--max-power", 360, "--minimize", "time")):
+        document = advice(capsys, LOG, *words)
+        [kernel], run = document["kernels"], document["whole_run"]  # type: ignore[misc]
+        assert kernel["best"] == pytest.approx(run["best"])  # type: ignore[index]
+
+
+def test_a_cap_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    """Under a cap the clock is what power leaves, and of both one clock tells too little."""
+    page = ("report", LOG, "--power-cap", 400, "-o", tmp_path / "page.html")
+    for words in (("advise", LOG, "--lever", "cap"), ("advise", LOG, "--power-cap", 400), page):
+        complaint = refuse(capsys, tmp_path, *words)
+        assert complaint.startswith("a power cap needs a second run: ")
+        assert "at about 1170 MHz too, and give that with --also" in complaint
+
+
+def test_a_fleet_has_bounds_too(capsys: Capture, tmp_path: Path) -> None:
+    """One row is the whole fleet: the verdict is that of the table."""
+    rows = tmp_path / "runs.parquet"
+    succeed(capsys, "import", LOG, "-o", rows)
+    for words in ((), ("--minimize", "power"), ("--max-slowdown", "5")):
+        folder = tmp_path / "-".join(("out", *words))
+        out, _ = succeed(capsys, "advise", rows, *words, "-o", f"{folder}/")
+        verdict = advice(capsys, rows, *words)["verdict"]
+        assert "it is between unchanged and in proportion" in str(verdict)
+        assert out.startswith(f"{verdict}\n")
+
+
+def test_least_power_is_between_its_own_ends(capsys: Capture) -> None:
+    """Work draws least if it takes longest, and most if it takes no longer."""
+    run = advice(capsys, LOG, "--minimize", "power")["whole_run"]
+    assert run["best"]["engine_mhz"] == 720  # type: ignore[index]
+    profiles = import_profile(LOG)
+    model = model_for(shipped_model(profiles)[1], profiles)
+    times = model.predict(profiles, 0.9)["time"]
+    assert times.low is not None
+    assert times.high is not None
+    of_longest, of_shortest = (
+        model.power_at(profiles, replace(times, values=end, low=None, high=None))
+        for end in (times.high, times.low)
+    )
+    assert of_longest.low is not None
+    assert of_shortest.high is not None
+    lowest = model.grid.engine_mhz.index(720)
+    ends = [float(end[0, 0, lowest, 0]) for end in (of_shortest.high, of_longest.low)]
+    found = [run[f"saving_{end}_percent"] for end in ("low", "high")]  # type: ignore[index]
+    assert found == pytest.approx([100 * (1 - end) for end in ends])
+
+
+def test_nothing_is_surely_faster(capsys: Capture) -> None:
+    """1980 MHz may be 11 % faster."""
+    verdict = str(advice(capsys, LOG, "--minimize", "time")["verdict"])
+    assert verdict.startswith("Stay at the base, cu=132,engine=1755,memory=2619: nothing is surely")
+
+
+def test_only_times_have_bounds(capsys: Capture, tmp_path: Path) -> None:
+    """Power, and what is saved of energy, have intervals of 90 %."""
+    text = succeed(capsys, "advise", LOG, "--max-slowdown", 5)[0]
+    assert "less energy (power: 90 %)." in text
+    assert re.search(r"time %  bounds +saves %  90 % interval\n", text)
+    page = tmp_path / "page.html"
+    succeed(capsys, "report", LOG, "--max-slowdown", 5, "-o", page)
+    assert "0.0 % to +4.5 % (bounds)" in page.read_text()
+
+
+def test_time_and_power_stand_over_the_clock(capsys: Capture) -> None:
+    """By hand: 30 s x 1755 / 720 is 73.125 s; at 1980 MHz at least 30 x 1755 / 1980 = 26.591."""
+    text = succeed(capsys, "advise", LOG, "--max-slowdown", 5)[0]
+    table = text.partition("Time between its bounds, and power at the longest time:\n")[2]
+    heading, _, *rows = table.partition("\n\n")[0].splitlines()
+    assert re.split(r"  +", heading) == HEADINGS
+    clocks = [float(row.split()[0]) for row in rows]
+    assert len(clocks) == 6
+    assert {720, 1680, 1755, 1980} < set(clocks)
+    cells = [re.split(r"  +", row.strip()) for row in rows]
+    assert [row[1:3] for row in cells][::5] == [["30 000", "73 125"], ["26 591", "30 000"]]
+    assert {row[0]: row[5:] for row in cells}["1680"] == ["best"]
+    for _, _, _, power, interval, *_ in cells:
+        low, high = map(float, interval.split(" to "))
+        assert low <= float(power) <= high
+
+
+def of_no_clock(path: Path, watts: float) -> Path:
+    """A log of 20 s without clocks, of nvidia-smi's names: idle for 2 s before and after."""
+    samples = [(s, watts, 100) if 2 <= s < 22 else (s, 60, 0) for s in range(24)]
+    lines = [f"{s}, {power}, {use}" for s, power, use in samples]
+    header = "timestamp, power.draw [W], utilization.gpu [%]"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("time", [(), ("--time", "10000")])
+@pytest.mark.parametrize("has_clock", [True, False])
+def test_the_commands_of_a_second_run_work(
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    time: tuple[str, ...],
+    has_clock: bool,
+) -> None:
+    """With the log of a second run where they say, and its own time in place of MS."""
+    monkeypatch.chdir(tmp_path)
+    if has_clock:
+        given, mhz, log = (), 1170, Path("training-1755.csv")
+        log.write_text(LOG.read_text())
+        Path("training-1755-1170.csv").write_text(LOG.with_name("training-1170.csv").read_text())
+    else:
+        base = ("--base", "engine=1410,memory=1215")
+        given, mhz, log = (
+            ("--device", "a100-sxm4-40gb", *base),
+            945,
+            of_no_clock(Path("a.csv"), 300),
+        )
+        of_no_clock(Path("a-945.csv"), 220)
+    second = advice(capsys, log, *given, *time)["second_run"]
+    for name in ("import", "advise"):
+        command = second[name]  # type: ignore[index]
+        if command is not None:
+            command = command.replace(" --time MS ", " --time 12000 ")
+            out, _ = succeed(capsys, *shlex.split(command)[1:])
+    [point] = json.loads(out)["whole_run"]["measured"]
+    assert point["engine_mhz"] == mhz
+    assert (second["import"] is not None) == bool(time)  # type: ignore[index]
+    if time:
+        assert point["time_ms"] == 12000
+
+
+def test_the_gpus_of_a_log_are_all_set(capsys: Capture, tmp_path: Path) -> None:
+    """The commands are for one of them."""
+    header, *rows = LOG.read_text().splitlines()
+    log = tmp_path / "two.csv"
+    other = [row.replace(", 0, ", ", 1, ", 1) for row in rows]
+    log.write_text("\n".join([header, *rows, *other]) + "\n")
+    assert "\nnote: for GPU 0; set 1 alike\n" in succeed(capsys, "advise", log)[0]
+
+
+def test_a_gpu_without_commands_is_locked_before_it_is_recorded(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    table = tmp_path / "foo.csv"
+    table.write_text(
+        "kernel,cu_count,engine_mhz,memory_mhz,time_ms,gpu_utilisation\nrun,80,1500,1000,5000,0.98\n"
+    )
+    text = succeed(capsys, "advise", table, "--device", "foo")[0]
+    again = "run the same work again, locked or by a low power cap, recorded as before, into foo-"
+    assert again in text
+    assert "One run is enough" not in text  # of averages none is
+
+
+def test_csv_tells_of_the_second_run_beside_it(capsys: Capture) -> None:
+    _, err = succeed(capsys, "advise", LOG, "--format", "csv")
+    [line] = [line for line in err.splitlines() if "second run at about 1170 MHz" in line]
+    assert line.endswith(f"mlscale advise {LOG} --format csv --also training-1755-1170.csv")
+
+
+def test_bounds_are_no_wider_beyond_the_trained_clocks(capsys: Capture) -> None:
+    """By hand: 1755 / 480, and 1; the training data reach from 716 MHz."""
+    out, err = succeed(
+        capsys, "predict", LOG, "--extrapolate", "--at", "engine=480", "--format", "json"
+    )
+    [row] = json.loads(out)["predictions"]
+    assert [row[f"time_ms_{end}"] for end in ("low", "high")] == pytest.approx(
+        [30000, 30000 * 1755 / 480]
+    )
+    assert "extrapolated" in err + out
+    assert "with a wider interval" not in err + out
+
+
+def test_a_model_of_counters_says_what_takes_two_logs(capsys: Capture, tmp_path: Path) -> None:
+    also = ("--also", LOG.with_name("training-1170.csv"))
+    complaint = refuse(capsys, tmp_path, "advise", "kernels.mlscale", LOG, *also)
+    assert complaint.endswith("; or name no model, or 'runs', which needs none")

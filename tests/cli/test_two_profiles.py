@@ -71,13 +71,14 @@ def test_two_profiles_answer_on_a_gpu_that_the_device_table_lacks(
     assert run["slowdown_percent"] == pytest.approx(100 * (1300 / mhz - 1), abs=0.6)
     alone = refused(capsys, files[0], *given)
     assert "the peaks of 'my-gpu' are not in the device table" in alone
-    assert alone.endswith("logs, traces or profiles at two engine clocks (--also) need none")
+    assert alone.endswith("a monitor's log, and times without counters, need none of it")
 
 
 def test_one_profile_alone_gives_bounds_and_says_what_it_lacks(capsys: Capture, fast: Path) -> None:
     out, _ = succeed(capsys, "advise", fast, *ORIN)
-    assert "these are bounds" in out
-    assert "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight, or, " in out
+    assert "it is between unchanged and in proportion" in out
+    assert "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight (" in out
+    assert "second engine clock" not in out  # a second run is what it asks for above
 
 
 def test_the_clock_of_the_second_run_is_the_files_own(

@@ -212,7 +212,7 @@ def test_a_gpu_that_the_device_table_lacks_is_named(capsys: Capture, tmp_path: P
     assert document["device"] == "my-gpu"
     assert document["whole_run"]["best"]["engine_mhz"] < 1980
     alone = advise(capsys, traces[0], *given)
-    assert "these are bounds" in alone["verdict"]
+    assert "between unchanged and in proportion" in alone["verdict"]
     assert alone["second_run"]["set"] == []  # no command is known for a GPU that is not
 
 
