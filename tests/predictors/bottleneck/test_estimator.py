@@ -244,7 +244,7 @@ class TestBadInput:
             quick().fit(made.measurements(4), MID)
 
     def test_an_unknown_gpu(self) -> None:
-        with refused("needs its memory bus width"):
+        with refused("takes its memory bus width"):
             quick().fit(replace(made.measurements(4), device="gpu-x"), MID)
 
     def test_no_traffic(self) -> None:
