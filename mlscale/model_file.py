@@ -8,12 +8,9 @@ stands as {"array": "arrays/0.npy"}. See docs/file-formats.md. A predictor of on
 import io
 import json
 import math
-import struct
-import tokenize
-import warnings
 import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,22 +28,9 @@ from mlscale.predictors.base import Predictor, Savable
 
 FORMAT_VERSION = 2
 _DOCUMENT = "model.json"
-_LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
+_LARGEST_BYTES = 1 << 30  # of all members unpacked
 _LARGEST_DOCUMENT_BYTES = 16 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_DAMAGED = (
-    *(KeyError, IndexError, TypeError, ValueError, AttributeError),
-    *(OverflowError, MemoryError, RecursionError),
-)
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    OSError,
-)
 
 
 class Trained(NamedTuple):
@@ -92,12 +76,12 @@ def read(path: Path, predictors: Sequence[type[Predictor]]) -> Trained:
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
     """
-    document, members = _content(path)
-    try:
+    with _damage_told(path):
+        document, members = _content(path)
         grid, base = restore_grid(document)
-        arrays = _Arrays(members)
+        arrays = {name: _array_of(member) for name, member in members.items() if name != _DOCUMENT}
         restored = {
-            quantity: _restore(quantity, saved, arrays, (grid, base), predictors)
+            quantity: _restore(path, quantity, saved, arrays, (grid, base), predictors)
             for quantity, saved in document["predictors"].items()
         }
         card = document["card"]
@@ -107,12 +91,6 @@ def read(path: Path, predictors: Sequence[type[Predictor]]) -> Trained:
             raise TypeError("its device or a kernel is not a name")
         register_facts(card["metadata"], str(path))
         return Trained(document["device"], grid, base, restored, card)
-    except _ClassNotGivenError as error:
-        raise InputError(f"{path}: {error}") from None
-    except KeyError as error:
-        raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
-    except _DAMAGED as error:
-        raise InputError(f"{path}: is a damaged model file: {error}") from None
 
 
 def predictor_names(path: Path | str) -> list[str]:
@@ -120,37 +98,57 @@ def predictor_names(path: Path | str) -> list[str]:
 
     No class is needed for that. Raises InputError on a file that is damaged or foreign.
     """
-    document, _ = _content(Path(path))
-    try:
+    with _damage_told(Path(path)):
+        document, _ = _content(Path(path))
         return [str(saved["name"]) for saved in document["predictors"].values()]
-    except _DAMAGED as error:
-        raise InputError(f"{path}: is a damaged model file: {error}") from None
+
+
+class _RefusedError(InputError):
+    """The file is whole, and refused for another reason, which the message tells."""
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """In the block, whatever is wrong is an InputError in one line, of a damaged file."""
+    try:
+        yield
+    except (_RefusedError, OSError):
+        raise
+    except Exception as error:
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        why = " ".join(why.split())[:300] or type(error).__name__
+        raise InputError(
+            f"{path}: is a damaged model file: {why}; copy it anew, or train it anew: "
+            "mlscale train TABLE -o MODEL"
+        ) from error
 
 
 def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a model file's document, and its members. Raises InputError."""
+    """Return a model file's document, and its members, which are no larger than they may be."""
     content = read_bytes(path)
     require_kind(content, path, MODEL)
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _check_members(archive.infolist())
-            members = {info.filename: archive.read(info) for info in archive.infolist()}
-    except _UNREADABLE as error:
-        raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
-    document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}", True)
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        raise _RefusedError(f"{path}: is not a whole mlscale model file")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        infos = archive.infolist()
+        if sum(info.file_size for info in infos) > _LARGEST_BYTES:
+            raise ValueError(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
+        for info in infos:
+            if info.compress_type not in _COMPRESSIONS:
+                raise ValueError(f"'{info.filename[:40]}' is compressed in an unknown way")
+            if info.filename == _DOCUMENT and info.file_size > _LARGEST_DOCUMENT_BYTES:
+                raise ValueError(f"{_DOCUMENT} has more than {_LARGEST_DOCUMENT_BYTES >> 20} MiB")
+        members = {info.filename: archive.read(info) for info in infos}
+    document = parse_json_object(members.get(_DOCUMENT, b"{}"), _DOCUMENT, True)
     if document.get("format") != MODEL:
-        raise InputError(f"{path}: is not an mlscale model file")
+        raise _RefusedError(f"{path}: is not an mlscale model file")
     version = document.get("format_version")
     if version != FORMAT_VERSION:
-        raise InputError(
+        raise _RefusedError(
             f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
             "train it anew: mlscale train TABLE -o MODEL"
         )
     return document, members
-
-
-class _ClassNotGivenError(Exception):
-    """A file names a predictor that is not built in, and its class was not handed over."""
 
 
 def _saved_name(kind: type[Predictor]) -> str:
@@ -160,7 +158,7 @@ def _saved_name(kind: type[Predictor]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class_of(name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
+def _class_of(path: Path, name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
     """Return the class that a file names; of an own one the name of the class alone must agree."""
     if ":" not in name:
         return PREDICTORS[name]
@@ -168,10 +166,10 @@ def _class_of(name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
         if kind.__qualname__ == name.partition(":")[2]:
             return kind
     class_name = name.rpartition(".")[2].rpartition(":")[2]
-    raise _ClassNotGivenError(
-        f"was made by the predictor '{name}', which is not part of mlscale; give its class, if you "
-        "trust it, by --predictor package.module:Class, or in Python by mlscale.load(path, "
-        f"predictors=[{class_name}])"
+    raise _RefusedError(
+        f"{path}: was made by the predictor '{name}', which is not part of mlscale; "
+        "give its class, if you trust it, by --predictor package.module:Class, or in Python by "
+        f"mlscale.load(path, predictors=[{class_name}])"
     )
 
 
@@ -190,42 +188,27 @@ def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path)
 
 
 def _restore(
+    path: Path,
     quantity: str,
     saved: dict[str, Any],
-    arrays: "_Arrays",
+    arrays: dict[str, np.ndarray[Any, Any]],
     trained: tuple[ConfigGrid, HardwareConfig],
     own: Sequence[type[Predictor]],
 ) -> Predictor:
-    predictor = _class_of(saved["name"], own)()
-    if ":" not in saved["name"]:
-        _check_parameters(predictor, saved["parameters"])
-    sequences = [n for n, default in predictor.get_params().items() if isinstance(default, tuple)]
+    predictor = _class_of(path, saved["name"], own)()
     parameters = saved["parameters"]
-    parameters |= {
-        n: tuple(parameters[n]) for n in sequences if isinstance(parameters.get(n), list)
-    }
+    for name, default in predictor.get_params().items():
+        if isinstance(default, tuple) and isinstance(parameters.get(name), list):
+            parameters[name] = tuple(parameters[name])
     predictor.set_params(**parameters)
     if quantity not in QUANTITIES or predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
     if not isinstance(predictor, Savable):
         raise TypeError(f"'{predictor.name}' cannot be restored")
-    predictor.restore(arrays.back_in(saved["state"]))
+    predictor.restore(_with_arrays(saved["state"], arrays))
     if "base" in saved["state"] and restore_grid(saved["state"]) != trained:
         raise ValueError(f"grid or base of '{quantity}' are not those of the model")
     return predictor
-
-
-def _check_parameters(predictor: Predictor, parameters: dict[str, Any]) -> None:
-    """Raise ValueError on a hyper-parameter that is no number where it should be, or negative."""
-    for name, default in predictor.get_params().items():
-        value = parameters.get(name, default)
-        fits = not isinstance(value, int | float) or value >= 0
-        if isinstance(default, bool | int):
-            fits &= type(value) is type(default)
-        elif isinstance(default, float):
-            fits &= type(value) in (int, float)
-        if not fits:
-            raise ValueError(f"the hyper-parameter '{name}' cannot be {str(value)[:40]!r}")
 
 
 def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
@@ -245,69 +228,30 @@ def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     return value
 
 
-class _Arrays:
-    """The arrays of a file, by the name of their member, read where a state names them."""
-
-    def __init__(self, members: dict[str, bytes]) -> None:
-        self._members = members
-        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
-        self._bytes_named = 0
-
-    def back_in(self, value: Any) -> Any:
-        """A state with its arrays in their places. Raises ValueError where they are too many."""
-        if isinstance(value, dict):
-            if value.keys() == {"array"}:
-                return self._array(value["array"])
-            return {key: self.back_in(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.back_in(item) for item in value]
-        return value
-
-    def _array(self, name: str) -> np.ndarray[Any, Any]:
-        self._bytes_named += len(self._members[name])
-        if self._bytes_named > _LARGEST_BYTES:
-            raise ValueError(f"its arrays are named for more than {_LARGEST_BYTES >> 20} MiB")
-        if name not in self._arrays:
-            self._arrays[name] = _array_of(name, self._members[name])
-        return self._arrays[name]
+def _with_arrays(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    """Return a state with its arrays in their places."""
+    if isinstance(value, dict):
+        if value.keys() == {"array"}:
+            return arrays[value["array"]]
+        return {key: _with_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_arrays(item, arrays) for item in value]
+    return value
 
 
-def _array_of(name: str, content: bytes) -> np.ndarray[Any, Any]:
+def _array_of(content: bytes) -> np.ndarray[Any, Any]:
     """The array of a member. Raises ValueError on any but finite numbers of a sane size."""
     stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise ValueError(f"{name} is of version {version}")
-    try:
-        with warnings.catch_warnings(action="error"):  # of a header as Python 2 wrote it
-            shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-    except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError, UserWarning) as error:
-        raise ValueError(f"{name} has a damaged header: {error}") from None
-    size = len(content) - stream.tell()
-    if dtype.hasobject:
-        raise ValueError(f"{name} holds Python objects, which are never loaded")
-    if dtype.kind not in "fib":
-        raise ValueError(f"{name} holds something else than finite numbers")
-    if dtype.itemsize > 8 or math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(f"{name} does not hold the numbers that it says")
-    flat = np.frombuffer(content, dtype, offset=stream.tell())
-    ends = (float(flat.min()), float(flat.max())) if size else (0.0, 0.0)
+    np.lib.format.read_magic(stream)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.kind not in "fib" or math.prod(shape) * dtype.itemsize > len(content):
+        raise ValueError(f"an array of {dtype}, {shape}, is not of the numbers that it says")
+    stream.seek(0)
+    array: np.ndarray[Any, Any] = np.load(stream, allow_pickle=False)
+    ends = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
     if not (ends[0] >= -LARGEST and ends[1] <= LARGEST):  # nor is NaN within
-        raise ValueError(f"{name} holds something else than finite numbers up to {LARGEST:g}")
-    return flat.reshape(shape, order="F" if in_columns else "C").copy()
-
-
-def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise BadZipFile on members that this format does not have, or that unpack to too much."""
-    if sum(info.file_size for info in members) > _LARGEST_BYTES:
-        raise zipfile.BadZipFile(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
-    for info in members:
-        if info.compress_type not in _COMPRESSIONS:
-            raise zipfile.BadZipFile(f"'{info.filename[:40]}' is compressed in an unknown way")
-        if info.filename == _DOCUMENT and info.file_size > _LARGEST_DOCUMENT_BYTES:
-            raise zipfile.BadZipFile(
-                f"{_DOCUMENT} has more than {_LARGEST_DOCUMENT_BYTES >> 20} MiB"
-            )
+        raise ValueError(f"an array holds something else than finite numbers up to {LARGEST:g}")
+    return array
 
 
 def _python_number(value: Any) -> Any:

@@ -197,9 +197,9 @@ class TestWhatIsNoModelFile:
             (zipped({}), "is not an mlscale model file"),
             (zipped({"xl/workbook.xml": b"<xml/>"}), "is not an mlscale model file"),
             (zipped({"model.json": b'{"format": "onnx"}'}), "is not an mlscale model file"),
-            (zipped({"model.json": b"[1, 2]"}), "model.json: must hold a JSON object, not list"),
-            (zipped({"model.json": b"{"}), "model.json: is not valid JSON"),
-            (zipped({"model.json": b"\xff\xfe{}"}), "model.json: is not valid JSON"),
+            (zipped({"model.json": b"[1, 2]"}), "is a .*: model.json: must hold a JSON object"),
+            (zipped({"model.json": b"{"}), "is a .*: model.json: is not valid JSON"),
+            (zipped({"model.json": b"\xff\xfe{}"}), "is a .*: model.json: is not valid JSON"),
         ],
     )
     def test_is_refused(self, content: bytes, message: str, tmp_path: Path) -> None:
@@ -228,9 +228,7 @@ class TestArrays:
         pickled = npy(np.array([RunsCode(trace)], dtype=object))
         for name in members.keys() - {"model.json"}:
             path.write_bytes(zipped(members | {name: pickled}))
-            with refused(
-                "is a damaged model file: .* holds Python objects, which are never loaded"
-            ):
+            with refused("is a damaged model file: an array of object"):
                 load(path)
         assert not trace.exists()
         np.load(io.BytesIO(pickled), allow_pickle=True)
@@ -260,7 +258,7 @@ class TestArrays:
         for name in members.keys() - {"model.json"}:
             shape = np.load(io.BytesIO(members[name])).shape
             path.write_bytes(zipped(members | {name: npy(np.full(shape, value))}))
-            with refused("holds something else than finite numbers"):
+            with refused("is a damaged model file: an array (of|holds)"):
                 load(path)
 
 

@@ -1,7 +1,7 @@
 """Predictors: profile -> surface. One interface, many predictors, known by name or class.
 
 - The interface: `base`. What several use: `features`, `intervals`, `reach` (how far anything can
-  be off near the base), `conditioning` (on further measured points).
+  be off near the base), `conditioning` (on further measured points), `state` (in a model file).
 - One file each: `baselines` (nearest kernels and trees too), `wang_chu`, `board_time`.
 - A folder each: `wu`, `bottleneck`, `board_power`; `board` is what the predictors of whole boards
   share.

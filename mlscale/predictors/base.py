@@ -17,6 +17,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
+    NamedTuple,
     Protocol,
     Self,
     cast,
@@ -43,7 +44,14 @@ State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
 Bases = Base | Sequence[Base]
 TrainingSet = tuple[Measurements, HardwareConfig]
-TrainedGpu = tuple[str, ConfigGrid, HardwareConfig]
+
+
+class TrainedGpu(NamedTuple):
+    """Of a training table the device, its grid and its base."""
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
 
 
 _KINDS: dict[Any, tuple[Any, str]] = {  # by declared type what may stand for it, and in words

@@ -1,25 +1,25 @@
 """What any learnt predictor must beat: rules, the mean surface, the nearest kernels, trees."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import shaped
-from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
+from mlscale.arrays import Floats, shaped
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import (
     Bases,
     Predictor,
-    State,
     Training,
     on_training_grid,
     single_gpu,
     training_sets,
 )
 from mlscale.predictors.features import Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.state import Learner, State, learnt
 
 
 @dataclass
@@ -107,11 +107,14 @@ class MemoryBound(RateBound):
 
 
 @dataclass
-class MeanSurface(Predictor):
+class MeanSurface(Learner, Predictor):
     """Every kernel scales as the training kernels do on average (geometric mean)."""
 
     name = "mean-surface"
     quantity: str = "time"
+    grid_: ConfigGrid = learnt()
+    base_: HardwareConfig = learnt()
+    surface_: Annotated[Floats, "C E M"] = learnt()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Average the training kernels' surfaces. Raises InputError on several GPUs."""
@@ -127,19 +130,9 @@ class MeanSurface(Predictor):
         values = np.tile(self.surface_, (len(profiles.kernels), 1, 1, 1))
         return Surfaces(self.grid_, self.base_, values)
 
-    def state(self) -> State:
-        """Return grid, base and surface."""
-        return {**grid_state(self.grid_, self.base_), "surface": self.surface_}
-
-    def restore(self, state: State) -> Self:
-        """Take over grid, base and surface."""
-        self.grid_, self.base_ = restore_grid(state)
-        self.surface_ = shaped(state["surface"], *self.grid_.shape)
-        return self
-
 
 @dataclass
-class Nearest(Predictor):
+class Nearest(Learner, Predictor):
     """Geometric mean of the surfaces of the nearest training kernels.
 
     Distance is Euclidean in min-max-normalised features; `neighbours` of them count alike.
@@ -149,6 +142,12 @@ class Nearest(Predictor):
     quantity: str = "time"
     features: str | None = None
     neighbours: int = 3
+    grid_: ConfigGrid = learnt()
+    base_: HardwareConfig = learnt()
+    scaling_: FeatureScaling = learnt()
+    points_: Annotated[Floats, "K F"] = learnt()
+    kernels_: Annotated[tuple[str, ...], "K"] = learnt()
+    log_surfaces_: Annotated[Floats, "K C E M"] = learnt()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Keep the training kernels' features and surfaces. Raises InputError."""
@@ -184,26 +183,11 @@ class Nearest(Predictor):
         """Return the features beside their training range and kernels. Raises InputError."""
         return self.scaling_.explain(profiles, TrainingKernels(self.kernels_, self.points_))
 
-    def state(self) -> State:
-        """Return grid, scaling, points and log surfaces of the training kernels."""
-        return {
-            **grid_state(self.grid_, self.base_),
-            "scaling": self.scaling_.state(),
-            "points": self.points_,
-            "kernels": list(self.kernels_),
-            "log_surfaces": self.log_surfaces_,
-        }
-
-    def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked."""
-        self.grid_, self.base_ = restore_grid(state)
-        self.scaling_ = FeatureScaling.restore(state["scaling"])
-        self.kernels_ = tuple(map(str, state["kernels"]))
-        self.points_ = shaped(state["points"], len(self.kernels_), len(self.scaling_.names))
-        self.log_surfaces_ = shaped(state["log_surfaces"], len(self.points_), *self.grid_.shape)
+    def check_restored(self) -> None:
+        """Raise ValueError where there are no neighbours, or points of other features."""
+        shaped(self.points_, None, len(self.scaling_.names))
         if self.neighbours < 1 or not len(self.points_):
             raise ValueError("it has no neighbours to take the mean of")
-        return self
 
 
 @dataclass

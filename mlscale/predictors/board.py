@@ -7,12 +7,11 @@ base or a further point: which of them is called the base changes nothing that i
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.sampled import is_engine_sweep
@@ -20,14 +19,17 @@ from mlscale.data.surfaces import Surfaces, configuration_weights
 from mlscale.predictors.base import Predictor, TrainedGpu, TrainingSet, training_grid
 from mlscale.predictors.conditioning import MeasuredRatios
 from mlscale.predictors.reach import LARGEST_EXPONENTS, NOISE, largest_change
+from mlscale.predictors.state import Learner
 
 LEAST_CLOCKS = 3  # of a training table
 CLOSE = 1e-9  # of the log of a ratio: rounding
 RISES = {"time": -1, "power": 1}  # with the engine clock
 
 
-class BoardPredictor(Predictor):
+class BoardPredictor(Learner, Predictor):
     """A predictor that learns from tables of several GPUs, each at its bases, and predicts any."""
+
+    trained_: tuple[TrainedGpu, ...]
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
@@ -36,9 +38,7 @@ class BoardPredictor(Predictor):
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep of which GPUs the tables are, their grids and bases."""
-        self.trained_: tuple[TrainedGpu, ...] = tuple(
-            (table.device, table.grid, at) for table, at in sets
-        )
+        self.trained_ = tuple(TrainedGpu(table.device, table.grid, at) for table, at in sets)
 
     def trained_devices(self) -> tuple[str, ...]:
         """The GPUs that were learnt from."""
@@ -76,14 +76,8 @@ class BoardPredictor(Predictor):
     def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
         """The surfaces, with intervals where a coverage is given. Raises InputError."""
 
-    def _trained_state(self) -> list[dict[str, Any]]:
-        return [
-            {"device": device, **grid_state(grid, base)} for device, grid, base in self.trained_
-        ]
-
-    def _restore_trained(self, state: Sequence[dict[str, Any]]) -> None:
-        """Take over what `_trained_state` gave; raises ValueError where it names no GPU."""
-        self.trained_ = tuple((str(one["device"]), *restore_grid(one)) for one in state)
+    def check_restored(self) -> None:
+        """Raise ValueError where the state names no GPU."""
         if not self.trained_:
             raise ValueError("it does not say the GPUs that it learnt from")
 

@@ -7,18 +7,18 @@ a GPU that was not trained on; its time at a second clock does. What is learnt i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask, positive, shaped
+from mlscale.arrays import Floats, Mask, positive
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import clocks_not_reached, require_engine_sweep
 from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
-from mlscale.predictors.base import Bases, State, Training, training_sets
+from mlscale.predictors.base import Bases, TrainedGpu, Training, training_sets
 from mlscale.predictors.board import (
     LEAST_CLOCKS,
     RISES,
@@ -41,9 +41,10 @@ from mlscale.predictors.conditioning import (
 from mlscale.predictors.intervals import (
     calibrated_scores,
     equal_weights,
-    restored_scores,
+    require_scores,
     score_at,
 )
+from mlscale.predictors.state import INLINE, learnt
 
 # Before there are runs, of the log odds of the share and of ln p.
 LATENT_MEANS = np.array([1.5, np.log(2.0)])
@@ -73,9 +74,9 @@ class TimePopulation:
     base's; the variance grows in proportion to the distance of the log clock.
     """
 
-    mean: Floats
-    sd: Floats
-    drift: float
+    mean: Annotated[Floats, "2"]
+    sd: Annotated[Floats, "2", positive]
+    drift: Annotated[float, positive]
 
     @classmethod
     def of(cls, runs: Sequence["GpuRuns"]) -> Self:
@@ -103,17 +104,6 @@ class TimePopulation:
             np.repeat(self.sd[:, None] ** 2, count, axis=1),
             random_walk(log_clock, self.drift),
         )
-
-    def state(self) -> State:
-        """Arrays and numbers for the model file."""
-        return dict(vars(self))
-
-    @classmethod
-    def restore(cls, state: State) -> Self:
-        """What `state` described; a damaged one raises KeyError or ValueError."""
-        sd = positive(shaped(state["sd"], 2), "a standard deviation")
-        drift = positive(np.array(float(state["drift"])), "the drift")
-        return cls(shaped(state["mean"], 2), sd, float(drift))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +151,9 @@ class BoardTime(BoardPredictor):
     name = "board-time"
     quantities: ClassVar[tuple[str, ...]] = ("time",)
     quantity: str = "time"
+    population_: Annotated[TimePopulation, INLINE] = learnt()
+    scores_: Annotated[Floats, require_scores] = learnt()
+    trained_: tuple[TrainedGpu, ...] = learnt()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Learn from the tables of one GPU or several; one table may come with several bases.
@@ -213,21 +206,6 @@ class BoardTime(BoardPredictor):
         posterior = condition(prior, measured)
         flags = (() if profiles.points else (BOUNDED,),) * len(profiles.kernels)
         return ConditionedSurfaces(grid, base, posterior, flags), measured
-
-    def state(self) -> State:
-        """What was learnt, and from which GPUs."""
-        return {
-            **self.population_.state(),
-            "scores": self.scores_,
-            "trained": self._trained_state(),
-        }
-
-    def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked."""
-        self.population_ = TimePopulation.restore(state)
-        self.scores_ = restored_scores(state["scores"])
-        self._restore_trained(state["trained"])
-        return self
 
 
 def _through(posterior: SurfacePosterior, measured: MeasuredRatios) -> Floats:

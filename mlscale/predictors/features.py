@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, require_rising, shaped
+from mlscale.arrays import Floats, Indices, Mask, require_rising
 from mlscale.counters.features import (
     BASE_POWER,
     PER_ACCESS,
@@ -28,18 +28,8 @@ Flags = tuple[tuple[str, ...], ...]
 class TrainingKernels:
     """The names of n training kernels and their features, normalised to [0, 1], (n, F)."""
 
-    kernels: tuple[str, ...]
-    points: Floats
-
-    def state(self) -> dict[str, Any]:
-        """Return array and JSON values for the model file."""
-        return {"kernels": list(self.kernels), "points": self.points}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any], features: int) -> Self:
-        """Return what `state` gave; a damaged one raises KeyError, TypeError or ValueError."""
-        kernels = tuple(map(str, state["kernels"]))
-        return cls(kernels, shaped(state["points"], len(kernels), features))
+    kernels: Annotated[tuple[str, ...], "n"]
+    points: Annotated[Floats, "n F"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +129,11 @@ class FeatureScaling:
 
     kind: str
     device: Device | None
-    names: tuple[str, ...]
-    minimum: Floats
-    maximum: Floats
-    median: Floats
-    may_be_missing: Mask
+    names: Annotated[tuple[str, ...], "F"]
+    minimum: Annotated[Floats, "F"]
+    maximum: Annotated[Floats, "F"]
+    median: Annotated[Floats, "F"]
+    may_be_missing: Annotated[Mask, "F"]
 
     @classmethod
     def fit(cls, kind: str | None, profiles: Profiles, only: str | Sequence[str] = ()) -> Self:
@@ -269,33 +259,6 @@ class FeatureScaling:
                 )
         return tuple(map(tuple, flags))
 
-    def state(self) -> dict[str, Any]:
-        """Return arrays and JSON values for the model file."""
-        return {
-            "kind": self.kind,
-            "device": None if self.device is None else self.device.as_dict(),
-            "names": list(self.names),
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-            "median": self.median,
-            "may_be_missing": self.may_be_missing,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> Self:
-        """Return the scaling that `state` gave; a damaged one raises KeyError or ValueError."""
-        names = tuple(map(str, state["names"]))
-        device = state["device"]
-        least, median, most = (
-            shaped(state[name], len(names)) for name in ("minimum", "median", "maximum")
-        )
-        require_rising(least, median, most)
-        return cls(
-            kind=str(state["kind"]),
-            device=None if device is None else Device.from_dict(device),
-            names=names,
-            minimum=least,
-            maximum=most,
-            median=median,
-            may_be_missing=shaped(state["may_be_missing"], len(names)).astype(bool),
-        )
+    def check_restored(self) -> None:
+        """Raise ValueError on a range that ends below where it begins."""
+        require_rising(self.minimum, self.median, self.maximum)

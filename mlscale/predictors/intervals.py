@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask, is_finite, shaped
+from mlscale.arrays import Floats, Mask, is_finite
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -125,12 +125,12 @@ def require_coverage(coverage: float) -> None:
         raise InputError(f"a coverage is between 0 and 1, not {coverage}")
 
 
-def restored_scores(saved: Floats) -> Floats:
-    """Return scores of a model file, empty or at LEVELS; damaged ones raise ValueError."""
-    scores = shaped(saved, None)
-    if scores.size and (scores.size != LEVELS.size or scores[0] < 0 or (np.diff(scores) < 0).any()):
-        raise ValueError("the scores of the intervals do not rise from 0")
-    return scores
+def require_scores(scores: Floats, what: str) -> None:
+    """Raise ValueError on scores of a model file that are neither empty nor at LEVELS, rising."""
+    if scores.shape == (0,):
+        return
+    if scores.shape != LEVELS.shape or scores[0] < 0 or (np.diff(scores) < 0).any():
+        raise ValueError(f"the {what} of the intervals do not rise from 0")
 
 
 def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats]) -> Surfaces:

@@ -12,6 +12,7 @@ from synthetic.tidy import refused
 from mlscale import Profiles, create
 from mlscale.counters.features import compute_features
 from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.state import restored, state_of
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import ErrorStudy
 
@@ -42,7 +43,9 @@ def test_is_scaled_as_every_feature_is() -> None:
 
 
 def test_a_restored_scaling_asks_for_it_too() -> None:
-    scaling = FeatureScaling.restore(FeatureScaling.fit("raw+power", powered(80.0, 120.0)).state())
+    scaling = restored(
+        FeatureScaling, state_of(FeatureScaling.fit("raw+power", powered(80.0, 120.0)))
+    )
     assert scaling.transform(powered(100.0))[0].tolist() == [[0, 0.5]]
     assert scaling.needs == ("busy", "base_power_w")
 

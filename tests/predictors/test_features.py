@@ -15,6 +15,7 @@ from synthetic.tidy import refused, same_bits
 
 from mlscale import Profiles
 from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.state import restored, state_of
 
 NAN = math.nan
 
@@ -213,21 +214,21 @@ class TestState:
     @pytest.mark.parametrize("kind", ["raw", "rates", "utilisation"])
     def test_a_restored_scaling_gives_the_same_bits_and_flags(self, kind: str) -> None:
         scaling = FeatureScaling.fit(kind, self.TRAINING)
-        state = scaling.state()
+        state = state_of(scaling)
         # What is no array must pass through JSON.
         through_json: dict[str, Any] = {
             key: value if isinstance(value, np.ndarray) else json.loads(json.dumps(value))
             for key, value in state.items()
         }
         points, flags = scaling.transform(self.NEW)
-        again, flags_again = FeatureScaling.restore(through_json).transform(self.NEW)
+        again, flags_again = restored(FeatureScaling, through_json).transform(self.NEW)
         assert same_bits(points, again)
         assert flags == flags_again
         assert any(flags)
 
     @pytest.mark.parametrize("key", ["minimum", "maximum", "median", "may_be_missing"])
     def test_another_number_of_values_than_names_is_refused(self, key: str) -> None:
-        state = FeatureScaling.fit("raw", self.TRAINING).state()
+        state = state_of(FeatureScaling.fit("raw", self.TRAINING))
         state[key] = state[key][:-1]
         with pytest.raises(ValueError, match="shape"):
-            FeatureScaling.restore(state)
+            restored(FeatureScaling, state)

@@ -137,7 +137,7 @@ class TestFiles:
     def test_fewer_names_than_points_are_refused(self, name: str, tmp_path: Path) -> None:
         _, _, path = self.saved(name, tmp_path)
         edited(path, lambda state: state.get("training", state)["kernels"].pop())
-        with pytest.raises(InputError, match=r"is a damaged model file: an array has the shape"):
+        with pytest.raises(InputError, match=r"is a damaged model file: .* has the shape"):
             load(path)
 
 

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import require_engine_sweep, without_power_faults
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.predictors.base import Bases, State, Training, training_sets
+from mlscale.predictors.base import Bases, TrainedGpu, Training, training_sets
 from mlscale.predictors.board import (
     CLOSE,
     LEAST_CLOCKS,
@@ -49,9 +49,10 @@ from mlscale.predictors.intervals import (
     at_least_gaussian,
     calibrated_scores,
     largest_scores,
-    restored_scores,
+    require_scores,
     score_at,
 )
+from mlscale.predictors.state import learnt
 from mlscale.text import listed
 
 # Standard deviation of the log power that intervals have at least, from the base alone and with a
@@ -87,6 +88,12 @@ class BoardPower(BoardPredictor):
     quantities: ClassVar[tuple[str, ...]] = ("power",)
     quantity: str = "power"
     spread_from: Sequence[str] = ()
+    population_: PowerPopulation = learnt()
+    time_population_: TimePopulation = learnt()
+    scores_: Annotated[Floats, require_scores] = learnt()
+    further_scores_: Annotated[Floats, require_scores] = learnt()
+    limits_w_: dict[str, Annotated[float, positive]] = learnt()
+    trained_: tuple[TrainedGpu, ...] = learnt()
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
@@ -271,30 +278,12 @@ class BoardPower(BoardPredictor):
         share = profiles.base_power_w / self._limit_w(profiles)
         return tuple((*note, *flags) for flags in self.population_.inputs.flags(share))
 
-    def state(self) -> State:
-        """What was learnt, and from which GPUs."""
-        return {
-            "population": self.population_.state(),
-            "time_population": self.time_population_.state(),
-            "scores": self.scores_,
-            "further_scores": self.further_scores_,
-            "limits_w": self.limits_w_,
-            "trained": self._trained_state(),
-        }
-
-    def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked."""
-        self.population_ = PowerPopulation.restore(state["population"])
-        self.time_population_ = TimePopulation.restore(state["time_population"])
-        self.scores_ = restored_scores(state["scores"])
-        self.further_scores_ = restored_scores(state["further_scores"])
-        self.limits_w_ = {str(device): float(own) for device, own in state["limits_w"].items()}
-        positive(np.array(list(self.limits_w_.values())), "a limit")
-        self._restore_trained(state["trained"])
+    def check_restored(self) -> None:
+        """Raise ValueError where a GPU's limit lacks; there are no times yet."""
+        super().check_restored()
         if not set(self.trained_devices()) <= self.limits_w_.keys():
             raise ValueError("it does not say the limits of the GPUs that it learnt from")
         self.times_ = None
-        return self
 
 
 def _from_one_clock(profiles: Profiles) -> list[str]:

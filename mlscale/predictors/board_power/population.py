@@ -5,13 +5,13 @@ GPU's runs have a share of them in common; as every GPU weighs the same, the spr
 is that of a run on a new GPU.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, require_rising, shaped
+from mlscale.arrays import Floats, positive, require_rising
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -141,12 +141,9 @@ class BoardInputs:
         """For each run whether the share is outside the range trained."""
         return range_flags({"power share": share}, np.array([self.low]), np.array([self.high]))
 
-    @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Self:
-        """What `vars` gave; a damaged state raises KeyError or ValueError."""
-        mean, low, high = (float(state[name]) for name in ("mean", "low", "high"))
-        require_rising(np.array(low), np.array(high))
-        return cls(mean, low, high)
+    def check_restored(self) -> None:
+        """Raise ValueError on a range that ends below where it begins."""
+        require_rising(np.array(self.low), np.array(self.high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +156,10 @@ class PowerPopulation:
     """
 
     inputs: BoardInputs
-    coefficients: Floats
-    covariance: Floats
-    drift: float
+    coefficients: Annotated[Floats, "2 L"]
+    covariance: Annotated[Floats, "L L"]
+    drift: Annotated[float, positive]
+    latents: Annotated[tuple[str, ...], "L"] = LATENTS
 
     @classmethod
     def of(cls, gpus: Sequence[GpuSweep]) -> Self:
@@ -252,21 +250,8 @@ class PowerPopulation:
             walk if misfit is None else np.vstack([walk, misfit]),
         )
 
-    def state(self) -> dict[str, Any]:
-        """Arrays and numbers for the model file."""
-        return {**vars(self), "inputs": dict(vars(self.inputs)), "latents": list(LATENTS)}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> Self:
-        """What `state` described; a damaged one raises KeyError or ValueError."""
-        size = len(LATENTS)
-        if tuple(state["latents"]) != LATENTS:
+    def check_restored(self) -> None:
+        """Raise ValueError on other latents, and on variances that are not positive."""
+        if self.latents != LATENTS:
             raise ValueError("the latents of power are not these")
-        covariance = shaped(state["covariance"], size, size)
-        positive(np.asarray(np.linalg.eigvalsh(covariance)), "a variance")
-        return cls(
-            BoardInputs.restore(state["inputs"]),
-            shaped(state["coefficients"], COLUMNS, size),
-            covariance,
-            float(positive(np.array(float(state["drift"])), "the drift")),
-        )
+        positive(np.asarray(np.linalg.eigvalsh(self.covariance)), "a variance")

@@ -21,11 +21,11 @@ are taken for the GPU's peaks.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, positive
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, UseSources, inputs, kernel_use
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
@@ -54,8 +54,8 @@ class GpuPeaks:
     device: str
     grid: ConfigGrid
     base: HardwareConfig
-    memory_peak: float
-    issue_peak: float
+    memory_peak: Annotated[float, positive]
+    issue_peak: Annotated[float, positive]
 
     @classmethod
     def of(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:

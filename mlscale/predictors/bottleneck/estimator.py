@@ -22,7 +22,6 @@ from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,
     Predictor,
-    State,
     Training,
     TrainingSet,
     on_training_grid,
@@ -39,6 +38,7 @@ from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.process import columns_of
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
 from mlscale.predictors.features import Explanation
+from mlscale.predictors.state import Learner, State, learnt
 
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not measured"
@@ -59,7 +59,7 @@ class Target:
 
 
 @dataclass
-class Bottleneck(Predictor):
+class Bottleneck(Learner, Predictor):
     """Time by a p-norm of core, memory and latency time; power by an energy split.
 
     Learns time from one GPU or several, and predicts it for a GPU without training data: its
@@ -74,6 +74,12 @@ class Bottleneck(Predictor):
     quantity: str = "time"
     intervals: bool = True
     amplitude: float | None = None
+    time_: TimeModel = learnt()
+    power_: PowerModel | None = learnt()
+    scores_: IntervalScores = learnt()
+    kernels_: tuple[str, ...] = learnt()
+    counters_: tuple[str, ...] = learnt()
+    sources_: dict[str, tuple[str, ...]] = learnt()
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
@@ -123,7 +129,7 @@ class Bottleneck(Predictor):
         )
         known = dict.fromkeys((*TRAFFIC, *TABLE_2))
         self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
-        self.sources_: dict[str, tuple[str, ...]] = {}
+        self.sources_ = {}
         for table, base in sets:
             for number, names in use_sources(table.profiles(base)).items():
                 own = self.sources_.get(number, ())
@@ -294,35 +300,22 @@ class Bottleneck(Predictor):
         return Target(gpu, None, has_own_peaks=False, notes=note)
 
     def state(self) -> State:
-        """Return the time model, the power model where there is one, and the intervals' scores."""
+        """Return what was learnt, and grid and base of the first GPU."""
         first = self.time_.gpus[0]
-        return {
-            **grid_state(first.grid, first.base),
-            "time": self.time_.state(),
-            "power": None if self.power_ is None else self.power_.state(),
-            "scores": self.scores_.state(),
-            "kernels": list(self.kernels_),
-            "counters": list(self.counters_),
-            "sources": {number: list(names) for number, names in self.sources_.items()},
-        }
+        return {**grid_state(first.grid, first.base), **super().state()}
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked."""
-        self.time_ = TimeModel.restore(state["time"])
+        """Take over what `state` gave; raises ValueError where it does not fit together."""
+        super().restore(state)
         first = self.time_.gpus[0]
         if restore_grid(state) != (first.grid, first.base):
             raise ValueError("the grid is not that of the time model")
-        power = state["power"]
-        if (power is None) != (self.quantity == "time"):
+        if (self.power_ is None) != (self.quantity == "time"):
             raise ValueError("a power model is there for another quantity, or lacks")
-        self.power_ = None if power is None else PowerModel.restore(power, first.grid)
-        gpus = 1 if self.power_ is not None else len(self.time_.gpus)
-        self.scores_ = IntervalScores.restore(state["scores"], gpus)
+        if self.power_ is not None:
+            self.power_.require_grid(first.grid)
+        self.scores_.require_gpus(len(self.time_.gpus) if self.power_ is None else 1)
         self.others_ = ()
-        self.kernels_ = tuple(map(str, state["kernels"]))
-        self.counters_ = tuple(map(str, state["counters"]))
-        sources = dict(state["sources"])
-        self.sources_ = {str(n): tuple(map(str, names)) for n, names in sources.items()}
         rows = self.time_.process.rows
         if not ((rows >= 0) & (rows < len(self.kernels_))).all():
             raise ValueError("a kernel of the process has no name")

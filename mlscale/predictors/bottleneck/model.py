@@ -11,7 +11,7 @@ they are, or follow one of the clocks.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mlscale.arrays import Floats, Indices, Mask, positive, shaped
 from mlscale.counters.kernel_use import KernelUse, device_with_peaks
 from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.extrapolation import carried, positions
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.predictors.bottleneck.curve import (
@@ -48,7 +48,7 @@ from mlscale.predictors.intervals import (
     distance_from_base,
     least_scale,
     reaching,
-    restored_scores,
+    require_scores,
     score_at,
 )
 
@@ -92,12 +92,12 @@ class Correction:
     """
 
     names: tuple[str, ...]
-    centre: Floats
-    directions: Floats
-    mean: Floats
-    spread: Floats
-    points: Floats
-    weights: Floats
+    centre: Annotated[Floats, "N"]
+    directions: Annotated[Floats, "A N"]
+    mean: Annotated[Floats, "D"]
+    spread: Annotated[Floats, "D", positive]
+    points: Annotated[Floats, "n D"]
+    weights: Annotated[Floats, "n N"]
 
     @classmethod
     def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
@@ -117,26 +117,9 @@ class Correction:
         raw = np.hstack([columns_of(named, self.names), coordinates])
         return _alike(standardised(raw, self.mean, self.spread), self.points) @ self.weights
 
-    def state(self) -> dict[str, Any]:
-        """Return arrays and JSON values for the model file."""
-        return {**vars(self), "names": list(self.names)}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any], configurations: int) -> Self:
-        """Return what `state` described; a damaged one raises KeyError or ValueError."""
-        names = tuple(map(str, state["names"]))
-        directions = shaped(state["directions"], None, configurations)
-        inputs = len(names) + len(directions)
-        points = shaped(state["points"], None, inputs)
-        return cls(
-            names=names,
-            centre=shaped(state["centre"], configurations),
-            directions=directions,
-            mean=shaped(state["mean"], inputs),
-            spread=positive(shaped(state["spread"], inputs), "a spread"),
-            points=points,
-            weights=shaped(state["weights"], len(points), configurations),
-        )
+    def check_restored(self) -> None:
+        """Raise ValueError unless there are as many inputs as names and directions."""
+        shaped(self.mean, len(self.names) + len(self.directions))
 
 
 def _main_directions(logs: Floats, count: int) -> tuple[Floats, Floats]:
@@ -261,59 +244,22 @@ class TimeModel:
             flags[above].append(ABOVE_PEAK.format(kernels.use.memory[above]))
         return flags
 
-    def state(self) -> dict[str, Any]:
-        """Return arrays and JSON values for the model file."""
-        gpus = [
-            {
-                "device": gpu.device,
-                **grid_state(gpu.grid, gpu.base),
-                "memory_peak": gpu.memory_peak,
-                "issue_peak": gpu.issue_peak,
-            }
-            for gpu in self.gpus
-        ]
-        return {
-            "gpus": gpus,
-            "values": self.values,
-            "process": self.process.state(),
-            "shares": self.shares,
-            "corrections": [None if c is None else c.state() for c in self.corrections],
-            "misfits": list(self.misfits),
-            "parts": [part.state() for part in self.parts],
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> Self:
-        """Return the model that `state` described; a damaged one raises KeyError or ValueError."""
-        gpus = []
-        for saved in state["gpus"]:
-            peaks = float(saved["memory_peak"]), float(saved["issue_peak"])
-            if not min(peaks) > 0:
-                raise ValueError("a peak is not positive")
-            gpus.append(GpuPeaks(str(saved["device"]), *restore_grid(saved), *peaks))
-        shares = int(state["shares"])
-        if shares not in (1, 2):
-            raise ValueError(f"a model has 1 or 2 shares, not {shares}")
-        priors, saved_values = curve_priors([gpu.grid for gpu in gpus], shares), state["values"]
-        parts = tuple(cls.restore(part) for part in state["parts"])
-        places = [(gpu.device, gpu.grid, gpu.base) for gpu in gpus]
-        if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in parts):
+    def check_restored(self) -> None:
+        """Raise ValueError where the parts do not fit together."""
+        if self.shares not in (1, 2):
+            raise ValueError(f"a model has 1 or 2 shares, not {self.shares}")
+        priors = curve_priors([gpu.grid for gpu in self.gpus], self.shares)
+        for name, prior in priors.items():
+            shaped(self.values[name], *prior.shape)
+        shaped(self.process.weights, latent_count(self.shares), None)
+        of_gpus = zip(self.gpus, self.corrections, self.misfits, strict=True)
+        for gpu, correction, misfit in of_gpus:
+            shaped(misfit, None, gpu.grid.size)
+            if correction is not None:
+                shaped(correction.centre, gpu.grid.size)
+        places = [(gpu.device, gpu.grid, gpu.base) for gpu in self.gpus]
+        if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in self.parts):
             raise ValueError("a part of the model is for another GPU")
-        return cls(
-            gpus=tuple(gpus),
-            values={n: shaped(saved_values[n], *prior.shape) for n, prior in priors.items()},
-            process=Process.restore(state["process"], latent_count(shares)),
-            shares=shares,
-            corrections=tuple(
-                None if saved is None else Correction.restore(saved, gpu.grid.size)
-                for gpu, saved in zip(gpus, state["corrections"], strict=True)
-            ),
-            misfits=tuple(
-                shaped(misfit, None, gpu.grid.size)
-                for misfit, gpu in zip(state["misfits"], gpus, strict=True)
-            ),
-            parts=parts,
-        )
 
 
 def _untrained_misfit(gpu: GpuPeaks) -> Floats:
@@ -342,8 +288,8 @@ class IntervalScores:
     """
 
     trained: Floats = field(default_factory=lambda: np.empty((0, LEVELS.size)))
-    known_peaks: Floats = field(default_factory=lambda: np.empty(0))
-    mean_peaks: Floats = field(default_factory=lambda: np.empty(0))
+    known_peaks: Annotated[Floats, require_scores] = field(default_factory=lambda: np.empty(0))
+    mean_peaks: Annotated[Floats, require_scores] = field(default_factory=lambda: np.empty(0))
 
     def __bool__(self) -> bool:
         """Whether there are intervals."""
@@ -363,20 +309,13 @@ class IntervalScores:
         rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
         return max(score_at(own, coverage) for own in rows)
 
-    def state(self) -> dict[str, Any]:
-        """Return arrays for the model file."""
-        return dict(vars(self))
-
-    @classmethod
-    def restore(cls, state: dict[str, Any], gpus: int) -> Self:
-        """Return what `state` described; a damaged one raises KeyError or ValueError."""
-        trained = shaped(state["trained"], None, LEVELS.size)
-        if len(trained) not in (0, gpus):
+    def require_gpus(self, count: int) -> None:
+        """Raise ValueError unless they are scores of so many GPUs, or of none."""
+        shaped(self.trained, None, LEVELS.size)
+        if len(self.trained) not in (0, count):
             raise ValueError("the scores of the intervals are not of each GPU")
-        for own in trained:
-            restored_scores(own)
-        known, mean = (restored_scores(state[name]) for name in ("known_peaks", "mean_peaks"))
-        return cls(trained, known, mean)
+        for own in self.trained:
+            require_scores(own, "scores")
 
 
 def waits(profiles: Profiles, use: KernelUse) -> Mask:

@@ -1,7 +1,7 @@
 """Power of `bottleneck`: watts that are always there, and energy per work divided by time."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -76,12 +76,12 @@ class PowerModel:
     ratios, see `SurfacePrior`.
     """
 
-    idle_w: Floats
-    log_core: Floats
-    log_memory: Floats
+    idle_w: Annotated[Floats, positive]
+    log_core: Annotated[Floats, "E"]
+    log_memory: Annotated[Floats, "M"]
     split: Floats
-    mean: Floats
-    spread: Floats
+    mean: Annotated[Floats, "D"]
+    spread: Annotated[Floats, "D", positive]
     misfit: Floats
 
     def prior(
@@ -124,26 +124,14 @@ class PowerModel:
             misfit,
         )
 
-    def state(self) -> dict[str, Any]:
-        """Return arrays for the model file."""
-        return dict(vars(self))
-
-    @classmethod
-    def restore(cls, state: dict[str, Any], grid: ConfigGrid) -> Self:
-        """Return the model that `state` described; a damaged one raises KeyError or ValueError."""
-        _, engine, memory = grid.shape
-        shapes = {
-            "idle_w": grid.size,
-            "log_core": engine,
-            "log_memory": memory,
-            "split": 1 + len(INPUTS),
-            "mean": len(INPUTS),
-            "spread": len(INPUTS),
-        }
-        arrays = {name: shaped(state[name], length) for name, length in shapes.items()}
-        for name in ("idle_w", "spread"):
-            positive(arrays[name], name)
-        return cls(**arrays, misfit=shaped(state["misfit"], None, 2 * grid.size))
+    def require_grid(self, grid: ConfigGrid) -> None:
+        """Raise ValueError unless this is a model of such a grid, by INPUTS."""
+        shaped(self.idle_w, grid.size)
+        shaped(self.log_core, len(grid.engine_mhz))
+        shaped(self.log_memory, len(grid.memory_mhz))
+        shaped(self.split, 1 + len(INPUTS))
+        shaped(self.mean, len(INPUTS))
+        shaped(self.misfit, None, 2 * grid.size)
 
 
 def power_inputs(use: KernelUse, gpu: GpuPeaks) -> Floats:

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
+from mlscale.arrays import Floats, Indices, positive, require_rising
 from mlscale.counters.words import INPUTS, readable
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
@@ -38,16 +38,16 @@ class Process:
     deviation of the latents.
     """
 
-    names: tuple[str, ...]
-    mean: Floats
-    spread: Floats
-    low: Floats
-    high: Floats
-    rows: Indices
-    points: Floats
-    gpu: Indices
-    weights: Floats
-    inverse: Floats
+    names: Annotated[tuple[str, ...], "D"]
+    mean: Annotated[Floats, "D"]
+    spread: Annotated[Floats, "D", positive]
+    low: Annotated[Floats, "D"]
+    high: Annotated[Floats, "D"]
+    rows: Annotated[Indices, "n"]
+    points: Annotated[Floats, "n D"]
+    gpu: Annotated[Indices, "n"]
+    weights: Annotated[Floats, "L n"]
+    inverse: Annotated[Floats, "n n"]
     amplitude: float
 
     @classmethod
@@ -111,32 +111,11 @@ class Process:
         variance = own - ((cross @ self.inverse) * cross).sum(axis=1)
         return self.weights @ cross.T, np.maximum(variance, 0)
 
-    def state(self) -> dict[str, Any]:
-        """Return arrays and JSON values for the model file."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**fields, "names": list(self.names)}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any], latents: int) -> Self:
-        """Return what `state` described; a damaged one raises KeyError or ValueError."""
-        names = tuple(map(str, state["names"]))
-        if unknown := set(names) - set(INPUTS):
+    def check_restored(self) -> None:
+        """Raise ValueError on an input that does not exist, or a range without width."""
+        if unknown := set(self.names) - set(INPUTS):
             raise ValueError(f"there is no input {min(unknown)!r}")
-        n, d = len(state["points"]), len(names)
-        shapes: dict[str, tuple[int, ...]] = {
-            **dict.fromkeys(("mean", "spread", "low", "high"), (d,)),
-            "rows": (n,),
-            "points": (n, d),
-            "gpu": (n,),
-            "weights": (latents, n),
-            "inverse": (n, n),
-        }
-        arrays = {name: shaped(state[name], *shape) for name, shape in shapes.items()}
-        positive(arrays["spread"], "a spread")
-        require_rising(arrays["low"], arrays["high"])
-        rows, gpu = (arrays.pop(name).astype(np.intp) for name in ("rows", "gpu"))
-        amplitude = float(state["amplitude"])
-        return cls(names=names, rows=rows, gpu=gpu, amplitude=amplitude, **arrays)
+        require_rising(self.low, self.high)
 
 
 def squared_distance(a: Floats, b: Floats) -> Floats:

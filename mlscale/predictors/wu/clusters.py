@@ -7,14 +7,15 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, positive
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.predictors.features import TrainingKernels
+from mlscale.predictors.state import INLINE
 from mlscale.predictors.wu.scaling import ScalingValues, walk
 
 Singles = NDArray[np.float32]
@@ -32,10 +33,10 @@ class Network:
     hidden_weights (F, K), hidden_bias (K,), output_weights (K, K), output_bias (K,).
     """
 
-    hidden_weights: Floats
-    hidden_bias: Floats
-    output_weights: Floats
-    output_bias: Floats
+    hidden_weights: Annotated[Floats, "F K"]
+    hidden_bias: Annotated[Floats, "K"]
+    output_weights: Annotated[Floats, "K K"]
+    output_bias: Annotated[Floats, "K"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,8 @@ class ClusterSet:
     """
 
     region: int
-    centroids: Floats
-    network: Network
+    centroids: Annotated[Floats, "K V", positive]
+    network: Annotated[Network, INLINE]
 
 
 def region_values(scaling: ScalingValues) -> dict[int, Floats]:

@@ -7,25 +7,24 @@ from typing import Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positive, shaped
-from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
+from mlscale.arrays import Floats, Indices, shaped
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,
     Predictor,
-    State,
     Training,
     on_training_grid,
     single_gpu,
 )
 from mlscale.predictors.features import ClusterChoice, Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.state import Learner, learnt
 from mlscale.predictors.wu.clusters import (
     LOSSES,
     ClusterSet,
     ClusterSurfaces,
-    Network,
     WalkTables,
     cluster_surfaces,
     cu_axis_last,
@@ -41,7 +40,7 @@ AUTO, AUTO_COUNTS, AUTO_FOLDS = "auto", (2, 4, 6, 8, 12, 16, 20), 3
 
 
 @dataclass
-class Wu(Predictor):
+class Wu(Learner, Predictor):
     """The predictor of Wu et al., HPCA 2015, for time or for power.
 
     features: the kind, None for what suits the counters. clusters: K of every cluster set;
@@ -62,6 +61,11 @@ class Wu(Predictor):
     loss: str = "cross-entropy"
     log_ratios: bool = False
     counters: str | Sequence[str] = ()
+    grid_: ConfigGrid = learnt()
+    base_: HardwareConfig = learnt()
+    scaling_: FeatureScaling = learnt()
+    cluster_sets_: tuple[ClusterSet, ...] = learnt()
+    training_: TrainingKernels = learnt()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Cluster the training kernels and train the networks.
@@ -218,41 +222,15 @@ class Wu(Predictor):
         """Return the clusters (S, n) of the training kernels."""
         return self._tables.choose(self.training_.points)
 
-    def state(self) -> State:
-        """Return grid, feature scaling, cluster sets with their networks, and training kernels."""
-        sets = [
-            {"region": s.region, "centroids": s.centroids, **vars(s.network)}
-            for s in self.cluster_sets_
-        ]
-        return {
-            **grid_state(self.grid_, self.base_),
-            "scaling": self.scaling_.state(),
-            "cluster_sets": sets,
-            "training": self.training_.state(),
-        }
-
-    def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked against grid and features."""
+    def check_restored(self) -> None:
+        """Raise ValueError where grid, features and clusters do not fit; make the tables."""
         self._check_clusters()
-        self.grid_, self.base_ = restore_grid(state)
-        self.scaling_ = FeatureScaling.restore(state["scaling"])
         features = len(self.scaling_.names)
-        self.training_ = TrainingKernels.restore(state["training"], features)
+        shaped(self.training_.points, None, features)
         sizes = region_sizes(self.grid_.shape)
-        sets = []
-        for saved in state["cluster_sets"]:
-            region = int(saved["region"])
-            centroids = shaped(saved["centroids"], None, sizes.pop(region))
-            positive(centroids, "a centroid")
-            clusters = len(centroids)
-            network = Network(
-                shaped(saved["hidden_weights"], features, clusters),
-                shaped(saved["hidden_bias"], clusters),
-                shaped(saved["output_weights"], clusters, clusters),
-                shaped(saved["output_bias"], clusters),
-            )
-            sets.append(ClusterSet(region, centroids, network))
+        for one in self.cluster_sets_:
+            shaped(one.centroids, None, sizes.pop(one.region))
+            shaped(one.network.hidden_weights, features, None)
         if sizes:
             raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
-        self._take(sets)
-        return self
+        self._take(self.cluster_sets_)

@@ -35,7 +35,7 @@ def written(path: Path, members: Members, changed: Members) -> Path:
 @pytest.mark.parametrize(
     ("quantity", "keys", "damage", "problem"),
     [
-        ("time", ("time", "process", "spread"), lambda a: 0 * a, "a spread is not positive"),
+        ("time", ("time", "process", "spread"), lambda a: 0 * a, "spread is not positive"),
         (
             "time",
             ("scores", "trained"),

@@ -1,0 +1,148 @@
+"""What fitting learnt as a document, and back: one rule for the fields of all classes.
+
+A document holds arrays and what JSON knows. A dataclass or a NamedTuple is a dictionary of its
+fields, but `grid` and `base` stand as `grid_state` gives them, and the fields of an INLINE one
+among its owner's. `Annotated[Floats, "K F"]` is an array (K, F): a letter is one length throughout
+its class, a number itself, and C, E, M are those of the class's grid. A function that is annotated
+is called with the value, a number as an array, and its name. A class's own `check_restored` raises
+ValueError where its fields do not fit together.
+"""
+
+from dataclasses import field, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from mlscale.data.device import Device
+from mlscale.data.grid import grid_state, restore_grid
+
+INLINE = object()
+T = TypeVar("T")
+State = dict[str, Any]
+
+
+def learnt() -> Any:
+    """Declare a field of a `Learner` that fitting sets; it is no hyper-parameter."""
+    return field(init=False, repr=False, compare=False)
+
+
+class Learner:
+    """A predictor whose `learnt` fields, named with an underscore at the end, are its state."""
+
+    def state(self) -> State:
+        """Return what fitting learnt: nested dicts and lists of arrays and JSON values."""
+        return dict(state_of(self))
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; a damaged state raises KeyError, TypeError, ValueError."""
+        for name, value in _values(type(self), state, {}).items():
+            setattr(self, f"{name}_", value)
+        return _checked(self)
+
+
+def state_of(value: Any) -> Any:
+    """Return the document of a value: of a dataclass, numbers, texts, arrays, and any of these."""
+    if isinstance(value, Device):
+        return value.as_dict()
+    if isinstance(value, dict):
+        return {key: state_of(one) for key, one in value.items()}
+    if not (is_dataclass(value) or hasattr(value, "_fields")):
+        return [state_of(one) for one in value] if isinstance(value, tuple | list) else value
+    end = "_" if isinstance(value, Learner) else ""
+    state: State = {}
+    for name, hint in _fields(cast("Any", type(value))).items():
+        own = getattr(value, name + end)
+        if name == "grid":
+            state |= grid_state(own, getattr(value, f"base{end}"))
+        elif name != "base":
+            state |= state_of(own) if _is_inline(hint) else {name: state_of(own)}
+    return state
+
+
+def restored(kind: type[T], state: State) -> T:
+    """Return the value of that class that a document describes.
+
+    A damaged one raises KeyError, TypeError or ValueError.
+    """
+    return _checked(kind(**_values(kind, state, {})))
+
+
+def _checked(value: T) -> T:
+    getattr(value, "check_restored", lambda: None)()
+    return value
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """Return the annotations of what makes a class's state, by name in the document."""
+    hints = get_type_hints(kind, include_extras=True)
+    if not is_dataclass(kind):
+        return hints
+    own = [f for f in fields(kind) if not (issubclass(cast("type", kind), Learner) and f.init)]
+    return {f.name.removesuffix("_"): hints[f.name] for f in own}
+
+
+def _is_inline(hint: Any) -> bool:
+    return INLINE in getattr(hint, "__metadata__", ())
+
+
+def _values(kind: Any, state: State, lengths: dict[str, int]) -> dict[str, Any]:
+    """Return the values of a class's fields. lengths: by letter; those found are put in."""
+    values: dict[str, Any] = {}
+    if "grid" in _fields(kind):
+        values["grid"], values["base"] = restore_grid(state)
+        lengths |= dict(zip("CEM", values["grid"].shape, strict=True))
+    for name, hint in _fields(kind).items():
+        if _is_inline(hint):
+            inner = get_args(hint)[0]
+            values[name] = _checked(inner(**_values(inner, state, lengths)))
+        elif name not in values:
+            values[name] = _value(hint, state[name], name, lengths)
+    return values
+
+
+def _value(hint: Any, saved: Any, name: str, lengths: dict[str, int]) -> Any:
+    """Return one value. Raises ValueError unless it is what was annotated."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        value = _value(inner[0], saved, name, lengths)
+        for rule in inner[1:]:
+            if isinstance(rule, str):
+                _require_shape(np.shape(value), rule.split(), name, lengths)
+            else:
+                rule(np.asarray(value) if isinstance(value, float) else value, name)
+    elif origin is UnionType:  # of something and None
+        value = None if saved is None else _value(inner[0], saved, name, lengths)
+    elif origin is np.ndarray:
+        value = np.asarray(saved)
+        if not np.can_cast(value.dtype, get_args(inner[1])[0], "equiv"):
+            raise ValueError(f"{name} is not an array of {get_args(inner[1])[0].__name__}")
+    elif origin is tuple and isinstance(saved, list):
+        value = tuple(_value(inner[0], one, name, {}) for one in saved)
+    elif origin is dict and isinstance(saved, dict):
+        value = {key: _value(inner[1], one, name, {}) for key, one in saved.items()}
+    else:
+        value = _plain(hint, saved, name)
+    return value
+
+
+def _plain(hint: Any, saved: Any, name: str) -> Any:
+    if hint is Device:
+        return Device.from_dict(saved)
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        return restored(hint, saved)
+    if type(saved) is not hint and not (hint is float and type(saved) is int):
+        raise ValueError(f"{name} cannot be {str(saved)[:40]!r}")
+    return hint(saved)
+
+
+def _require_shape(
+    shape: tuple[int, ...], wanted: list[str], name: str, lengths: dict[str, int]
+) -> None:
+    known = lengths | {letter: int(letter) for letter in wanted if letter.isdecimal()}
+    pairs = list(zip(wanted, shape, strict=False))
+    if len(shape) != len(wanted) or any(known.setdefault(w, n) != n for w, n in pairs):
+        raise ValueError(f"{name} has the shape {shape}, not ({', '.join(wanted)})")
+    lengths |= known
