@@ -76,8 +76,9 @@ def read(path: Path, predictors: Sequence[type[Predictor]]) -> Trained:
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
     """
+    archived = _archive(path)
     with _damage_told(path):
-        document, members = _content(path)
+        document, members = _content(path, archived)
         grid, base = restore_grid(document)
         arrays = {name: _array_of(member) for name, member in members.items() if name != _DOCUMENT}
         restored = {
@@ -98,8 +99,9 @@ def predictor_names(path: Path | str) -> list[str]:
 
     No class is needed for that. Raises InputError on a file that is damaged or foreign.
     """
+    archived = _archive(Path(path))
     with _damage_told(Path(path)):
-        document, _ = _content(Path(path))
+        document, _ = _content(Path(path), archived)
         return [str(saved["name"]) for saved in document["predictors"].values()]
 
 
@@ -112,7 +114,7 @@ def _damage_told(path: Path) -> Iterator[None]:
     """In the block, whatever is wrong is an InputError in one line, of a damaged file."""
     try:
         yield
-    except (_RefusedError, OSError):
+    except _RefusedError:
         raise
     except Exception as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
@@ -123,13 +125,18 @@ def _damage_told(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a model file's document, and its members, which are no larger than they may be."""
+def _archive(path: Path) -> io.BytesIO:
+    """Return the bytes of a zip archive. Raises InputError on another file."""
     content = read_bytes(path)
     require_kind(content, path, MODEL)
-    if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise _RefusedError(f"{path}: is not a whole mlscale model file")
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    if not zipfile.is_zipfile(archived := io.BytesIO(content)):
+        raise InputError(f"{path}: is not a whole mlscale model file")
+    return archived
+
+
+def _content(path: Path, archived: io.BytesIO) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return a model file's document, and its members, which are no larger than they may be."""
+    with zipfile.ZipFile(archived) as archive:
         infos = archive.infolist()
         if sum(info.file_size for info in infos) > _LARGEST_BYTES:
             raise ValueError(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
