@@ -63,11 +63,11 @@ def shaped(array: Any, *shape: int | None) -> Floats:
 
 
 def positive(array: Floats, what: str) -> Floats:
-    """Return the array if all is above 0, and small enough to be squared; else raise ValueError.
+    """Return the array if all is above 0, and can be squared and divided by; else ValueError.
 
     what: it is, for the message.
     """
-    if not ((array > 0) & (array < LARGEST)).all():
+    if not ((array > 1 / LARGEST) & (array < LARGEST)).all():
         raise ValueError(f"{what} is not positive and below {LARGEST:g}")
     return array
 

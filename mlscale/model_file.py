@@ -8,6 +8,7 @@ stands as {"array": "arrays/0.npy"}. See docs/file-formats.md. A predictor of on
 import io
 import json
 import math
+import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -250,7 +251,8 @@ def _array_of(content: bytes) -> np.ndarray[Any, Any]:
     """The array of a member. Raises ValueError on any but finite numbers of a sane size."""
     stream = io.BytesIO(content)
     np.lib.format.read_magic(stream)
-    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    with warnings.catch_warnings(action="error"):  # of a header as Python 2 wrote it
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
     if dtype.kind not in "fib" or math.prod(shape) * dtype.itemsize > len(content):
         raise ValueError(f"an array of {dtype}, {shape}, is not of the numbers that it says")
     stream.seek(0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_files import content_of, members_of, npy, trained, zipped
+from model_files import content_of, members_of, npy, outcome, trained, zipped
 
 from mlscale import InputError, load
 
@@ -75,6 +75,10 @@ def with_noise(number: bytes) -> Callable[[Members], bytes]:
         (with_header(b"[" * 5000), ""),
         (with_header(b"[" * 20_000), "Header"),
         (with_header(b"(\n1\n)"), "Header"),
+        (
+            with_header(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3L,)}\n"),
+            "created on Python 2",
+        ),
         # 8 TB, of which none are there.
         (
             with_header(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}\n"),
@@ -93,7 +97,7 @@ def with_noise(number: bytes) -> Callable[[Members], bytes]:
         (with_noise(b"Infinity"), "the number Infinity is not finite"),
         (with_noise(b"1e999"), "the number 1e999 is not finite"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_is_refused(crafted: Callable[[Members], bytes], words: str, tmp_path: Path) -> None:
     members = members_of(content_of(trained("nearest")[0], tmp_path))
@@ -128,3 +132,13 @@ def test_hyper_parameters_of_another_kind(
     document["predictors"]["time"]["parameters"][parameter] = value
     changed = zipped(members | {DOCUMENT: json.dumps(document).encode()})
     assert words in refusal(tmp_path, changed)
+
+
+def test_surfaces_beyond_any_number_are_refused_without_a_warning(tmp_path: Path) -> None:
+    model, profiles = trained("nearest")
+    members = members_of(content_of(model, tmp_path))
+    place = json.loads(members[DOCUMENT])["predictors"]["time"]["state"]["log_surfaces"]["array"]
+    array = np.full_like(np.load(io.BytesIO(members[place])), 1e4)
+    path = tmp_path / "crafted.mlscale"
+    path.write_bytes(zipped(members | {place: npy(array)}))
+    assert "that is not finite and positive" in str(outcome(path, profiles))

@@ -48,7 +48,8 @@ class Surfaces:
         ends: Sequence[Floats] = (),
     ) -> Self:
         """Return those of log ratios (K, N); ends: low and high log ratios, where there are any."""
-        factors = [np.exp(own).reshape(-1, *grid.shape) for own in (logs, *ends)]
+        with np.errstate(over="ignore"):  # who predicts refuses what is not finite
+            factors = [np.exp(own).reshape(-1, *grid.shape) for own in (logs, *ends)]
         return cls(grid, base, factors[0], flags, *factors[1:])
 
     def __repr__(self) -> str:
