@@ -63,8 +63,8 @@ def _of_share(value: float) -> float:
     return 100 * value
 
 
-# The inputs that `mlscale.counters.kernel_use.inputs` computes are logarithms or roots: by name what
-# undoes that, and the unit then.
+# The inputs that `mlscale.counters.kernel_use.inputs` computes: by name what undoes that it is a
+# logarithm, a root or a share, and the unit then.
 INPUTS: dict[str, tuple[Callable[[float], float], str]] = {
     "memory share": (_of_log, "%"),
     "busiest core unit": (_of_log, "%"),

@@ -1,4 +1,4 @@
-"""Charts as matplotlib's SVG, and range bars in HTML.
+"""Charts as matplotlib's SVG.
 
 The charts of the page take their colours from its style sheet, so that they follow light and
 dark: docs/decisions/0013-report-figures.md.

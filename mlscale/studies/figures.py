@@ -48,9 +48,6 @@ FONT = 9
 STRAIGHT_RATIO, STRAIGHT_PERCENT = 20.0, 1.0
 NAMES = {"kernel": "kernel held out", "run": "random run of kernels held out"}
 _PLAIN, _LEARNT = "#777777", COLOURS[0]
-PANELS_IN_ROW = 4
-
-Steps = tuple[str, Sequence[float]]  # an axis and its steps
 
 
 def draw_errors(folder: Path, kernels: Rows, origins: Mapping[str, str | None]) -> list[Path]:
@@ -196,7 +193,8 @@ def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin
     at_base_ms = predictions.profiles.quantity("time")
     ends_ms = [absolute_values(end, at_base_ms)[0] for end in ends]
     columns = len(grid.cu_count)
-    figure, panels = panels_in_rows(title, columns, columns, (2.6, 4.4), (1.2, 0), sharey=True)
+    figure = new_figure(2.6 * columns + 1.2, 4.4, title)
+    panels = figure.subplots(1, columns, sharey=True, squeeze=False)[0]
     for c, (panel, cu_count) in enumerate(zip(panels, grid.cu_count, strict=True)):
         for m, (colour, marker) in enumerate(looks):
             if ends_ms:
@@ -251,30 +249,6 @@ def one_panel(width: float, height: float, title: str) -> tuple[Figure, Axes]:
     """A figure of that size [inches] with a title and one panel."""
     figure = new_figure(width, height, title)
     return figure, figure.subplots()
-
-
-def panels_in_rows(
-    title: str,
-    count: int,
-    columns: int,
-    each: tuple[float, float],
-    beside: tuple[float, float],
-    sharex: bool = False,
-    sharey: bool = False,
-) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, at most `columns` in a row.
-
-    each: width and height of a panel, beside: of what stands beside them all [inches]; sharex and
-    sharey: as in matplotlib.
-    """
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    figure = new_figure(each[0] * columns + beside[0], each[1] * rows + beside[1], title)
-    grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
-    panels = list(grid.flat)
-    for panel in panels[count:]:
-        panel.set_visible(False)
-    return figure, panels[:count]
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
