@@ -19,7 +19,7 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-from mlscale.predictors.features import Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.features import FeatureScaling
 
 
 @dataclass
@@ -159,7 +159,6 @@ class Nearest(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         self.points_, _ = self.scaling_.transform(profiles)
-        self.kernels_ = profiles.kernels
         self.log_surfaces_ = np.log(measurements.relative(self.quantity, self.base_))
         return self
 
@@ -180,17 +179,12 @@ class Nearest(Predictor):
         """Return the features that some training kernel had."""
         return self.scaling_.names
 
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the features beside their training range and kernels. Raises InputError."""
-        return self.scaling_.explain(profiles, TrainingKernels(self.kernels_, self.points_))
-
     def state(self) -> State:
         """Return grid, scaling, points and log surfaces of the training kernels."""
         return {
             **grid_state(self.grid_, self.base_),
             "scaling": self.scaling_.state(),
             "points": self.points_,
-            "kernels": list(self.kernels_),
             "log_surfaces": self.log_surfaces_,
         }
 
@@ -198,8 +192,7 @@ class Nearest(Predictor):
         """Take over what `state` gave; shapes are checked."""
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
-        self.kernels_ = tuple(map(str, state["kernels"]))
-        self.points_ = shaped(state["points"], len(self.kernels_), len(self.scaling_.names))
+        self.points_ = shaped(state["points"], None, len(self.scaling_.names))
         self.log_surfaces_ = shaped(state["log_surfaces"], len(self.points_), *self.grid_.shape)
         if self.neighbours < 1 or not len(self.points_):
             raise ValueError("it has no neighbours to take the mean of")

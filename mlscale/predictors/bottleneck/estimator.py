@@ -36,9 +36,7 @@ from mlscale.predictors.bottleneck.model import (
     shifted_by_latency,
 )
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.bottleneck.process import columns_of
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
-from mlscale.predictors.features import Explanation
 
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not measured"
@@ -112,15 +110,9 @@ class Bottleneck(Predictor):
             predictor._remember(job.sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
-        """Keep the names of the training kernels and their counters."""
+        """Keep the names of the training kernels' counters, and what their numbers come from."""
         tables = [table for table, _ in sets]
-        several = len(tables) > 1
         self.others_: tuple[GpuPeaks, ...] = ()
-        self.kernels_ = tuple(
-            f"{kernel} ({table.device})" if several else kernel
-            for table in tables
-            for kernel in table.kernels
-        )
         known = dict.fromkeys((*TRAFFIC, *TABLE_2))
         self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
         self.sources_: dict[str, tuple[str, ...]] = {}
@@ -205,23 +197,6 @@ class Bottleneck(Predictor):
         """Return the inputs of the curve, and the counters that tell which kernels are alike."""
         return (*self.time_.process.names, *self.counters_)
 
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the inputs of the curve beside their training range."""
-        places = [(gpu.device, gpu.base) for gpu in self.time_.gpus]
-        is_trained = (profiles.device, profiles.base) in places
-        grid = None if is_trained else ConfigGrid.spanning([profiles.base])
-        gpu = self._target(profiles, grid).gpu
-        named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
-        trained = process.mean + process.spread * process.points
-        return Explanation.of(
-            self.name,
-            process.names,
-            columns_of(named, process.names),
-            (process.low, process.high),
-            usual=process.mean,
-            trained=(tuple(self.kernels_[row] for row in process.rows), trained),
-        )
-
     def conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
     ) -> tuple[ConditionedSurfaces, Callable[[float], Floats]]:
@@ -301,7 +276,6 @@ class Bottleneck(Predictor):
             "time": self.time_.state(),
             "power": None if self.power_ is None else self.power_.state(),
             "scores": self.scores_.state(),
-            "kernels": list(self.kernels_),
             "counters": list(self.counters_),
             "sources": {number: list(names) for number, names in self.sources_.items()},
         }
@@ -319,11 +293,7 @@ class Bottleneck(Predictor):
         gpus = 1 if self.power_ is not None else len(self.time_.gpus)
         self.scores_ = IntervalScores.restore(state["scores"], gpus)
         self.others_ = ()
-        self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))
         sources = dict(state["sources"])
         self.sources_ = {str(n): tuple(map(str, names)) for n, names in sources.items()}
-        rows = self.time_.process.rows
-        if not ((rows >= 0) & (rows < len(self.kernels_))).all():
-            raise ValueError("a kernel of the process has no name")
         return self

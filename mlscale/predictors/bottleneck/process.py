@@ -32,10 +32,9 @@ class Process:
 
     n of the kernels, with few kernels each of them, stand for all: `inducing_rows`. names of the
     inputs; mean and spread (D,), the training kernels' mean and standard deviation, standardise
-    them; low and high (D,) are the range trained. rows (n,): which of the kernels; points (n, D)
-    and gpu (n,): their inputs and the number of their GPU; weights (L, n) of the points in the
-    means of the L latents; inverse (n, n) of the points' covariance. amplitude: prior standard
-    deviation of the latents.
+    them; low and high (D,) are the range trained. points (n, D) and gpu (n,): their inputs and the
+    number of their GPU; weights (L, n) of the points in the means of the L latents; inverse (n, n)
+    of the points' covariance. amplitude: prior standard deviation of the latents.
     """
 
     names: tuple[str, ...]
@@ -43,7 +42,6 @@ class Process:
     spread: Floats
     low: Floats
     high: Floats
-    rows: Indices
     points: Floats
     gpu: Indices
     weights: Floats
@@ -72,7 +70,7 @@ class Process:
         rows = inducing_rows(of_rows, len(points))
         none = np.zeros((0, len(rows)))
         own = at_rows(points, rows), at_rows(gpu, rows)
-        process = cls(names, mean, spread, low, high, rows, *own, none, none, amplitude)
+        process = cls(names, mean, spread, low, high, *own, none, none, amplitude)
         process = replace(process, inverse=process.whitening.T @ process.whitening)
         prior = amplitude**2 * covariance(process.points, points, process.gpu, gpu)
         return process, process.whitening @ prior
@@ -125,7 +123,6 @@ class Process:
         n, d = len(state["points"]), len(names)
         shapes: dict[str, tuple[int, ...]] = {
             **dict.fromkeys(("mean", "spread", "low", "high"), (d,)),
-            "rows": (n,),
             "points": (n, d),
             "gpu": (n,),
             "weights": (latents, n),
@@ -134,9 +131,9 @@ class Process:
         arrays = {name: shaped(state[name], *shape) for name, shape in shapes.items()}
         positive(arrays["spread"], "a spread")
         require_rising(arrays["low"], arrays["high"])
-        rows, gpu = (arrays.pop(name).astype(np.intp) for name in ("rows", "gpu"))
+        gpu = arrays.pop("gpu").astype(np.intp)
         amplitude = float(state["amplitude"])
-        return cls(names=names, rows=rows, gpu=gpu, amplitude=amplitude, **arrays)
+        return cls(names=names, gpu=gpu, amplitude=amplitude, **arrays)
 
 
 def squared_distance(a: Floats, b: Floats) -> Floats:

@@ -20,17 +20,12 @@ from mlscale.predictors.base import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.features import ClusterChoice, Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.wu.clusters import (
     LOSSES,
     ClusterSet,
-    ClusterSurfaces,
     Network,
     WalkTables,
-    cluster_surfaces,
-    cu_axis_last,
-    probabilities,
-    region_name,
     region_sizes,
     region_values,
 )
@@ -153,7 +148,6 @@ class Wu(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
         points, _ = self.scaling_.transform(profiles)
-        self.training_ = TrainingKernels(profiles.kernels, points)
         if (points == points[0]).all():
             raise InputError(
                 f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
@@ -190,36 +184,8 @@ class Wu(Predictor):
         """Return the features that some training kernel had."""
         return self.scaling_.names
 
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the features beside their training range, and the clusters. Raises InputError."""
-        points, _ = self.scaling_.transform(profiles)
-        outputs, of_training = self._tables.outputs(points), self._training_choices()
-        choices = tuple(
-            ClusterChoice(
-                region=region_name(one.region, self.grid_),
-                count=len(one.centroids),
-                chosen=of_set.argmax(axis=0),
-                training=of_training[s],
-                outputs=probabilities(of_set[: len(one.centroids)].T.astype(float), self.loss),
-            )
-            for s, (one, of_set) in enumerate(
-                zip(cu_axis_last(self.cluster_sets_), outputs, strict=True)
-            )
-        )
-        return self.scaling_.explain(profiles, self.training_, choices)
-
-    def cluster_surfaces(self) -> tuple[ClusterSurfaces, ...]:
-        """Return the centroids of each region as surfaces, with the training kernels of each."""
-        sets = cu_axis_last(self.cluster_sets_)
-        chosen = self._training_choices()
-        return cluster_surfaces(sets, self.grid_, self.base_, self.training_, chosen)
-
-    def _training_choices(self) -> Indices:
-        """Return the clusters (S, n) of the training kernels."""
-        return self._tables.choose(self.training_.points)
-
     def state(self) -> State:
-        """Return grid, feature scaling, cluster sets with their networks, and training kernels."""
+        """Return grid, feature scaling, and cluster sets with their networks."""
         sets = [
             {"region": s.region, "centroids": s.centroids, **vars(s.network)}
             for s in self.cluster_sets_
@@ -228,7 +194,6 @@ class Wu(Predictor):
             **grid_state(self.grid_, self.base_),
             "scaling": self.scaling_.state(),
             "cluster_sets": sets,
-            "training": self.training_.state(),
         }
 
     def restore(self, state: State) -> Self:
@@ -237,7 +202,6 @@ class Wu(Predictor):
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
         features = len(self.scaling_.names)
-        self.training_ = TrainingKernels.restore(state["training"], features)
         sizes = region_sizes(self.grid_.shape)
         sets = []
         for saved in state["cluster_sets"]:
