@@ -272,7 +272,8 @@ def _dcgmi_cells(text: str) -> list[str] | None:
 def _reading(text: str, where: str) -> float:
     """A cell such as '24.53 W', '(300Mhz)' or '12'; NaN of '[N/A]' and the like."""
     cell = text.strip("() +")
-    if cell.startswith(("[", "N/A")):  # '[Not Supported]'; 'N/A (Secondary die)' of an MI250
+    # '[Not Supported]'; 'N/A (Secondary die)' of an MI250; DCGM's blank of 64 bits
+    if cell.startswith(("[", "N/A", "92233720368547757")):
         return math.nan
     return counter(_UNIT.sub("", cell), where)
 
@@ -307,7 +308,7 @@ def _of_each_gpu(
         for theirs in (name for name in names if name in block):
             read = block.numbers(theirs, _reading)
             if sheet.form.tool == "dcgm":
-                read = np.where(read < _BLANK, read, np.nan)
+                read = np.where(read < _BLANK, read, math.nan)
             read = read * (0.01 if theirs in _PERCENT else 1.0)
             if ours in SHARES and (above := np.flatnonzero(read > LARGEST_SHARE)).size:
                 whole = "100 %" if theirs in _PERCENT else "1, not in percent"
