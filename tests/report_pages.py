@@ -26,10 +26,10 @@ ATTRIBUTES = {
     *("role", "aria-label", "title", "colspan", "rowspan", "style"),
     *("viewbox", "width", "height", "x", "y", "d", "transform", "xlink:href"),
 }
-# Of HTML: a cell's two colours, where a dot stands, a scale of colours. Of SVG: as matplotlib
+# Of HTML: a cell's two colours, a scale of colours. Of SVG: as matplotlib
 # writes it, with colours of the style sheet.
 STYLES = re.compile(
-    r"background:#[0-9a-f]{6};color:#[0-9a-f]{6}|left:[\d.]+%"
+    r"background:#[0-9a-f]{6};color:#[0-9a-f]{6}"
     r"|background:linear-gradient\(to right(,#[0-9a-f]{6})+\)"
 )
 SVG_STYLES = re.compile(

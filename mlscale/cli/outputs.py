@@ -1,7 +1,7 @@
 """Where the results of a command go: its formats, files and folders."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,15 +32,6 @@ def output_file(text: str) -> Path:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that prints rows."""
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def add_results(parser: argparse.ArgumentParser, files: str) -> None:
-    """Add the options of every command that prints figures and can draw or write them.
-
-    files: what is written into the folder, in words.
-    """
-    add_json(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", help=f"folder for {files}")
 
 
 def add_format(
@@ -127,21 +118,6 @@ def output_folder(text: str) -> Iterator[Path]:
         finally:
             if is_new and not any(folder.iterdir()):
                 folder.rmdir()
-
-
-def write_into(
-    arguments: argparse.Namespace,
-    document: dict[str, Any],
-    draw: Callable[[Path], Iterable[Path]],
-    key: str = "files",
-) -> None:
-    """Draw into the folder of -o, where one is given; the document names the files by the key.
-
-    Raises InputError.
-    """
-    if arguments.output:
-        with output_folder(arguments.output) as folder:
-            document[key] = [str(path) for path in draw(folder)]
 
 
 def finished_document(path: Path, fingerprint: str, what: str = "study") -> dict[str, Any] | None:

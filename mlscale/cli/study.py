@@ -166,7 +166,13 @@ def _add_held_out(parser: argparse.ArgumentParser) -> None:
 def _add_results(parser: argparse.ArgumentParser, files: str) -> None:
     """Add how tables are read, where results go, and where the work is done."""
     options.add_reading(parser)
-    outputs.add_results(parser, f"study.json and {files}, and for what --resume needs")
+    outputs.add_json(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help=f"folder for study.json and {files}, and for what --resume needs",
+    )
     parser.add_argument(
         "--format",
         choices=TABLE_FORMATS,

@@ -1,4 +1,4 @@
-"""What predict, advise, report and show work on: a profile, and the model that fits it."""
+"""What predict, advise and report work on: a profile, and the model that fits it."""
 
 import argparse
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"intervals: wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of "
         "'predict', where --at asks for it)",
     )
-    add_facts(parser)
+    _add_facts(parser)
 
 
 def add_own_predictor(parser: argparse.ArgumentParser) -> None:
@@ -86,9 +86,9 @@ def add_own_predictor(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_facts(parser: argparse.ArgumentParser, file: str = "FILE") -> None:
-    """Add what the files, in the help text FILE, may not say."""
-    group = parser.add_argument_group(f"what {file} does not say")
+def _add_facts(parser: argparse.ArgumentParser) -> None:
+    """Add what the files may not say."""
+    group = parser.add_argument_group("what FILE does not say")
     options.add_device(
         group,
         "the GPU it was measured on: a name of 'mlscale devices list', or a device file",

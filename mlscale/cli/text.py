@@ -46,9 +46,8 @@ def print_document(
 
 
 def written(document: Mapping[str, Any]) -> list[str]:
-    """A paragraph of the files that were drawn or written; none where there are none."""
-    files = document.get("files") or document.get("figures", ())
-    lines = [f"written: {file}" for file in files]
+    """A paragraph of the files that were drawn; none where there are none."""
+    lines = [f"written: {file}" for file in document.get("figures", ())]
     return ["\n".join(lines)] if lines else []
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mlscale.text import rounded
 
@@ -52,51 +51,39 @@ _PREFIXES = ("", "k", "M", "G", "T", "P")
 _WITH_PREFIX = frozenset({"B", "B/s", "Hz"})
 
 
-@dataclass(frozen=True)
-class Input:
-    """An input of the bottleneck model: what it is a logarithm or root of, undone by `undo`."""
-
-    words: str
-    unit: str
-    undo: Callable[[float], float]
+def _of_log(value: float) -> float:
+    return 100 * math.exp(value)
 
 
-def _logged(words: str) -> Input:
-    return Input(words, "%", lambda value: 100 * math.exp(value))
+def _of_root(value: float) -> float:
+    return 100 * value**2
 
 
-def _rooted(words: str) -> Input:
-    return Input(words, "%", lambda value: 100 * value**2)
+def _of_share(value: float) -> float:
+    return 100 * value
 
 
-def _share(words: str) -> Input:
-    return Input(words, "%", lambda value: 100 * value)
-
-
-# The inputs that `mlscale.counters.kernel_use.inputs` computes, by its names for them.
-INPUTS = {
-    "memory share": _logged("DRAM traffic, of what the GPU reaches; 2 % stands for less"),
-    "busiest core unit": _logged(
-        "the largest use of a core unit (MemUnitBusy with its waiting); 2 % for less"
-    ),
-    "issue use": _rooted("instructions issued per cycle and CU, of the most"),
-    "l2 use": _rooted("L2 traffic per cycle and CU, of the most"),
-    "texture use": _rooted("texture traffic, or how busy the memory unit is"),
-    "shared use": _rooted("shared-memory accesses per cycle and CU, of one"),
-    "fp64 use": _rooted("FP64 instructions, of the lanes"),
-    "occupancy": _share("resident waves, of what a CU holds"),
-    "eligible waves": Input("waves ready to issue", "", lambda value: math.exp(value) - 0.1),
-    "stall": Input("waves waiting per instruction, or the share of time waiting", "", math.exp),
-    "L2 miss ratio": _share("DRAM reads, of L2 reads"),
-    "write share": _share("DRAM traffic that is written"),
-    "lane efficiency": _share("active lanes of a vector instruction"),
+# The inputs that `mlscale.counters.kernel_use.inputs` computes: by name what undoes that it is a
+# logarithm, a root or a share, and the unit then.
+INPUTS: dict[str, tuple[Callable[[float], float], str]] = {
+    "memory share": (_of_log, "%"),
+    "busiest core unit": (_of_log, "%"),
+    "issue use": (_of_root, "%"),
+    "l2 use": (_of_root, "%"),
+    "texture use": (_of_root, "%"),
+    "shared use": (_of_root, "%"),
+    "fp64 use": (_of_root, "%"),
+    "occupancy": (_of_share, "%"),
+    "eligible waves": (lambda value: math.exp(value) - 0.1, ""),
+    "stall": (math.exp, ""),
+    "L2 miss ratio": (_of_share, "%"),
+    "write share": (_of_share, "%"),
+    "lane efficiency": (_of_share, "%"),
 }
 
 
 def meaning(name: str) -> str | None:
     """What a counter or feature is, in words; None where its name has to do."""
-    if name in INPUTS:
-        return INPUTS[name].words
     return _TABLE_2[name][0] if name in _TABLE_2 else None
 
 
@@ -110,7 +97,8 @@ def readable(name: str, value: float) -> str:
     if math.isnan(value):
         return "missing"
     if name in INPUTS:
-        value, unit = INPUTS[name].undo(value), INPUTS[name].unit
+        undo, unit = INPUTS[name]
+        value = undo(value)
     else:
         unit = _unit(name)
     if unit in _WITH_PREFIX:

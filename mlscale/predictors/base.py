@@ -34,7 +34,6 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import InputError
-from mlscale.predictors.features import Explanation
 from mlscale.predictors.intervals import require_coverage
 from mlscale.predictors.reach import exact_at_base, widened_within_reach, within_reach
 
@@ -212,14 +211,6 @@ class ComparesSources(Protocol):
 
     def other_sources(self, profiles: Profiles) -> Mapping[str, tuple[str, ...]]:
         """Return by number from what a profile has it, where that differs from the training."""
-
-
-@runtime_checkable
-class Explains(Protocol):
-    """Tells what its predictions rest on."""
-
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the kernels' features beside those of the training kernels. InputError."""
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-from mlscale.predictors.features import Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.state import Learner, State, learnt
 
 
@@ -146,7 +146,6 @@ class Nearest(Learner, Predictor):
     base_: HardwareConfig = learnt()
     scaling_: FeatureScaling = learnt()
     points_: Annotated[Floats, "K F"] = learnt()
-    kernels_: Annotated[tuple[str, ...], "K"] = learnt()
     log_surfaces_: Annotated[Floats, "K C E M"] = learnt()
 
     def fit(self, training: Training, base: Bases) -> Self:
@@ -158,7 +157,6 @@ class Nearest(Learner, Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         self.points_, _ = self.scaling_.transform(profiles)
-        self.kernels_ = profiles.kernels
         self.log_surfaces_ = np.log(measurements.relative(self.quantity, self.base_))
         return self
 
@@ -178,10 +176,6 @@ class Nearest(Learner, Predictor):
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""
         return self.scaling_.names
-
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the features beside their training range and kernels. Raises InputError."""
-        return self.scaling_.explain(profiles, TrainingKernels(self.kernels_, self.points_))
 
     def check_restored(self) -> None:
         """Raise ValueError where there are no neighbours, or points of other features."""

@@ -1,4 +1,4 @@
-"""Features as a predictor sees them: named, complete, scaled by the training kernels, explained."""
+"""Features as a predictor sees them: named, complete, scaled by the training kernels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, require_rising
+from mlscale.arrays import Floats, Mask, require_rising
 from mlscale.counters.features import (
     BASE_POWER,
     PER_ACCESS,
@@ -22,99 +22,6 @@ from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 
 Flags = tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingKernels:
-    """The names of n training kernels and their features, normalised to [0, 1], (n, F)."""
-
-    kernels: Annotated[tuple[str, ...], "n"]
-    points: Annotated[Floats, "n F"]
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterChoice:
-    """A cluster that the predictor chose for each of K kernels.
-
-    region: what the cluster covers, for a reader. chosen (K,): which of `count` clusters.
-    training (n,): the one it chooses for each training kernel.
-    outputs (K, count): how much speaks for each cluster, from 0 to 1; the largest is chosen.
-    """
-
-    region: str
-    count: int
-    chosen: Indices
-    training: Indices
-    outputs: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """F features of K kernels beside those of the training kernels.
-
-    values (K, F), NaN where missing; minimum, maximum (F,) over the training kernels, in
-    the features' own units. points (K, F): normalised to [0, 1] by that range. training: None
-    where the predictor does not keep them. choices: empty for a predictor without clusters.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    values: Floats
-    minimum: Floats
-    maximum: Floats
-    points: Floats
-    training: TrainingKernels | None
-    choices: tuple[ClusterChoice, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        kind: str,
-        names: tuple[str, ...],
-        values: Floats,
-        ranges: tuple[Floats, Floats],
-        usual: Floats,
-        trained: tuple[tuple[str, ...], Floats] | None = None,
-    ) -> Self:
-        """Return the explanation of values (K, F), normalised by the ranges of the training.
-
-        ranges: minimum and maximum, (F,) each. usual (F,): stands for a missing value. trained:
-        the training kernels' names and their values, if they are known.
-        """
-        low, high = ranges
-        width = np.where(high > low, high - low, np.inf)
-
-        def points(of_kernels: Floats) -> Floats:
-            return np.clip((of_kernels - low) / width, 0, 1)
-
-        return cls(
-            kind=kind,
-            names=names,
-            values=values,
-            minimum=low,
-            maximum=high,
-            points=points(np.where(np.isnan(values), usual, values)),
-            training=None if trained is None else TrainingKernels(trained[0], points(trained[1])),
-        )
-
-    def nearest(self, kernel: int, most: int) -> list[tuple[str, float]]:
-        """Return the nearest training kernels of one: their names and Euclidean distances."""
-        if self.training is None:
-            return []
-        distances = np.linalg.norm(self.training.points - self.points[kernel], axis=1)
-        order = np.argsort(distances, kind="stable")[:most]
-        return [(self.training.kernels[n], float(distances[n])) for n in order]
-
-    def usual_distance(self) -> float | None:
-        """Return the median distance of a training kernel to the nearest other one."""
-        if self.training is None or len(self.training.points) < 2:
-            return None
-        points = self.training.points
-        nearest = [
-            np.linalg.norm(np.delete(points, n, axis=0) - point, axis=1).min()
-            for n, point in enumerate(points)
-        ]
-        return float(np.median(nearest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,26 +117,6 @@ class FeatureScaling:
                 + ", ".join(f"'{name}'" for name in lacking)
                 + f", which the model needs; profile it with {those}"
             )
-
-    def explain(
-        self,
-        profiles: Profiles,
-        training: TrainingKernels,
-        choices: tuple[ClusterChoice, ...] = (),
-    ) -> Explanation:
-        """Return the features of profiles beside their training range. Raises InputError."""
-        points, _ = self.transform(profiles)
-        features = compute_features(self.kind, profiles, self.device, self.names, self.names)
-        return Explanation(
-            kind=self.kind,
-            names=self.names,
-            values=features.values,
-            minimum=self.minimum,
-            maximum=self.maximum,
-            points=points,
-            training=training,
-            choices=choices,
-        )
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -275,6 +275,7 @@ class Form:
         lacks: names of which its header has none.
         line: a pattern of the line at which it begins, where it has no such header.
         json: a text that its JSON has near the beginning.
+        gzip: whether its JSON may be packed so.
         tables: what the names of its SQLite tables begin with.
         every_row_quoted: below a header in quotes a line that does not begin with one is the
             program's own output.
@@ -290,6 +291,7 @@ class Form:
     lacks: tuple[str, ...] = ()
     line: re.Pattern[str] | None = None
     json: str = ""
+    gzip: bool = False
     tables: str = ""
     every_row_quoted: bool = False
     shortest: str = ""
@@ -498,10 +500,10 @@ def _of_json(path: Path, forms: Sequence[Form], progress: ByteProgress) -> Sheet
             head = (gzip.GzipFile(fileobj=binary) if is_packed else binary).read(_HEAD)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: cannot be unpacked: {error}; is it cut off?") from None
-    if is_packed and not head.lstrip()[:1] == b"{":
-        raise InputError(f"{path}: is compressed; unpack it first: gunzip {path.name}")
     fitting = (form for form in forms if form.json and f'"{form.json}"'.encode() in head)
     form = next(fitting, None)
+    if is_packed and (head.lstrip()[:1] != b"{" or (form is not None and not form.gzip)):
+        raise InputError(f"{path}: is compressed; unpack it first: gunzip {path.name}")
     return None if form is None else Sheet(path, form, progress=progress)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.device_table import facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.plausibility import check_board, check_unit
@@ -37,6 +38,8 @@ _LONG = 10  # periods, beyond which a gap inside the span is told, or all pauses
 _PAUSES = 0.1  # of the span, which pauses that are told are too
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
+_BLANK = 0x7FFFFFF0  # and all above: DCGM's missing values, of its dcgm_structs.h
+_LATEST_S = 1e10  # since 1970, in the year 2286
 _ONE_GPU = 0.1  # of the usual time between samples; GPUs of one tick follow each other closer
 
 # fmt: off
@@ -69,9 +72,14 @@ _NAMES = {
 }
 _PERCENT = {*_NAMES["gpu_utilisation"], *_NAMES["memory_copy_utilisation"],
             "gract", "smutil", "smocc", "mmaact", "dram", "fp64", "fp32", "fp16"}
+_UNITS = {"timestamp": "s", "epoch": "s"} | {
+    name: "W" if ours == "power_w" else "%" if ours in SHARES else "MHz"
+    for ours, names in _NAMES.items() for name in names
+}
 _METRICS = {name for names in _NAMES.values() for name in names if name.startswith("DCGM_FI_")}
 _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  # the first counts
 _INDEX = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu", "device", "Entity")
+_PARTS = ("mig.mode.current", "mig", "xcp")  # nvidia-smi's query and dmon, amd-smi's monitor
 _GPU_NAMES = ("name", "gpu_name", "Device Name", "Card Series", "Card series", "Card Model",
               "Card model")
 # fmt: on
@@ -120,7 +128,13 @@ def read_log(path: Path) -> list[Samples]:
 def read_csv(sheet: Sheet) -> list[Samples]:
     """CSV with known columns: of nvidia-smi (with units or not), rocm-smi, amd-smi, a script."""
     block = _rows(sheet, _csv_cells)
-    seconds = next((block.numbers(n, _moment) for n in ("timestamp", "epoch") if n in block), None)
+    stamp = next((name for name in ("timestamp", "epoch") if name in block), "")
+    seconds = block.numbers(stamp, _moment) if stamp else None
+    if seconds is not None and (late := np.flatnonzero(seconds >= _LATEST_S)).size:
+        raise InputError(
+            f"{block.where(int(late[0]), stamp)}: {seconds[late[0]]:.0f} s are centuries from now; "
+            "give seconds (milliseconds divided by 1000)"
+        )
     is_numbered = any(name in block for name in _INDEX)
     if not is_numbered and seconds is not None and len(block) > 3:
         short_s, usual_s = np.quantile(np.diff(seconds), (0.4, 0.9))
@@ -130,6 +144,11 @@ def read_csv(sheet: Sheet) -> list[Samples]:
                 "are too coarse to tell that it is of one; record again with 'index' among "
                 "--query-gpu's names, or one GPU alone with --id and times in milliseconds"
             )
+    if not is_numbered and seconds is None and len(block) > 1:
+        warn(
+            f"{sheet.path}: has neither 'index' nor times, so all rows are taken for one GPU's; if "
+            "they are of several, record again with 'index' among --query-gpu's names"
+        )
     dies = [name for name in block.columns if re.fullmatch(r"gfx_\d+_clk", name)]
     if dies:  # amd-smi's, whose mean is the GPU's
         clocks = np.array([block.numbers(die, _reading) for die in dies])
@@ -176,7 +195,8 @@ def read_prometheus(sheet: Sheet) -> list[Samples]:
             if metric not in _METRICS or labels.get("GPU_I_ID"):
                 continue
             hosts[str(labels.get("Hostname") or labels.get("instance", ""))] = None
-            gpu, name = str(labels.get("gpu", "0")), str(labels.get("modelName", ""))
+            gpu = str(labels.get("gpu") or labels.get("UUID", "0"))
+            name = str(labels.get("modelName", ""))
             for seconds, text in one["values"] if "values" in one else [one["value"]]:
                 cells = moments.setdefault((gpu, float(seconds)), {"index": gpu, "name": name})
                 cells.setdefault(metric, str(text))
@@ -200,7 +220,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
 
     cells_of: the cells of a line; None of one that is no row. Lines of one cell, as a tool's
     warnings, and a last line that is cut off are left out. Raises InputError on another row that is
-    not as long as the header.
+    not as long as the header, and on a unit in it that is not read.
     """
     texts = [(line, text) for line, text in sheet.lines() if text.strip()]
     header, *rows = [(line, cells) for line, text in texts if (cells := cells_of(text)) is not None]
@@ -218,7 +238,13 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
                 f"says '{' '.join(cells)[:60]}': take it out if it is no sample"
             )
     columns = zip(*(cells for _, cells in rows), strict=True) if rows else ((),) * width
-    names = (name.partition("[")[0].strip() for name in header[1])
+    names = [name.partition("[")[0].strip() for name in header[1]]
+    for name, full in zip(names, header[1], strict=True):
+        said = re.search(r"\[(.*)\]$", full)
+        if said and name in _UNITS and said[1].casefold() != _UNITS[name].casefold():
+            raise InputError(
+                f"{sheet.path}: row {header[0]}: '{full}' is not in {_UNITS[name]}; convert it"
+            )
     of_names = {name: Labels.of(cells) for name, cells in zip(names, columns, strict=True)}
     return Block(sheet.path, np.array([line for line, _ in rows], np.intp), of_names)
 
@@ -246,16 +272,15 @@ def _dcgmi_cells(text: str) -> list[str] | None:
 def _reading(text: str, where: str) -> float:
     """A cell such as '24.53 W', '(300Mhz)' or '12'; NaN of '[N/A]' and the like."""
     cell = text.strip("() +")
-    if cell.startswith(("[", "N/A")):  # '[Not Supported]'; 'N/A (Secondary die)' of an MI250
+    # '[Not Supported]'; 'N/A (Secondary die)' of an MI250; DCGM's blank of 64 bits
+    if cell.startswith(("[", "N/A", "92233720368547757")):
         return math.nan
     return counter(_UNIT.sub("", cell), where)
 
 
 def _moment(text: str, where: str) -> float:
-    """Seconds since 1970: nvidia-smi's own form, ISO 8601, or seconds as a number."""
+    """Seconds since 1970, of nvidia-smi's own form or ISO 8601."""
     try:
-        if re.fullmatch(r"\d{1,10}(\.\d+)?", text):
-            return float(text)
         moment = datetime.fromisoformat(text.replace("/", "-"))
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
@@ -271,21 +296,31 @@ def _of_each_gpu(
 
     values: columns by our names, computed from others.
     """
-    if not len(block):
+    indices = next((block.text(name).cells() for name in _INDEX if name in block), None)
+    gpus = np.array([cell.removeprefix("card") for cell in indices or ["0"] * len(block)], np.str_)
+    is_whole = _are_of_whole_gpus(block, gpus.tolist())
+    if not is_whole.any():
         raise InputError(
             f"{sheet.path}: is of {sheet.form.title} but has no samples of a whole GPU; MIG "
-            "instances are not read, nor are metrics without their names"
+            "instances are not read, nor are other parts, nor metrics without their names"
         )
     for ours, names in _NAMES.items():
         for theirs in (name for name in names if name in block):
-            read = block.numbers(theirs, _reading) * (0.01 if theirs in _PERCENT else 1.0)
+            read = block.numbers(theirs, _reading)
+            if sheet.form.tool == "dcgm":
+                read = np.where(read < _BLANK, read, math.nan)
+            read = read * (0.01 if theirs in _PERCENT else 1.0)
+            if ours in SHARES and (above := np.flatnonzero(read > LARGEST_SHARE)).size:
+                whole = "100 %" if theirs in _PERCENT else "1, not in percent"
+                raise InputError(
+                    f"{block.where(int(above[0]), theirs)}: {ours} is {read[above[0]]:.4g} of the "
+                    f"whole, which cannot be; the whole is {whole}"
+                )
             best = values.setdefault(ours, read)
             values[ours] = np.where(np.isnan(best), read, best)
-    indices = next((block.text(name).cells() for name in _INDEX if name in block), None)
-    gpus = [cell.removeprefix("card") for cell in indices or ["0"] * len(block)]
     logs = []
-    for gpu in sorted(set(gpus), key=lambda gpu: (len(gpu), gpu)):
-        rows = np.flatnonzero([one == gpu for one in gpus])
+    for gpu in sorted(set(gpus[is_whole].tolist()), key=lambda gpu: (len(gpu), gpu)):
+        rows = np.flatnonzero(is_whole & (gpus == gpu))
         times = None
         if seconds is not None:
             rows = rows[np.argsort(seconds[rows], kind="stable")]
@@ -298,6 +333,20 @@ def _of_each_gpu(
         columns = {ours: column for ours, column in columns.items() if not np.isnan(column).all()}
         logs.append(Samples(str(sheet.path), sheet.form, gpu, name, times, columns))
     return logs
+
+
+def _are_of_whole_gpus(block: Block, gpus: Sequence[str]) -> Mask:
+    """Which rows are not of a part of a GPU, as MIG (NVIDIA) or a partition (AMD) makes them."""
+    cells = {name: block.text(name).cells() for name in _PARTS if name in block}
+    are_whole = np.ones(len(block), np.bool_)
+    if "mig.mode.current" in cells:
+        are_whole &= [mode != "Enabled" for mode in cells["mig.mode.current"]]
+    if "mig" in cells:
+        are_whole &= [not instance.isdigit() for instance in cells["mig"]]
+    if "xcp" in cells:
+        parts = Counter(gpu for gpu, _ in {*zip(gpus, cells["xcp"], strict=True)})
+        are_whole &= [parts[gpu] == 1 for gpu in gpus]
+    return are_whole
 
 
 _QUERIED = [name for names in _NAMES.values() for name in names if "." in name]
@@ -407,6 +456,9 @@ def busy_span(log: Samples) -> BusySpan:
         return span
     seconds, of_span = log.seconds[known], log.seconds[inside][known[inside]]
     period_s = float(np.median(np.diff(seconds)))
+    if not period_s and seconds[-1] > seconds[0]:  # stamps coarser than the time between samples
+        stamps, counts = np.unique(seconds, return_counts=True)
+        period_s = float(np.median(np.diff(stamps) / counts[1:]))
     return replace(
         span,
         time_ms=1e3 * (float(of_span[-1] - of_span[0]) + period_s),

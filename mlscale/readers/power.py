@@ -96,6 +96,11 @@ def _check_same_run(table: Table, log: Samples, span: BusySpan) -> None:
     keys, possible = sorted(set(table.text.get("device", ()))), devices_named(log.name)
     if keys and possible and not set(keys) & set(possible):
         raise InputError(f"{log}: is of '{log.name}', the profile of '{', '.join(keys)}'")
+    if log.name and not possible and any(map(find_device, keys)):
+        warn(
+            f"{log}: is of '{log.name}', which is not in the device table, the profile of "
+            f"'{', '.join(keys)}'; is the power of the same GPU?"
+        )
     observed = table.metadata.get("clocks", {})
     is_given = not observed or "engine_mhz" in observed.get("requested", {})
     for clock in AXES[1:]:

@@ -188,4 +188,4 @@ class JsonText:
         return InputError(f"{self._path}: is no valid JSON {place}; is the file cut off?")
 
 
-FORMS = (Form("torch", "PyTorch's profiler, Chrome trace", read_trace, json=_EVENTS),)
+FORMS = (Form("torch", "PyTorch's profiler, Chrome trace", read_trace, json=_EVENTS, gzip=True),)

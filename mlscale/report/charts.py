@@ -1,4 +1,4 @@
-"""Charts as matplotlib's SVG, and range bars in HTML.
+"""Charts as matplotlib's SVG.
 
 The charts of the page take their colours from its style sheet, so that they follow light and
 dark: docs/decisions/0013-report-figures.md.
@@ -43,26 +43,6 @@ _FROM_STYLE_SHEET = {
     _PAPER: "var(--paper)",
     _INK: "currentColor",
 }
-
-
-def range_bar(name: str, share: float | None) -> Markup:
-    """A feature's range over the training kernels as a bar, and this kernel as a dot on it.
-
-    share: 0 at the training minimum, 1 at the maximum; beyond them an arrow stands on that side.
-    None draws no dot.
-    """
-    where, mark = "missing", None
-    if share is not None and 0 <= share <= 1:
-        where = "inside the training range"
-        mark = element("span", class_="dot", style=f"left:{100 * share:.4g}%")
-    elif share is not None:
-        side = "below" if share < 0 else "above"
-        where = f"{side} the training range"
-        mark = element(
-            "span", "\N{BLACK LEFT-POINTING TRIANGLE}" if share < 0 else "▶", class_=side
-        )
-    title = f"{name}: {where}"
-    return element("span", mark, class_="range-bar", role="img", aria_label=title, title=title)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What there is to say of each kernel: predicted quantities, intervals, and what they rest on."""
+"""What there is to say of each kernel: predicted quantities, intervals, counters."""
 
 import math
 from collections.abc import Sequence
@@ -16,8 +16,7 @@ from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import relative_values
 from mlscale.model import Model
-from mlscale.predictors.base import Explains, HasFeatures
-from mlscale.predictors.features import Explanation
+from mlscale.predictors.base import HasFeatures
 from mlscale.report.markup import scale_and_unit
 
 Interval = tuple[Floats, Floats]
@@ -35,10 +34,8 @@ class KernelReport:
     that suit the base. intervals: low and high of time and power, where the predictor gives them;
     they hold at once, and their high ends are as the board's limit leaves them. run: the advice
     for all kernels; advice: the best for this one alone, its part of the run and its flags. place:
-    between the GPU's peaks. counters: of its profile, by name. explanations: by quantity, none for
-    a kernel without counters; `position` is the kernel's place in them. counters_used: names of
-    features and counters that the time's predictor looks at. feature_status: how the profiler
-    gives a feature, 'exact', 'nearest' or 'missing', where that is known. why_no_energy: where
+    between the GPU's peaks. counters: of its profile, by name. counters_used: names of features and
+    counters that the time's predictor looks at. why_no_energy: where
     energy cannot be given, for a reader. was_trained_on: whether a kernel of this name is among
     the training kernels.
     """
@@ -56,10 +53,7 @@ class KernelReport:
     quantities: dict[str, Floats]
     units: dict[str, str]
     intervals: dict[str, Interval]
-    explanations: dict[str, Explanation]
-    position: int
     counters_used: tuple[str, ...]
-    feature_status: dict[str, str]
     why_no_energy: str | None
     was_trained_on: bool
 
@@ -145,17 +139,9 @@ def kernel_reports(
     """
     power = whole_power(model, profiles, advice.static_power_w)
     has_counters = profiles.has_counters
-    profiled = [k for k in kernels if has_counters[k]]
-    predictors = {quantity: model.predictors[quantity] for quantity in advice.surfaces}
-    explanations = {
-        quantity: predictor.explain(profiles.select(profiled))
-        for quantity, predictor in predictors.items()
-        if profiled and isinstance(predictor, Explains)
-    }
-    time, base = predictors["time"], model.grid.index(model.base)
+    time, base = model.predictors["time"], model.grid.index(model.base)
     training_kernels = model.card.get("kernels")
     places = roofline(profiles)
-    status = profiles.metadata.get("feature_status")
     reports = []
     for k in kernels:
         name = profiles.kernels[k]
@@ -183,10 +169,7 @@ def kernel_reports(
                     for quantity, of in advice.held.items()
                     if of.low is not None and of.high is not None
                 },
-                explanations=explanations if has_counters[k] else {},
-                position=profiled.index(k) if has_counters[k] else 0,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),
-                feature_status=status if isinstance(status, dict) else {},
                 why_no_energy=power.why_no_energy,
                 was_trained_on=isinstance(training_kernels, list) and name in training_kernels,
             )

@@ -1,14 +1,12 @@
-"""What a model holds, and the clusters that it gives to profiled kernels, as JSON values."""
+"""What a model holds, as JSON values."""
 
 from typing import Any
 
 import numpy as np
 
 from mlscale.data.grid import AXES, ConfigGrid
-from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictors.base import (
-    Explains,
     GivesIntervals,
     HasFeatures,
     PoolsGpus,
@@ -17,8 +15,6 @@ from mlscale.predictors.base import (
     Savable,
     UsesMeasuredPoints,
 )
-from mlscale.predictors.wu.clusters import ClusterSurfaces
-from mlscale.predictors.wu.estimator import Wu
 
 Row = dict[str, Any]
 
@@ -40,30 +36,6 @@ def contents(model: Model) -> Row:
     }
 
 
-def choices(model: Model, profiles: Profiles) -> list[Row]:
-    """Return for each kernel and quantity the outputs of all clusters, from 0 to 1, by region.
-
-    clusters count from 1. Empty for predictors without clusters. Raises InputError where the
-    profiles lack a feature.
-    """
-    rows = []
-    for quantity, predictor in model.predictors.items():
-        if not isinstance(predictor, Explains):
-            continue
-        for choice in predictor.explain(profiles).choices:
-            rows += [
-                {
-                    "kernel": kernel,
-                    "quantity": quantity,
-                    "region": choice.region,
-                    "cluster": int(choice.chosen[k]) + 1,
-                    "outputs": choice.outputs[k].tolist(),
-                }
-                for k, kernel in enumerate(profiles.kernels)
-            ]
-    return rows
-
-
 def _predictor(predictor: Predictor) -> Row:
     row: Row = {
         "name": predictor.name,
@@ -80,26 +52,7 @@ def _predictor(predictor: Predictor) -> Row:
         row["learnt_from"] = list(predictor.trained_devices())
     if isinstance(predictor, Savable):
         row["n_numbers"] = _numbers(predictor.state())
-    if isinstance(predictor, Wu):
-        row["cluster_sets"] = [_cluster_set(one) for one in predictor.cluster_surfaces()]
     return row
-
-
-def _cluster_set(one: ClusterSurfaces) -> Row:
-    clusters = [
-        {
-            "cluster": k + 1,
-            "kernels": list(one.kernels[k]),
-            "factors": factors.tolist(),
-        }
-        for k, factors in enumerate(one.factors)
-    ]
-    return {
-        "region": one.region,
-        "grid": _steps(one.grid),
-        "base": one.base.as_dict(),
-        "clusters": clusters,
-    }
 
 
 def _steps(grid: ConfigGrid) -> Row:

@@ -222,7 +222,6 @@ def _kernel(i: int, report: KernelReport) -> Markup:
             block(sections.axis_curves(report), is_wide=not has_energy),
             block(sections.pareto(report), is_wide=not has_energy),
             block(sections.counters(report), is_wide=True),
-            block(sections.neighbours(report)),
             block(sections.extrapolation(report)),
             class_="columns",
         ),

@@ -1,4 +1,4 @@
-"""The sections of a kernel: its surfaces, the decision to take, and what a prediction rests on."""
+"""The sections of a kernel: its surfaces, the decision to take, its counters and flags."""
 
 import numpy as np
 
@@ -6,14 +6,12 @@ from mlscale.advice.objectives import objective_values, saving_percent
 from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import ABOVE_LIMIT, COVERAGE
-from mlscale.predictors.features import ClusterChoice, Explanation
 from mlscale.report.charts import (
     ChartCurve,
     axis_chart,
     chart,
     front_chart,
     front_table,
-    range_bar,
 )
 from mlscale.report.heat_map import HeatMap
 from mlscale.report.kernel_report import KernelReport
@@ -27,7 +25,6 @@ from mlscale.report.markup import (
     folded,
     joined,
     name,
-    names,
     paragraph,
     part,
     row,
@@ -43,8 +40,6 @@ WITHOUT_COUNTERS = (
     "its surfaces."
 )
 _MOST_MAPS = 4
-_NEIGHBOURS = 5
-_MEMBERS = 6
 _OBJECTIVES = {
     "time": "shortest time",
     "energy": "lowest energy",
@@ -210,32 +205,9 @@ def _best_row(report: KernelReport, objective: str) -> list[Child]:
 
 
 def counters(report: KernelReport) -> Markup:
-    """The kernel's features against the training range, and the counters of its profile."""
-    heading = "Counters against the training range"
+    """Every counter of the kernel's profile, folded away."""
     if not report.has_counters:
-        return part(heading, paragraph(WITHOUT_COUNTERS))
-    explanation = report.explanations.get("time")
-    if explanation is None:
-        text = "This predictor looks at no counters, or does not say which."
-        return part(heading, paragraph(text), _all_counters(report))
-    rows = [_feature_row(report, explanation, f) for f in range(len(explanation.names))]
-    headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
-    return part(
-        heading,
-        soft(
-            f"{len(rows)} features of the kind '{explanation.kind}', computed from the profile. "
-            "The bar is the range over the training kernels, the dot this kernel; an arrow: "
-            "outside the range, where no training kernel tells what happens."
-        ),
-        table([*headers, "note"], rows, words=(0, 1, 5), long=5),
-        _all_counters(report),
-    )
-
-
-def _all_counters(report: KernelReport) -> Markup | None:
-    """Every counter of the profile, folded away."""
-    if not report.counters:
-        return None
+        return part("Counters", paragraph(WITHOUT_COUNTERS))
     rows: list[list[Child]] = [
         [
             name(counter),
@@ -245,83 +217,17 @@ def _all_counters(report: KernelReport) -> Markup | None:
         ]
         for counter, value in report.counters.items()
     ]
-    return folded(
-        f"All {len(report.counters)} counters of the profile",
-        table(["counter", "value", "what it is", "looked at"], rows, words=(0, 2, 3), long=2),
+    return part(
+        "Counters",
+        folded(
+            f"All {len(report.counters)} counters of the profile",
+            table(["counter", "value", "what it is", "looked at"], rows, words=(0, 2, 3), long=2),
+        ),
     )
-
-
-def _feature_row(report: KernelReport, explanation: Explanation, f: int) -> list[Child]:
-    feature, kernel = explanation.names[f], report.position
-    value = float(explanation.values[kernel, f])
-    low, high = float(explanation.minimum[f]), float(explanation.maximum[f])
-    status = str(report.feature_status.get(feature, ""))
-    notes = [] if status in ("", "exact") else [f"{status} by the profiler"]
-    share = None
-    if np.isnan(value):
-        stand_in = low + explanation.points[kernel, f] * (high - low)
-        notes.insert(0, f"missing, taken as {readable(feature, stand_in)}")
-    elif low == high:
-        share = 0.5 if value == low else float(np.copysign(2, value - low))
-        notes += [] if value == low else ["differs from the one trained value"]
-    else:
-        share = (value - low) / (high - low)
-        if not 0 <= share <= 1:
-            side, excess = ("below", -share) if share < 0 else ("above", share - 1)
-            notes.insert(0, f"{side} the range by {100 * excess:.3g} % of it")
-    if words := meaning(feature):
-        notes.append(words)
-    values = (readable(feature, each) for each in (value, low, high))
-    return [name(feature), range_bar(feature, share), *values, "; ".join(notes)]
-
-
-def neighbours(report: KernelReport) -> Markup:
-    """The nearest training kernels, and the clusters that were chosen."""
-    explanation = report.explanations.get("time")
-    clusters = any(each.choices for each in report.explanations.values())
-    heading = f"Nearest training kernels{' and clusters' if clusters else ''}"
-    if explanation is None:
-        return part(heading, paragraph("This predictor has none to show."))
-    parts = [_nearest(explanation, report.position)]
-    if not clusters:
-        parts.append(paragraph("This predictor sorts kernels into no clusters."))
-    for quantity, each in report.explanations.items():
-        if each.choices:
-            rows = [_cluster_row(each, choice, report.position) for choice in each.choices]
-            headers = ["region", "cluster", "training kernels that are given the same cluster"]
-            parts.append(element("h4", f"Clusters chosen for {quantity}"))
-            parts.append(table(headers, rows, words=(0, 1, 2), long=2))
-    return part(heading, *parts)
-
-
-def _nearest(explanation: Explanation, position: int) -> Markup:
-    near = explanation.nearest(position, _NEIGHBOURS)
-    if not near:
-        return paragraph(
-            "The model file does not keep the training kernels' features, so the nearest "
-            "ones cannot be named; a model trained with this version keeps them."
-        )
-    usual = explanation.usual_distance()
-    text = "Distance in the features above, each scaled to 0 to 1 by its training range."
-    if usual is not None:
-        text += f" Between training kernels the nearest other is {number(usual, 3)} away (median)."
-    rows = [[name(kernel), number(round(distance, 9), 3)] for kernel, distance in near]
-    return joined(soft(text), table(["training kernel", "distance"], rows))
-
-
-def _cluster_row(explanation: Explanation, choice: ClusterChoice, kernel: int) -> list[Child]:
-    cluster = int(choice.chosen[kernel])
-    members: Child = "not kept in the model file"
-    if explanation.training is not None:
-        positions = np.flatnonzero(choice.training == cluster)
-        kernels = [explanation.training.kernels[n] for n in positions]
-        members = names(kernels, _MEMBERS) if kernels else "none"
-    return [choice.region, f"{cluster + 1} of {choice.count}", members]
 
 
 def extrapolation(report: KernelReport) -> Markup:
     """What lies outside the training data, and the flags that `predict` prints."""
-    inside = "every feature lies inside the training range" if report.explanations else "none"
     flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.advice.flags))
     beyond = "none is interpolated or outside it"
     if report.trained_range is not None:
@@ -330,7 +236,7 @@ def extrapolation(report: KernelReport) -> Markup:
     own = paragraph("A kernel of this name is among the training kernels.")
     return part(
         "What is extrapolated",
-        flags if report.advice.flags else paragraph(f"Flags: {inside}."),
+        flags if report.advice.flags else paragraph("Flags: none."),
         paragraph(
             f"All {report.grid.size} configurations shown are steps of the model's grid; {beyond}."
         ),

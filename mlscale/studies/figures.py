@@ -24,11 +24,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from mlscale.advice.objectives import objective_name
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
 from mlscale.predictions import Predictions
-from mlscale.predictors.wu.clusters import ClusterSurfaces
 from mlscale.studies.base import Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
 from mlscale.studies.regret import STRATEGIES
@@ -50,9 +48,6 @@ FONT = 9
 STRAIGHT_RATIO, STRAIGHT_PERCENT = 20.0, 1.0
 NAMES = {"kernel": "kernel held out", "run": "random run of kernels held out"}
 _PLAIN, _LEARNT = "#777777", COLOURS[0]
-PANELS_IN_ROW = 4
-
-Steps = tuple[str, Sequence[float]]  # an axis and its steps
 
 
 def draw_errors(folder: Path, kernels: Rows, origins: Mapping[str, str | None]) -> list[Path]:
@@ -173,39 +168,6 @@ def _percent_axis(panel: Axes, values: Sequence[float]) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def draw_centroids(
-    folder: Path, title: str, quantity: str, regions: tuple[ClusterSurfaces, ...]
-) -> list[Path]:
-    """Draw the centroids of every region, a picture each; the files. Raises InputError."""
-    written = []
-    for region in regions:
-        figure = centroid_figure(f"{title}\n{quantity}: {region.region}", quantity, region)
-        cu_counts = region.grid.cu_count
-        part = f"{cu_counts[0]}-cus" if len(cu_counts) == 1 else "cu-axis"
-        written += save_figure(figure, folder / f"centroids-{quantity}-{part}")
-    return written
-
-
-def centroid_figure(title: str, quantity: str, region: ClusterSurfaces) -> Figure:
-    """A panel for each cluster: the quantity as a multiple of the base along the longest axis.
-
-    Of two axes the other is a line for each of its steps.
-    """
-    longest = sorted(AXES, key=lambda axis: -len(getattr(region.grid, axis)))
-    across, lines = ((axis, getattr(region.grid, axis)) for axis in longest[:2])
-    order = [AXES.index(across[0]), AXES.index(lines[0])]
-    surfaces = {}
-    for k, factors in enumerate(region.factors):
-        kernels = ""
-        if region.kernels is not None:
-            kernels = f", {counted(len(region.kernels[k]), 'kernel')}"
-        values = np.moveaxis(factors, order, (0, 1)).reshape(len(across[1]), -1)
-        surfaces[f"cluster {k + 1}{kernels}"] = values
-    figure = _panels(title, f"{quantity}, times the base's", surfaces, across, lines)
-    factor_axis(figure.axes[0], 1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-    return figure
-
-
 def draw_surface(
     path: Path, title: str, predictions: Predictions, true_ms: Floats, origin: str
 ) -> None:
@@ -231,7 +193,8 @@ def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin
     at_base_ms = predictions.profiles.quantity("time")
     ends_ms = [absolute_values(end, at_base_ms)[0] for end in ends]
     columns = len(grid.cu_count)
-    figure, panels = panels_in_rows(title, columns, columns, (2.6, 4.4), (1.2, 0), sharey=True)
+    figure = new_figure(2.6 * columns + 1.2, 4.4, title)
+    panels = figure.subplots(1, columns, sharey=True, squeeze=False)[0]
     for c, (panel, cu_count) in enumerate(zip(panels, grid.cu_count, strict=True)):
         for m, (colour, marker) in enumerate(looks):
             if ends_ms:
@@ -265,43 +228,6 @@ def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin
     return figure
 
 
-def _panels(
-    title: str, label: str, surfaces: Mapping[str, Floats], across: Steps, lines: Steps
-) -> Figure:
-    """A panel for each named surface (steps across, steps of the lines); all share their axes.
-
-    label: of the values. A horizontal line is at 1.
-    """
-    looks = shades(len(lines[1]))
-    figure, panels = panels_in_rows(
-        title, len(surfaces), PANELS_IN_ROW, (2.5, 2.2), (1.4, 1.6), sharex=True, sharey=True
-    )
-    for k, (panel, (name, values)) in enumerate(zip(panels, surfaces.items(), strict=True)):
-        panel.axhline(1, color="grey", linewidth=0.6)
-        for line, (colour, marker) in zip(values.T, looks, strict=True):
-            panel.plot(across[1], line, color=colour, marker=marker, ms=3, linewidth=1)
-        panel.tick_params(labelsize=7)
-        panel.grid(visible=True, alpha=0.3)
-        panel.set_title(name, fontsize=9)
-        if k + PANELS_IN_ROW >= len(panels):
-            panel.set_xlabel(AXIS_LABELS[across[0]], fontsize=8)
-            panel.tick_params(labelbottom=True)
-    figure.supylabel(label, fontsize=9)
-    if len(lines[1]) > 1:
-        handles = [
-            Line2D([], [], color=colour, marker=marker, ms=4, label=_with_unit(lines[0], step))
-            for step, (colour, marker) in zip(lines[1], looks, strict=True)
-        ]
-        legend_below(figure, handles, min(4, len(handles)))
-    return figure
-
-
-def _with_unit(axis: str, step: float) -> str:
-    """Return a step of an axis for a reader, such as 'memory clock 700 MHz'."""
-    name, _, unit = AXIS_LABELS[axis].partition(" [")
-    return f"{name} {step:g} {unit.rstrip(']')}".rstrip()
-
-
 def with_origin(table: str, origin: str | None) -> str:
     """The name of a table for a heading; data that were not measured are called so.
 
@@ -323,30 +249,6 @@ def one_panel(width: float, height: float, title: str) -> tuple[Figure, Axes]:
     """A figure of that size [inches] with a title and one panel."""
     figure = new_figure(width, height, title)
     return figure, figure.subplots()
-
-
-def panels_in_rows(
-    title: str,
-    count: int,
-    columns: int,
-    each: tuple[float, float],
-    beside: tuple[float, float],
-    sharex: bool = False,
-    sharey: bool = False,
-) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, at most `columns` in a row.
-
-    each: width and height of a panel, beside: of what stands beside them all [inches]; sharex and
-    sharey: as in matplotlib.
-    """
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    figure = new_figure(each[0] * columns + beside[0], each[1] * rows + beside[1], title)
-    grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
-    panels = list(grid.flat)
-    for panel in panels[count:]:
-        panel.set_visible(False)
-    return figure, panels[:count]
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:

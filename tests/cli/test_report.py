@@ -132,7 +132,6 @@ class TestTheFile:
         metadata |= {"feature_status": {"busy_compute": ["<u>"]}}
         (folder / "profile.meta.json").write_text(json.dumps(metadata))
         root = written(capsys, folder, "--kernel", "<b>latency1")
-        assert "['<u>'] by the profiler" in root.one("section", "kernel").text
         assert not [node for node in root.nodes() if node.tag in ("b", "i", "u")]
 
     def test_an_output_must_be_named(self, capsys: Capture, folder: Path) -> None:

@@ -69,7 +69,7 @@ class TestOpen:
         assert block.cells() == {"id": ["0"], "name": ["k\u00e4"], "value": ["5"]}
 
     def test_json_by_a_name_in_it_and_sqlite_by_its_tables(self, tmp_path: Path) -> None:
-        form = Form("made", "made JSON", json="events")
+        form = Form("made", "made JSON", json="events", gzip=True)
         for content in (b' {"events": []}', gzip.compress(b'{"events": []}', mtime=0)):
             assert opened(tmp_path, content, form).form is form
         path = tmp_path / "made.db"

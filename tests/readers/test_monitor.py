@@ -1,5 +1,6 @@
 """Monitors' logs: each tool's form, the busy span, and the row of a profile that it becomes."""
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -323,8 +324,65 @@ BAD: dict[str, tuple[str, str]] = {
         HEADER + "1,0,200,99,1400,1215\n" * 2,
         r"does not say how long the run took; give --interval",
     ),
+    "milliseconds": (
+        HEADER + "1711711009000,0,200,99,1400,1215\n",
+        r"row 2, column 'timestamp': 1711711009000 s are centuries from now; .* divided by 1000",
+    ),
+    "milliseconds by the header": (
+        HEADER.replace("timestamp", "timestamp [ms]") + "100,0,200,99,1400,1215\n",
+        r"row 1: 'timestamp \[ms\]' is not in s; convert it",
+    ),
+    "GHz by the header": (
+        HEADER.replace("current.sm", "current.sm [GHz]") + "1,0,200,99,1410,1215\n",
+        r"row 1: 'clocks.current.sm \[GHz\]' is not in MHz",
+    ),
+    "mW by the header": (
+        HEADER.replace("power.draw", "power.draw [mW]") + "1,0,200,99,1410,1215\n",
+        r"row 1: 'power.draw \[mW\]' is not in W",
+    ),
+    "more than all": (
+        HEADER + "1,0,200,247,1400,1215\n",
+        r"row 2, column 'utilization.gpu': gpu_utilisation is 2.47 of the whole, .* is 100 %",
+    ),
+    "DCGM's shares in percent": (
+        "#Entity GRACT\nID\nGPU 0 0\nGPU 0 95\n",
+        r"row 4, column 'GRACT': gr_engine_active is 95 of the whole, .* not in percent",
+    ),
+    "only MIG, by its mode": (
+        HEADER.replace("\n", ",mig.mode.current\n") + "1,0,200,[N/A],1400,1215,Enabled\n",
+        r"has no samples of a whole GPU; MIG",
+    ),
+    "partitions": (
+        "timestamp,gpu,xcp,power_usage,gfx_clk,gfx\n1,0,0,500,2100,95\n1,0,1,500,N/A,N/A\n",
+        r"is of amd-smi monitor --csv but has no samples of a whole GPU; .* other parts",
+    ),
     "one sample": (HEADER + "1,0,200,99,1400,1215\n", r"give --time MS \(of the whole run"),
 }
+
+
+def test_parts_of_a_gpu_are_passed_over(tmp_path: Path) -> None:
+    """Made, by the header of `nvidia-smi dmon`: GPU 0 has two MIG instances, GPU 1 is whole."""
+    text = "# gpu mig pwr sm pclk\n0 0 300 9 1400\n0 1 300 9 1400\n1 - 200 80 1410\n"
+    [log] = read_log(written(tmp_path, text))
+    assert (log.gpu, log.columns["power_w"].tolist()) == ("1", [200])
+
+
+def test_packed_answers_of_prometheus_are_to_be_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "run.json.gz"
+    path.write_bytes(gzip.compress(answer(*RUN).encode()))
+    with pytest.raises(InputError, match=r"is compressed; unpack it first: gunzip run.json.gz"):
+        read_log(path)
+
+
+def test_gpus_of_prometheus_are_told_apart_by_uuid(tmp_path: Path) -> None:
+    """Made: without the label `gpu`, and with DCGM's blanks of 32 and 64 bits and of a float."""
+    blanks = [2**31 - 16, 2**63 - 16, 2.0**47]
+    of = [series("DEV_POWER_USAGE", [watts, *blanks], gpu="", UUID=uuid)
+          for uuid, watts in (("a", 200), ("b", 300))]  # fmt: skip
+    logs = read_log(written(tmp_path, answer(*of)))
+    powers = [log.columns["power_w"].tolist() for log in logs]
+    assert [log.gpu for log in logs] == ["a", "b"]
+    assert powers == [pytest.approx([w, *[np.nan] * 3], nan_ok=True) for w in (200, 300)]
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -350,6 +408,15 @@ WARNED: dict[str, tuple[str, dict[str, float], str]] = {
         own(*((s, 200, 99, 1400) for s in (1, 2, 3, 4, 20))), {"time_ms": 20_000},
         r"has no sample for 16 s of the busy span; the time counts them",
     ),
+    "gap between coarse times": (  # ten samples a second, of whole seconds, for 1 s and for 3 s
+        own(*((s // 10, 200, 99, 1400) for s in (*range(10), *range(5000, 5030)))),
+        {"time_ms": 502_100},
+        r"has no sample for 500 s of the busy span; the time counts them",
+    ),
+    "neither index nor times": (
+        HEADER.removeprefix("timestamp,index,") + "200,99,1400,1215\n" * 2, {"power_w": 200},
+        r"has neither 'index' nor times, so all rows are taken for one GPU's",
+    ),
     "pauses": (  # 12 of 32; the clock is without them
         own(*((s, 200, 99, 1400) for s in range(10)), *((s, 50, 0, 210) for s in range(10, 22)),
             *((s, 200, 99, 1400) for s in range(22, 32))),
@@ -368,7 +435,7 @@ def test_what_may_mislead_is_told(tmp_path: Path, case: str) -> None:
     """Made logs, rows by hand."""
     text, expected, message = WARNED[case]
     with pytest.warns(DataWarning, match=message):
-        values = row(table_of(written(tmp_path, text)))
+        values = row(table_of(written(tmp_path, text), replace(MADE, interval_s=1.0)))
     assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 

@@ -65,7 +65,8 @@ def test_a_log_gives_the_mean_while_the_gpu_works(tmp_path: Path) -> None:
 def test_of_power_alone_a_pause_is_in_the_mean(tmp_path: Path) -> None:
     """By hand: half way from 50 to 200 W are 125, so the mean is of 200, 90 and 200 W."""
     path = tmp_path / "power.csv"
-    path.write_text("power.draw [W]\n" + "".join(f"{watts} W\n" for watts in (50, 200, 90, 200)))
+    rows = "".join(f"0, {watts} W\n" for watts in (50, 200, 90, 200))
+    path.write_text("index, power.draw [W]\n" + rows)
     assert watts(with_power(profile(), path)) == pytest.approx(490 / 3)
 
 
@@ -99,6 +100,13 @@ BESIDE: dict[str, tuple[Table, str]] = {
         r"1410 on average, 1500 in the profile; is the power of the same run",
     ),
 }
+
+
+def test_a_log_of_a_gpu_that_the_table_lacks_is_told(tmp_path: Path) -> None:
+    path = log(tmp_path, "NVIDIA FOO 9")
+    with pytest.warns(DataWarning, match=r"is of 'NVIDIA FOO 9', which is not in the device table"):
+        assert watts(with_power(profile("a100-sxm4-40gb"), path)) == 200
+    assert watts(with_power(profile("made-gpu"), path)) == 200
 
 
 @pytest.mark.parametrize("case", BESIDE)

@@ -18,7 +18,6 @@ from mlscale.report.charts import (
     ChartCurve,
     axis_chart,
     front_chart,
-    range_bar,
     roofline_chart,
     svg,
 )
@@ -244,37 +243,3 @@ class TestSvg:
         """At most 358 px wide: a phone of 390 px less the page's margins."""
         assert WIDTH <= 358
         assert parse(svg(self.chart(), "t", "s")).one("svg").attributes["width"] == f"{WIDTH}"
-
-
-class TestRangeBar:
-    @pytest.mark.parametrize(
-        ("share", "kind", "style"),
-        [
-            (None, None, None),
-            (0.0, "dot", "left:0%"),
-            (0.25, "dot", "left:25%"),
-            (1.0, "dot", "left:100%"),
-            (-0.01, "below", None),
-            (1.01, "above", None),
-        ],
-    )
-    def test_dots_and_arrows_stand_where_they_belong(
-        self, share: float | None, kind: str | None, style: str | None
-    ) -> None:
-        bar = parse(range_bar("name", share)).one("span", "range-bar")
-        marks = [node for node in bar.nodes() if node is not bar]
-        assert [mark.kinds for mark in marks] == ([[kind]] if kind else [])
-        assert [mark.attributes.get("style") for mark in marks] == ([style] if kind else [])
-
-    @pytest.mark.parametrize(
-        ("share", "words"),
-        [
-            (None, "x: missing"),
-            (0.5, "x: inside the training range"),
-            (-1.0, "x: below the training range"),
-            (2.0, "x: above the training range"),
-        ],
-    )
-    def test_says_it_in_words(self, share: float | None, words: str) -> None:
-        bar = parse(range_bar("x", share)).one("span", "range-bar").attributes
-        assert (bar["role"], bar["aria-label"], bar["title"]) == ("img", words, words)

@@ -18,7 +18,6 @@ from mlscale.studies.figures import (
     DPI,
     draw_surface,
     new_figure,
-    panels_in_rows,
     save_figure,
     shades,
     strips,
@@ -182,14 +181,6 @@ def test_labels_stay_inside_and_apart_in_both_files(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["labels.png", "labels.svg"]
     boxes = [panel.get_tightbbox() for panel in (left, right)]
     assert 0 <= boxes[0].x0 < boxes[0].x1 <= boxes[1].x0 < boxes[1].x1 <= 4 * DPI
-
-
-def test_panels_stand_in_rows_and_what_is_left_over_is_hidden() -> None:
-    """Five, four in a row: 4 x 2 and 1 inches wide, 2 x 3 and half an inch high."""
-    figure, panels = panels_in_rows("title", 5, 4, (2, 3), (1, 0.5))
-    assert figure.get_size_inches().tolist() == [9, 6.5]
-    assert [panel in panels for panel in figure.axes] == [True] * 5 + [False] * 3
-    assert [panel.get_visible() for panel in figure.axes] == [True] * 5 + [False] * 3
 
 
 def test_steps_differ_in_colour_and_marker() -> None:

@@ -35,9 +35,7 @@ from mlscale.predictors.bottleneck.model import (
     shifted_by_latency,
 )
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.bottleneck.process import columns_of
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
-from mlscale.predictors.features import Explanation
 from mlscale.predictors.state import Learner, State, learnt
 
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
@@ -77,7 +75,6 @@ class Bottleneck(Learner, Predictor):
     time_: TimeModel = learnt()
     power_: PowerModel | None = learnt()
     scores_: IntervalScores = learnt()
-    kernels_: tuple[str, ...] = learnt()
     counters_: tuple[str, ...] = learnt()
     sources_: dict[str, tuple[str, ...]] = learnt()
 
@@ -118,15 +115,9 @@ class Bottleneck(Learner, Predictor):
             predictor._remember(job.sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
-        """Keep the names of the training kernels and their counters."""
+        """Keep the names of the training kernels' counters, and what their numbers come from."""
         tables = [table for table, _ in sets]
-        several = len(tables) > 1
         self.others_: tuple[GpuPeaks, ...] = ()
-        self.kernels_ = tuple(
-            f"{kernel} ({table.device})" if several else kernel
-            for table in tables
-            for kernel in table.kernels
-        )
         known = dict.fromkeys((*TRAFFIC, *TABLE_2))
         self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
         self.sources_ = {}
@@ -210,23 +201,6 @@ class Bottleneck(Learner, Predictor):
     def feature_names(self) -> tuple[str, ...]:
         """Return the inputs of the curve, and the counters that tell which kernels are alike."""
         return (*self.time_.process.names, *self.counters_)
-
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the inputs of the curve beside their training range."""
-        places = [(gpu.device, gpu.base) for gpu in self.time_.gpus]
-        is_trained = (profiles.device, profiles.base) in places
-        grid = None if is_trained else ConfigGrid.spanning([profiles.base])
-        gpu = self._target(profiles, grid).gpu
-        named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
-        trained = process.mean + process.spread * process.points
-        return Explanation.of(
-            self.name,
-            process.names,
-            columns_of(named, process.names),
-            (process.low, process.high),
-            usual=process.mean,
-            trained=(tuple(self.kernels_[row] for row in process.rows), trained),
-        )
 
     def conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
@@ -316,7 +290,4 @@ class Bottleneck(Learner, Predictor):
             self.power_.require_grid(first.grid)
         self.scores_.require_gpus(len(self.time_.gpus) if self.power_ is None else 1)
         self.others_ = ()
-        rows = self.time_.process.rows
-        if not ((rows >= 0) & (rows < len(self.kernels_))).all():
-            raise ValueError("a kernel of the process has no name")
         return self

@@ -32,10 +32,9 @@ class Process:
 
     n of the kernels, with few kernels each of them, stand for all: `inducing_rows`. names of the
     inputs; mean and spread (D,), the training kernels' mean and standard deviation, standardise
-    them; low and high (D,) are the range trained. rows (n,): which of the kernels; points (n, D)
-    and gpu (n,): their inputs and the number of their GPU; weights (L, n) of the points in the
-    means of the L latents; inverse (n, n) of the points' covariance. amplitude: prior standard
-    deviation of the latents.
+    them; low and high (D,) are the range trained. points (n, D) and gpu (n,): their inputs and the
+    number of their GPU; weights (L, n) of the points in the means of the L latents; inverse (n, n)
+    of the points' covariance. amplitude: prior standard deviation of the latents.
     """
 
     names: Annotated[tuple[str, ...], "D"]
@@ -43,7 +42,6 @@ class Process:
     spread: Annotated[Floats, "D", positive]
     low: Annotated[Floats, "D"]
     high: Annotated[Floats, "D"]
-    rows: Annotated[Indices, "n"]
     points: Annotated[Floats, "n D"]
     gpu: Annotated[Indices, "n"]
     weights: Annotated[Floats, "L n"]
@@ -72,7 +70,7 @@ class Process:
         rows = inducing_rows(of_rows, len(points))
         none = np.zeros((0, len(rows)))
         own = at_rows(points, rows), at_rows(gpu, rows)
-        process = cls(names, mean, spread, low, high, rows, *own, none, none, amplitude)
+        process = cls(names, mean, spread, low, high, *own, none, none, amplitude)
         process = replace(process, inverse=process.whitening.T @ process.whitening)
         prior = amplitude**2 * covariance(process.points, points, process.gpu, gpu)
         return process, process.whitening @ prior

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices, positive
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
-from mlscale.predictors.features import TrainingKernels
 from mlscale.predictors.state import INLINE
 from mlscale.predictors.wu.scaling import ScalingValues, walk
 
@@ -127,7 +126,8 @@ class WalkTables:
         cu_factors = np.ones((most, cu_counts))
         clock_factors = np.ones((cu_counts, most, engines * memories))
         cu_network = None
-        for s, one in enumerate(cu_axis_last(sets)):
+        cu_axis_last = sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
+        for s, one in enumerate(cu_axis_last):
             region, network, count = one.region, one.network, len(one.centroids)
             hidden_weights[s, :, :count] = network.hidden_weights
             hidden_bias[s, 0, :count] = network.hidden_bias
@@ -225,83 +225,6 @@ def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
     scaling = scaling_from_regions({one.region: one.centroids}, shape, len(one.centroids))
     walked = walk(scaling, at)
     return walked[:, :, at[1], at[2]] if one.region == CU_AXIS else walked[:, one.region]
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterSurfaces:
-    """The K clusters of one region.
-
-    region: what it covers, for a reader. grid: that part of the model's; base: where on it every
-    factor is 1. factors (K, C, E, M) on that grid. kernels: for each cluster the training kernels
-    that the network gives to it.
-    """
-
-    region: str
-    grid: ConfigGrid
-    base: HardwareConfig
-    factors: Floats
-    kernels: tuple[tuple[str, ...], ...]
-
-
-def cluster_surfaces(
-    sets: Sequence[ClusterSet],
-    grid: ConfigGrid,
-    base: HardwareConfig,
-    training: TrainingKernels,
-    chosen: Indices,
-) -> tuple[ClusterSurfaces, ...]:
-    """Return the clusters of each set. chosen (S, n): those of the training kernels."""
-    surfaces = []
-    for s, one in enumerate(sets):
-        part, at = region_part(one.region, grid, base)
-        factors = centroid_factors(one, grid.shape, grid.index(base))
-        kernels = tuple(
-            tuple(
-                name
-                for name, cluster in zip(training.kernels, chosen[s], strict=True)
-                if cluster == k
-            )
-            for k in range(len(one.centroids))
-        )
-        region = region_name(one.region, grid)
-        surfaces.append(
-            ClusterSurfaces(region, part, at, factors.reshape(-1, *part.shape), kernels)
-        )
-    return tuple(surfaces)
-
-
-def region_part(
-    region: int, grid: ConfigGrid, base: HardwareConfig
-) -> tuple[ConfigGrid, HardwareConfig]:
-    """Return the part of the grid that a region covers, and where its factors are 1."""
-    if region == CU_AXIS:
-        return ConfigGrid(grid.cu_count, (base.engine_mhz,), (base.memory_mhz,)), base
-    cu_count = grid.cu_count[region]
-    at = HardwareConfig(cu_count, base.engine_mhz, base.memory_mhz)
-    return ConfigGrid((cu_count,), grid.engine_mhz, grid.memory_mhz), at
-
-
-def region_name(region: int, grid: ConfigGrid) -> str:
-    """Return what a cluster set covers, for a reader."""
-    if region == CU_AXIS:
-        return "compute units at the base's clocks"
-    return f"clocks at {grid.cu_count[region]} compute units"
-
-
-def probabilities(outputs: Floats, loss: str) -> Floats:
-    """Return the outputs (..., K) as the network's loss reads them: from 0 to 1.
-
-    By cross-entropy their softmax, which sums up to 1; by the squared error their sigmoids.
-    """
-    if loss == SQUARED:
-        return np.asarray(1 / (1 + np.exp(-outputs)))
-    exponentials = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
-    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
-
-
-def cu_axis_last(sets: Sequence[ClusterSet]) -> list[ClusterSet]:
-    """Return the cluster sets in the order in which `choose` gives their clusters."""
-    return sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
 
 
 def _single(values: Floats) -> Singles:

@@ -19,17 +19,12 @@ from mlscale.predictors.base import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.features import ClusterChoice, Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.state import Learner, learnt
 from mlscale.predictors.wu.clusters import (
     LOSSES,
     ClusterSet,
-    ClusterSurfaces,
     WalkTables,
-    cluster_surfaces,
-    cu_axis_last,
-    probabilities,
-    region_name,
     region_sizes,
     region_values,
 )
@@ -65,7 +60,6 @@ class Wu(Learner, Predictor):
     base_: HardwareConfig = learnt()
     scaling_: FeatureScaling = learnt()
     cluster_sets_: tuple[ClusterSet, ...] = learnt()
-    training_: TrainingKernels = learnt()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Cluster the training kernels and train the networks.
@@ -157,7 +151,6 @@ class Wu(Learner, Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
         points, _ = self.scaling_.transform(profiles)
-        self.training_ = TrainingKernels(profiles.kernels, points)
         if (points == points[0]).all():
             raise InputError(
                 f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
@@ -194,39 +187,10 @@ class Wu(Learner, Predictor):
         """Return the features that some training kernel had."""
         return self.scaling_.names
 
-    def explain(self, profiles: Profiles) -> Explanation:
-        """Return the features beside their training range, and the clusters. Raises InputError."""
-        points, _ = self.scaling_.transform(profiles)
-        outputs, of_training = self._tables.outputs(points), self._training_choices()
-        choices = tuple(
-            ClusterChoice(
-                region=region_name(one.region, self.grid_),
-                count=len(one.centroids),
-                chosen=of_set.argmax(axis=0),
-                training=of_training[s],
-                outputs=probabilities(of_set[: len(one.centroids)].T.astype(float), self.loss),
-            )
-            for s, (one, of_set) in enumerate(
-                zip(cu_axis_last(self.cluster_sets_), outputs, strict=True)
-            )
-        )
-        return self.scaling_.explain(profiles, self.training_, choices)
-
-    def cluster_surfaces(self) -> tuple[ClusterSurfaces, ...]:
-        """Return the centroids of each region as surfaces, with the training kernels of each."""
-        sets = cu_axis_last(self.cluster_sets_)
-        chosen = self._training_choices()
-        return cluster_surfaces(sets, self.grid_, self.base_, self.training_, chosen)
-
-    def _training_choices(self) -> Indices:
-        """Return the clusters (S, n) of the training kernels."""
-        return self._tables.choose(self.training_.points)
-
     def check_restored(self) -> None:
         """Raise ValueError where grid, features and clusters do not fit; make the tables."""
         self._check_clusters()
         features = len(self.scaling_.names)
-        shaped(self.training_.points, None, features)
         sizes = region_sizes(self.grid_.shape)
         for one in self.cluster_sets_:
             shaped(one.centroids, None, sizes.pop(one.region))

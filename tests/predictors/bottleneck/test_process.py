@@ -27,7 +27,6 @@ def test_kernels_of_another_gpu_tell_seven_tenths(
         spread=ONE + 1,
         low=ONE,
         high=ONE,
-        rows=np.arange(2),
         points=TWO,
         gpu=np.arange(2),
         weights=np.array([[1.0, 10.0]]),

@@ -92,7 +92,6 @@ class TestBelowTheBound:
         gpu = np.zeros(7, dtype=int)
         prior = 4 * covariance(process.points, process.points, gpu, gpu)
         whitening = np.linalg.inv(np.linalg.cholesky(prior + 4 * JITTER * np.eye(7)))
-        assert (process.rows == np.arange(7)).all()
         assert (basis == whitening @ prior).all()
         assert (process.inverse == whitening.T @ whitening).all()
 
@@ -163,25 +162,14 @@ class TestAboveTheBound:
 
     @pytest.mark.usefixtures("few")
     def test_two_gpus(self) -> None:
-        """Those that stand for all come from both, and know whose they are."""
+        """Those that stand for all come from both."""
         tables = [made.measurements(30), made.measurements(30, seed=2)]
         kernels = tuple(GpuKernels.of(t, t.grid.mid) for t in tables)
         [model] = fit_curves([CurveFit(kernels, 1.0)])
-        assert (model.process.gpu == (model.process.rows >= 30)).all()
         assert set(model.process.gpu) == {0, 1}
         for number, own in enumerate(kernels):
             off = model.prior(own.traits, own.gpu, number).predicted() - own.log_ratios["time"]
             assert np.abs(off).mean() < 0.02
-
-    @pytest.mark.usefixtures("few")
-    def test_explained_by_those_that_stand_for_all(self) -> None:
-        table = made.measurements(30)
-        model = trained(table, intervals=False)
-        training = model.explain(table.profiles(table.grid.mid)).training
-        assert training is not None
-        names = [table.in_order.kernels[row] for row in model.time_.process.rows]
-        assert list(training.kernels) == names
-        assert len(names) == len(training.points) <= FEW
 
 
 class TestFile:
@@ -193,15 +181,6 @@ class TestFile:
         profiles = table.profiles(table.grid.mid)
         again = load(tmp_path / "m.mlscale")
         assert model.predict(profiles).rows() == again.predict(profiles).rows()
-
-    @pytest.fixture
-    def state(self) -> dict[str, Any]:
-        return trained(made.measurements(6), intervals=False).state()
-
-    def test_a_row_without_a_name_is_refused(self, state: dict[str, Any]) -> None:
-        state["time"]["process"]["rows"][3] = 6
-        with pytest.raises(ValueError, match="has no name"):
-            Bottleneck().restore(state)
 
 
 def test_batches_side_by_side_give_the_bits_of_one_after_another(
