@@ -214,9 +214,11 @@ class TestRefused:
             read([path])
 
     def test_a_file_twice(self, tmp_path: Path) -> None:
-        [path] = write(tmp_path, long_page())
-        with refused("is given twice; a file is no further pass of itself"):
-            read([path, path])
+        """Also as a copy under another name."""
+        path, copy = write(tmp_path, long_page(), long_page())
+        for again in (path, copy):
+            with refused(r"run\d.csv: holds the same as .*run0.csv; a file is no further pass or run"):
+                read([path, again], Given("made-gpu", BASE))
 
     def test_a_log_beside_an_export(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, long_page())
