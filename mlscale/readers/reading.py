@@ -16,7 +16,7 @@ from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.readers import monitor, ncu, nsys, power, rocprof, torch_trace
-from mlscale.readers.files import Form, open_file
+from mlscale.readers.files import Form, nearest_form, open_file
 from mlscale.readers.given import Given
 from mlscale.readers.join import join
 from mlscale.readers.launches import Facts, SummedFile, summed
@@ -197,9 +197,11 @@ def _run(path: Path, given: Given, progress: ByteProgress = no_progress) -> Summ
     """One file of a profiler, summed up. Raises InputError."""
     sheet = open_file(path, FORMS, progress)
     if sheet is None or sheet.form.read is None:
+        near = nearest_form(path, PROFILERS)
+        nearest = f" ({near})" if near else ""
         raise InputError(
-            f"{path}: is nothing that mlscale knows; docs/profiling.md has the commands that write "
-            "a profile, docs/sampled-logs.md those of monitors' logs"
+            f"{path}: is nothing that mlscale knows{nearest}; docs/profiling.md has the commands "
+            "that write a profile, docs/sampled-logs.md those of monitors' logs"
         )
     if sheet.form in monitor.FORMS:
         raise InputError(

@@ -56,7 +56,8 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
     """A launch for each dispatch, whatever rows it has. Raises InputError."""
     names = {what: found for what, among in _NAMES.items() if (found := sheet.find(*among))}
     grid_size, size_of_one = sheet.find(*_GRIDS[:2]), sheet.find(*_SIZES[:2])
-    grids, sizes = _GRIDS[2:], _SIZES[2:]
+    grids: tuple[str, ...] = _GRIDS[2:]
+    sizes: tuple[str, ...] = _SIZES[2:]
     if grid_size and size_of_one:  # the products, which may stand beside those of each side
         grids, sizes = (grid_size,), (size_of_one,)
     columns = [name for name in sheet.header if name in needed]
@@ -75,8 +76,9 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
             first, runs = rows.first_of_runs(*together)
             launches = rows.take(first)
             counters = _counters(rows, names, runs, len(first), needed)
-        is_new = _is_new(launches, names, seen)
-        if not together and "kind" not in names and not is_new.all():
+        is_numbered = bool(together) or "kind" not in names  # a trace may be of several processes
+        is_new = _is_new(launches, names, seen) if is_numbered else np.ones(len(launches))
+        if not (together or is_new.all()):
             row = int(np.argmin(is_new))
             raise InputError(
                 f"{launches.where(row)}: dispatch {launches.text(names['dispatch']).cells()[row]} "

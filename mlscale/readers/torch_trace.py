@@ -63,12 +63,14 @@ def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
     if not isinstance(name, str):
         raise InputError(f"{sheet.path}: kernel {line} of the trace has no name")
     arguments = arguments if isinstance(arguments, dict) else {}
-    is_time = isinstance(duration_us, int | float) and 0 < duration_us < _LONGEST_US
+    time_s = 0.0
+    if isinstance(duration_us, int | float) and 0 < duration_us < _LONGEST_US:
+        time_s = duration_us / 1e6
     is_nvidias = "registers per thread" in arguments
     return Launch(
         line,
         name,
-        duration_us / 1e6 if is_time else 0.0,
+        time_s,
         _size(arguments.get("grid")) if is_nvidias else None,
         _size(arguments.get("block")) if is_nvidias else None,
         str(arguments.get("device", "")),
