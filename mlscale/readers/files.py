@@ -30,6 +30,7 @@ BLOCK = 4 << 20  # bytes that are read at once, and no line is longer
 LEAST_FOR_ARROW = 1 << 18  # bytes: for fewer the import of Arrow takes longer than it saves
 _LONGEST_RUN = 64 << 20  # bytes of rows that must stay together
 _LONGEST_HEADER = 1 << 20
+_NEAR = 1 << 16  # bytes in which a header is looked for that lacks a column
 _HEAD = 16 << 20  # bytes in which a JSON file says what it is
 _MISSING = {
     *("", "n/a", "na", "nan", "-nan", "nan(ind)", "-nan(ind)", "inf", "-inf", "infinity"),
@@ -270,7 +271,8 @@ class Form:
     Attributes:
         tool: what writes it, as 'ncu'.
         title: what a user is shown.
-        read: the function that reads it.
+        read: the function that reads it: `read(sheet, facts, needed)` gives launches of a
+            profiler's file, `read(sheet)` samples of a monitor's; None for a file that is not read.
         columns: names that the header of its CSV has, all of them, in any order; 'A|B' is either.
         lacks: names of which its header has none.
         line: a pattern of the line at which it begins, where it has no such header.
@@ -477,6 +479,23 @@ def _of_text(
     if complaint:
         raise InputError(f"{path}: has no kernels; the profiler says: {complaint}")
     return None
+
+
+def nearest_form(path: Path, forms: Sequence[Form]) -> str:
+    """Of a text of no form: which one it is but for a column or two, in words; '' for none."""
+    nearest: dict[str, int] = {}
+    with path.open("rb") as binary:
+        head = binary.read(_NEAR).decode(errors="replace")
+    for line, text in enumerate(head.splitlines(), 1):
+        present = set(_names(text))
+        for form in forms:
+            lacks = [one for one in form.columns if not present & set(one.split("|"))]
+            is_other = form.read is None or present & set(form.lacks)
+            if not is_other and len(lacks) <= 2 <= len(form.columns) - len(lacks):
+                columns = ", ".join(one.replace("|", " or ") for one in lacks)
+                said = f"row {line} is a header of {form.title}, but lacks {columns}"
+                nearest.setdefault(said, len(lacks))
+    return min(nearest, key=nearest.__getitem__, default="")
 
 
 def _names(line: str) -> list[str]:

@@ -136,14 +136,19 @@ def _of_the_same_launches(passes: Sequence[SummedFile], files: Sequence[Groups])
             )
     unlike: dict[Key, None] = {}
     for key in dict.fromkeys(key for groups in files for key in groups):
-        launches = [groups[key].launches if key in groups else 0 for groups in files]
+        launches = [_launches(groups, key) for groups in files]
         if max(launches) - min(launches) > _UNLIKE * max(launches):
             unlike[key] = None
     own = [key for key in unlike if not key.kernel.startswith(_OF_THE_RUNTIME)]
     if not own:
         return list(files)
     names = listed([*map(str, own)])
-    told = f"{passes[-1].source}: other launches than in the other passes: {names}"
+    differences = [
+        sum(abs(_launches(groups, key) - _launches(files[0], key)) for key in own)
+        for groups in files
+    ]
+    source = passes[differences.index(max(differences))].source
+    told = f"{source}: other launches than in the other passes: {names}"
     if all(key in unlike for key in files[0]):
         raise InputError(f"{told}; the passes must be of the same launches")
     warn(f"{told}, as where a library tunes itself in a first run: without counters here")
@@ -154,6 +159,10 @@ def _of_the_same_launches(passes: Sequence[SummedFile], files: Sequence[Groups])
         }
         for groups in files
     ]
+
+
+def _launches(groups: Groups, key: Key) -> float:
+    return groups[key].launches if key in groups else 0.0
 
 
 def _kernels(

@@ -99,10 +99,10 @@ class Facts:
     complaint: str = ""
     is_of_machine: bool = False
 
-    def note_clock(self, fact: str, mhz: float, times: int = 1) -> None:
+    def note_clock(self, fact: str, mhz: float) -> None:
         """Count a clock [MHz] in; one that is missing or 0 says nothing."""
         if mhz > 0:
-            self.seen[fact][mhz] += times
+            self.seen[fact][mhz] += 1
 
 
 class Key(NamedTuple):

@@ -124,7 +124,9 @@ def _parsed(formula: str) -> ast.expr:
 
 @functools.cache
 def _tool(tool: str) -> dict[str, Any]:
-    entry: dict[str, Any] = shipped_json(__file__, "mapping.json")["tools"][tool]
+    """A tool's formulas; of one that has none, as it counts nothing, those of traces."""
+    tools = shipped_json(__file__, "mapping.json")["tools"]
+    entry: dict[str, Any] = tools.get(tool, tools["traces"])
     return _tool(entry["same_as"]) if "same_as" in entry else entry
 
 

@@ -28,6 +28,7 @@ _MEMORY_LIMITS_KHZ = tuple(
 )
 _CYCLES = ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")
 _SM_COUNTS = ("device__attribute_multiprocessor_count", "launch__sm_count")
+_DIMENSIONS = {_TIME: "s", **dict.fromkeys((*_ENGINES, _MEMORY), "hz")}
 _SIZES = {"Grid Size": "launch__grid_size", "Block Size": "launch__block_size"}
 _ALWAYS = {
     *(_TIME, *_ENGINES, _MEMORY, *_MEMORY_LIMITS_KHZ, *_CYCLES, *_SM_COUNTS, *_SIZES.values()),
@@ -101,13 +102,16 @@ _AT_ONCE = 10_000  # rows of a text
 def read_details(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[Launches]:
     """A launch for each ID of the details page, whose rows stand together. Raises InputError."""
     facts.complaint = sheet.complaint
+    seen: set[str] = set()
     for block in sheet.blocks([*_OF_LAUNCH, *_METRIC], together=_LAUNCH):
+        first, _ = block.first_of_runs(*(name for name in _LAUNCH if name in block))
+        _check_new(block.take(first), seen)
         yield _of_rows(block, facts, needed)
 
 
 def read_raw(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[Launches]:
     """A launch for each row of the raw page, scaled by its row of units. Raises InputError."""
-    facts.complaint, units = sheet.complaint, dict[str, str]()
+    facts.complaint, units, seen = sheet.complaint, dict[str, str](), set[str]()
     names = [name for name in sheet.header if name in {*needed, *_ALWAYS}]
     for block in sheet.blocks([*_OF_LAUNCH, *names, _NAME]):
         launches = block
@@ -120,10 +124,11 @@ def read_raw(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[La
                 )
             units = first
             launches = block.take(slice(1, None))
+        _check_new(launches, seen)
         if _NAME in launches:
             _note(facts, "device_name", launches.text(_NAME))
         metrics = {
-            name: _scaled(launches, name, np.full(len(launches), _unit(units[name])[1]))
+            name: _scaled(launches, name, np.full(len(launches), _factor(name, units[name])))
             for name in names
         }
         yield _launches(launches, metrics, np.ones(len(launches), np.bool_), facts)
@@ -189,10 +194,10 @@ def _of_rows(block: Block, facts: Facts, needed: Collection[str]) -> Launches:
     scales = []
     for pair in pairs.tolist():
         at_name, at_unit = divmod(pair, len(units.texts))
-        name, (dimension, scale) = names.texts[at_name], _unit(units.texts[at_unit])
+        name, unit = names.texts[at_name], units.texts[at_unit]
         is_raw = name in needed or name in _ALWAYS
-        wanted.append((name if is_raw else _SHOWN.get((name, dimension), ""), is_raw))
-        scales.append(scale)
+        wanted.append((name if is_raw else _SHOWN.get((name, _unit(unit)[0]), ""), is_raw))
+        scales.append(_factor(name, unit))
         if name == _NAME:
             rows = block.take(np.flatnonzero(pair_of_row == len(scales) - 1))
             _note(facts, "device_name", rows.text("Metric Value"))
@@ -254,6 +259,17 @@ def _ids(block: Block) -> list[str]:
     return [f"{process}:{number}" for process, number in zip(processes, numbers, strict=True)]
 
 
+def _check_new(launches: Block, seen: set[str]) -> None:
+    """Raise InputError where a launch came before, as its rows no longer stand together."""
+    for row, launch in enumerate(_ids(launches)):
+        if launch in seen:
+            raise InputError(
+                f"{launches.where(row)}: launch {launch.partition(':')[2]} comes again; give one "
+                "report's page as ncu writes it, not sorted, and not several in one file"
+            )
+        seen.add(launch)
+
+
 def _scaled(block: Block, column: str, scales: Floats) -> Floats:
     """A column of metrics in seconds, bytes, hertz, percent or counts; NaN where one is missing.
 
@@ -279,6 +295,12 @@ def _unit(unit: str) -> tuple[str, float]:
     """Dimension ('s', 'byte', 'byte/s', 'hz', '%', '1') and scale of a unit; NaN if not known."""
     is_ratio = unit.startswith(("byte/", "register/"))
     return _UNITS.get(unit.casefold(), ("1", 1.0) if is_ratio else ("", math.nan))
+
+
+def _factor(metric: str, unit: str) -> float:
+    """Scale of a metric's unit; NaN if that is not known, or a time or clock has another's."""
+    dimension, scale = _unit(unit)
+    return scale if dimension == _DIMENSIONS.get(metric, dimension) else math.nan
 
 
 def _first(metrics: dict[str, Floats], names: tuple[str, ...], unknown: Floats) -> Floats:

@@ -64,8 +64,8 @@ def read_sum(sheet: Sheet, _facts: Facts, _needed: Collection[str]) -> Iterator[
             block.lines,
             block.text("Name"),
             block.numbers(total) * unit_s / launches,
-            _product(block, "GridXYZ"),
-            _product(block, "BlockXYZ"),
+            _sizes_of(block, "GridXYZ"),
+            _sizes_of(block, "BlockXYZ"),
             weights=launches,
         )
 
@@ -76,7 +76,7 @@ def _time_column(sheet: Sheet, name: str) -> tuple[str, float]:
     return next((column, units_s[column]) for column in sheet.header if column in units_s)
 
 
-def _product(block: Block, name: str) -> Floats:
+def _sizes_of(block: Block, name: str) -> Floats:
     return block.numbers(name, product) if name in block else np.full(len(block), np.nan)
 
 

@@ -1,5 +1,6 @@
 """From the files of one run to profiles, or to a tidy table that later commands read."""
 
+import filecmp
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.readers import monitor, ncu, nsys, power, rocprof, torch_trace
-from mlscale.readers.files import Form, open_file
+from mlscale.readers.files import Form, nearest_form, open_file
 from mlscale.readers.given import Given
 from mlscale.readers.join import join
 from mlscale.readers.launches import Facts, SummedFile, summed
@@ -146,10 +147,8 @@ def is_log(path: Path) -> bool:
 
 
 def _of_profilers(paths: Sequence[Path], given: Given, progress: ByteProgress) -> Imported:
-    for path in paths:
-        if [other.resolve() for other in paths].count(path.resolve()) > 1:
-            raise InputError(f"{path}: is given twice; a file is no further pass of itself")
     runs = [_run(path, given, progress) for path in paths]
+    _refuse_copies([path for path, run in zip(paths, runs, strict=True) if run.groups])
     tool = _tool_of_counters(runs)
     kernels = join(runs, given.skip_untimed)
     first = next(run.source for run in runs if run.groups)
@@ -184,13 +183,25 @@ def _of_profilers(paths: Sequence[Path], given: Given, progress: ByteProgress) -
     )
 
 
+def _refuse_copies(paths: Sequence[Path]) -> None:
+    """Raise InputError where two files hold the same: neither a pass nor a run of its own."""
+    for n, path in enumerate(paths):
+        for other in paths[:n]:
+            if filecmp.cmp(path, other, shallow=False):
+                raise InputError(
+                    f"{path}: holds the same as {other}; a file is no further pass or run of itself"
+                )
+
+
 def _run(path: Path, given: Given, progress: ByteProgress = no_progress) -> SummedFile:
     """One file of a profiler, summed up. Raises InputError."""
     sheet = open_file(path, FORMS, progress)
     if sheet is None or sheet.form.read is None:
+        near = nearest_form(path, PROFILERS)
+        nearest = f" ({near})" if near else ""
         raise InputError(
-            f"{path}: is nothing that mlscale knows; docs/profiling.md has the commands that write "
-            "a profile, docs/sampled-logs.md those of monitors' logs"
+            f"{path}: is nothing that mlscale knows{nearest}; docs/profiling.md has the commands "
+            "that write a profile, docs/sampled-logs.md those of monitors' logs"
         )
     if sheet.form in monitor.FORMS:
         raise InputError(
@@ -242,6 +253,7 @@ def read_again(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the first reading told them
         runs = {path: _run(path, Given(gpu=gpu)) for path in paths}
+        _refuse_copies([*(path for path, run in runs.items() if run.groups), trace])
         counting = [path for path, run in runs.items() if run.has_counters]
         files, base = [*counting, trace], first.base
         if _run(trace, Given(gpu=gpu)).has_counters:

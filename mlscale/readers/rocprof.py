@@ -55,7 +55,11 @@ _SIZES = ("wgr", "Workgroup_Size", "Workgroup_Size_X", "Workgroup_Size_Y", "Work
 def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Iterator[Launches]:
     """A launch for each dispatch, whatever rows it has. Raises InputError."""
     names = {what: found for what, among in _NAMES.items() if (found := sheet.find(*among))}
-    grids, sizes = ([name for name in of if name in sheet.header] for of in (_GRIDS, _SIZES))
+    grid_size, size_of_one = sheet.find(*_GRIDS[:2]), sheet.find(*_SIZES[:2])
+    grids: tuple[str, ...] = _GRIDS[2:]
+    sizes: tuple[str, ...] = _SIZES[2:]
+    if grid_size and size_of_one:  # the products, which may stand beside those of each side
+        grids, sizes = (grid_size,), (size_of_one,)
     columns = [name for name in sheet.header if name in needed]
     together = [names[what] for what in ("process", "dispatch", "kernel", "begin") if what in names]
     together = together if "counter" in names else []
@@ -72,6 +76,14 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
             first, runs = rows.first_of_runs(*together)
             launches = rows.take(first)
             counters = _counters(rows, names, runs, len(first), needed)
+        is_numbered = bool(together) or "kind" not in names  # a trace may be of several processes
+        is_new = _is_new(launches, names, seen) if is_numbered else np.ones(len(launches))
+        if not (together or is_new.all()):
+            row = int(np.argmin(is_new))
+            raise InputError(
+                f"{launches.where(row)}: dispatch {launches.text(names['dispatch']).cells()[row]} "
+                "comes again; give one run's rows as rocprof writes them, further passes as files"
+            )
         workgroups, size = np.ones(len(launches)), np.ones(len(launches))
         for grid, of_one in zip(grids, sizes, strict=True):  # the grid is given in work-items
             items = launches.numbers(of_one, product)
@@ -89,7 +101,7 @@ def read_dispatches(sheet: Sheet, _facts: Facts, needed: Collection[str]) -> Ite
             counters,
             gpus=launches.text(names["gpu"]).renamed(_agent) if "gpu" in names else None,
             ids=partial(_ids, launches, names, seen),
-            is_new=_is_new(launches, names, seen) if together else None,
+            is_new=is_new if together else None,
         )
 
 

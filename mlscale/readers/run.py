@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from mlscale.data.device import Device
-from mlscale.data.device_table import device_keys, devices_named, find_device
+from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.plausibility import ABOVE_HIGHEST, check_unit
 from mlscale.errors import InputError, warn
@@ -135,10 +135,6 @@ def _request(
     hint = " with what the GPU was set to" if asked else ""
     if "cu_count" in asked:
         hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
-    if "cu_count" in asked:
-        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
-    if "cu_count" in asked:
-        hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
     if "memory_mhz" in asked:
         hint += usual_memory(device)
     if "engine_mhz" in asked and (limit_mhz := _mean(seen, "engine_limit_mhz")):
@@ -255,9 +251,15 @@ def _cu_count(
     if device is None or value is None or value == device.cu_count:
         return value
     if value > device.cu_count:
+        others = [
+            one.key
+            for one in map(load_device, device_keys())
+            if (one.vendor, one.cu_count) == (device.vendor, value)
+        ]
+        such = f", as {' or '.join(others)}," if others else ","
         raise InputError(
             f"{source}: {value:g} CUs are more than the {whole} of '{device.key}'; if it is "
-            "another GPU, name it with --device"
+            f"another GPU{such} name it with --device"
         )
     fewer = f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'"
     if device.vendor == "AMD" and own is not None:

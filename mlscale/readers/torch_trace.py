@@ -17,6 +17,8 @@ from mlscale.readers.files import Form, Sheet
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
 _EVENTS = "traceEvents"
+_KERNELS = ("kernel", "Kernel")  # the category, of newer versions and of old ones
+_LONGEST_US = 1e15  # of a launch: NaN and what no float holds are no time
 _LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
 _PIECE = 1 << 20  # characters
 _LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the events
@@ -35,7 +37,7 @@ def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
         if member == "deviceProperties":
             gpus = _gpus(value)
         is_event = member == _EVENTS and isinstance(value, dict)
-        if is_event and value.get("ph") == "X" and value.get("cat") == "kernel":
+        if is_event and value.get("ph") == "X" and value.get("cat") in _KERNELS:
             count += 1
             launch = _launch(sheet, count, value)
             used[launch.gpu] = None
@@ -61,13 +63,16 @@ def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
     if not isinstance(name, str):
         raise InputError(f"{sheet.path}: kernel {line} of the trace has no name")
     arguments = arguments if isinstance(arguments, dict) else {}
+    time_s = 0.0
+    if isinstance(duration_us, int | float) and 0 < duration_us < _LONGEST_US:
+        time_s = duration_us / 1e6
     is_nvidias = "registers per thread" in arguments
     return Launch(
         line,
         name,
-        duration_us / 1e6 if isinstance(duration_us, int | float) else 0.0,
-        _product(arguments.get("grid")) if is_nvidias else None,
-        _product(arguments.get("block")) if is_nvidias else None,
+        time_s,
+        _size(arguments.get("grid")) if is_nvidias else None,
+        _size(arguments.get("block")) if is_nvidias else None,
         str(arguments.get("device", "")),
     )
 
@@ -76,7 +81,7 @@ def _is_size(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and 0 < value < _LARGEST_SIZE
 
 
-def _product(value: Any) -> float | None:
+def _size(value: Any) -> float | None:
     """The product of three sizes; None where the trace has none that a launch could have."""
     is_size = isinstance(value, list) and all(_is_size(one) for one in value)
     return float(math.prod(value)) if is_size and len(value) == 3 else None

@@ -103,6 +103,15 @@ class TestPasses:
             kernels = join([first, second])
         assert [kernel.counters for kernel in kernels] == [{"a": 1.0, "b": 1.0}, {}]
 
+    def test_the_pass_that_differs_from_the_first_is_named(self) -> None:
+        middle = a_run("middle.csv", f=(F, 20, 1.0, {"b": 1.0}), g=(G, 9, 1.0, {"b": 2.0}))
+        others = [
+            a_run(name, f=(F, 20, 1.0, {"a": 1.0}), g=(G, 4, 1.0, {"a": 2.0}))
+            for name in ("a.csv", "c.csv")
+        ]
+        with pytest.warns(DataWarning, match=r"^middle.csv: other launches than .* \('g\(int\)'"):
+            join([others[0], middle, others[1]])
+
     def test_all_that_differ_are_refused(self) -> None:
         with refused("^counts.csv: other launches than in the other passes: .* same launches$"):
             join([counts(launches=20), counts(launches=10)])

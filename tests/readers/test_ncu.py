@@ -320,6 +320,14 @@ class TestText:
         (wide_page().replace('"150"', '"1.5.0"'), "row 3, column 'sm__inst_executed_pipe_alu.sum'"),
         (long_page()[:-30], "row 19: is not valid CSV: .* cut off"),
         (quoted(LONG), "has no kernel launch"),
+        (long_page(long_rows(), long_rows(1), long_rows()),
+         "row 37: launch 0 comes again; give one report's page"),
+        (wide_page() + wide_page().splitlines()[-1], "row 4: launch 0 comes again"),
+        (long_page(long_rows(metrics={TIME: ("", "10000")})),
+         "row 3, column 'Metric Value': has a unit that mlscale does not know"),
+        (wide_page().replace('"ns"', '""'), f"row 3, column '{TIME}': has a unit"),
+        (long_page(long_rows(metrics={"dram__cycles_elapsed.avg.per_second": ("ns", "5")})),
+         "row 3, column 'Metric Value': has a unit"),
     ],
 )  # fmt: skip
 def test_made_files_that_are_refused(tmp_path: Path, page: str, message: str) -> None:

@@ -213,10 +213,23 @@ class TestRefused:
         with refused("^.*run0.csv: is nothing that mlscale knows; docs/profiling.md has the com"):
             read([path])
 
+    @pytest.mark.parametrize("column", ["Process ID", "Metric Unit"])
+    def test_a_page_without_one_column(self, tmp_path: Path, column: str) -> None:
+        [path] = write(tmp_path, long_page().replace(f'"{column}"', '"Other"'))
+        with refused(
+            r"knows \(row 2 is a header of Nsight Compute, details page, but lacks "
+            f"{column}\\); docs"
+        ):
+            read([path])
+
     def test_a_file_twice(self, tmp_path: Path) -> None:
-        [path] = write(tmp_path, long_page())
-        with refused("is given twice; a file is no further pass of itself"):
-            read([path, path])
+        """Also as a copy under another name."""
+        path, copy = write(tmp_path, long_page(), long_page())
+        for again in (path, copy):
+            with refused(
+                r"run\d.csv: holds the same as .*run0.csv; a file is no further pass or run"
+            ):
+                read([path, again], Given("made-gpu", BASE))
 
     def test_a_log_beside_an_export(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, long_page())
@@ -259,8 +272,16 @@ class TestFurtherRun:
         assert table.numbers["engine_mhz"].tolist() == [800]
         assert "VALUInsts" in table.numbers
 
+    def test_a_copy_of_the_first_run_is_none(self, tmp_path: Path) -> None:
+        counts, trace, copy = write(tmp_path, long_page(), traced((K, 20)), traced((K, 20)))
+        first = read([counts, trace], Given("made-gpu", BASE))
+        with refused("run2.csv: holds the same as .*run1.csv"):
+            read_again([counts, trace], copy, first, self.AT)
+
     def test_counters_need_counters(self, tmp_path: Path) -> None:
-        counts, trace, further = write(tmp_path, long_page(), traced((K, 20)), long_page())
+        counts, trace, further = write(
+            tmp_path, long_page(), traced((K, 20)), long_page(long_rows(1))
+        )
         first = read([counts, trace], Given("made-gpu", BASE))
         with refused("run2.csv: has counters, .*; give a trace of the further run too"):
             read_again([counts, trace], further, first, self.AT)

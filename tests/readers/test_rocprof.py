@@ -112,6 +112,17 @@ class TestCsv:
         each = run_of_text(tmp_path, rocprofv3(AMD), each=True)
         assert [key.launch for key in each.groups] == ["0:1", "0:2"]
 
+    @pytest.mark.parametrize("more", ["_X", "_X _Y _Z"])
+    def test_the_sides_of_a_grid_beside_its_product(self, tmp_path: Path, more: str) -> None:
+        """640 work-items in workgroups of 64 are 10, however often the header says it."""
+        names = [f"{of}{side}" for side in more.split() for of in ("Grid_Size", "Workgroup_Size")]
+        header, *rows = rocprofv3(AMD).splitlines()
+        cells = [
+            header + "".join(f",{name}" for name in names),
+            *(r + ",8" * len(names) for r in rows),
+        ]
+        assert list(run_of_text(tmp_path, "\n".join(cells)).groups) == [(F, 10, 64, "")]
+
     def test_a_v3_trace(self, tmp_path: Path) -> None:
         """2 and 4 us; along y 10 workgroups; a copy of 1 s is no kernel."""
         copy = V3_TRACE.splitlines()[-1].replace("KERNEL_DISPATCH", "MEMORY_COPY")
@@ -137,6 +148,8 @@ class TestCsv:
              "row 2, column 'BeginNs': '1E\\+03' is not a time in nanoseconds; use the file as"),
             (rocprof_v1(AMD, 1, [(1000, 3000)]).replace(",640,64,", ",640,0,"),
              "row 2, column 'wgr': '0' has a size of 0"),
+            (rocprof_v1(AMD) + rocprof_v1(AMD).splitlines()[-1],
+             "row 3: dispatch 0 comes again; give one run's rows"),
             (rocprofv3(AMD)[:-20], "row 17: has .* fields, the header has 19; is the file cut off"),
         ],
     )  # fmt: skip

@@ -113,7 +113,8 @@ class TestLacking:
         ):
             made(None)
         with refused(
-            "does not say cu_count, memory_mhz; give --base cu=…,memory=… .* as 'mine' is not in"
+            r"does not say cu_count, memory_mhz; give --base cu=…,memory=… with what the GPU was "
+            r"set to \(cu: [^()]* as 'mine' is not in the device table\)$"
         ):
             made("mine", engine_mhz=900)
         with refused(r"give --base memory=… with .* \(memory: usually its highest, 2619\)$"):
@@ -134,6 +135,7 @@ class TestCuCount:
         ("device", "cu_count", "message"),
         [
             ("a100-sxm4-40gb", 132, "132 CUs are more than the 108 of .* name it with --device"),
+            ("b200", 152, "the 148 of 'b200'; if it is another GPU, as gb200 or gb300, name it"),
             ("a100-sxm4-40gb", 98, "98 CUs are fewer than the 108 .* --base cu=98 for a part"),
             ("mi300x", 38, "38 CUs are fewer than the 304 of 'mi300x'; .*CPX.* give --device FILE"),
             ("mi300x", 152, "152 CUs are fewer"),

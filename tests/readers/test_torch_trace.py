@@ -46,10 +46,14 @@ def test_a_step_of_training() -> None:
     assert run.facts.seen == {"device_name": {"NVIDIA H100 80GB HBM3": 1}, "cu_count": {132: 1}}
 
 
+@pytest.mark.parametrize("category", ["kernel", "Kernel"])
 @pytest.mark.parametrize("name", ["run.json", "run.json.gz"])
-def test_kernels_alone_are_launches(tmp_path: Path, name: str) -> None:
+def test_kernels_alone_are_launches(tmp_path: Path, name: str, category: str) -> None:
     """f twice, 80 us, g once, 20 us; operators, copies and annotations are none."""
-    run = run_of(write_json(tmp_path / name, chrome_trace()))
+    document = chrome_trace()
+    for event in document["traceEvents"][4:]:
+        event["cat"] = category
+    run = run_of(write_json(tmp_path / name, document))
     assert list(run.groups) == [(F, 16, 128, ""), (G, 4, 128, "")]
     assert [1e6 * sums.time_total_s for sums in run.groups.values()] == pytest.approx([80, 20])
     assert len(run_of(tmp_path / name, each=True).groups) == 3
@@ -79,12 +83,16 @@ def test_a_launch_without_a_time_and_sizes_that_none_has(tmp_path: Path) -> None
     document = chrome_trace()
     kernels = [event for event in document["traceEvents"] if event.get("cat") == "kernel"]
     del kernels[2]["dur"]
+    kernels.append({**kernels[0], "dur": float("nan")})  # which Python writes and reads
+    kernels.append({**kernels[0], "dur": 10**400})
+    document["traceEvents"] += kernels[3:]
     for event in kernels:
         event["args"]["grid"] = [10**400, 1, 1]
     document["deviceProperties"][0]["numSms"] = 10**400
     run = run_of(write_json(tmp_path / "run.json", document))
     assert list(run.groups) == [(F, None, 128, ""), (G, None, 128, "")]
-    assert (run.dropped, run.untimed) == (1, {F})
+    assert totals(run)[1] == 2
+    assert (run.dropped, run.untimed) == (3, {F})
     assert "cu_count" not in run.facts.seen
 
 
