@@ -155,8 +155,17 @@ def _turned(
         grid = ConfigGrid.spanning([profiles.base, *targets, *around])
     elif extrapolate:
         grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
+    if slower := _below(grid, profiles):  # what was measured is never outside
+        grid = ConfigGrid.spanning([*grid, *slower])
     turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)
     return replace(turned, trained_range=_trained_range(grid, trained, predictor.trained_grids()))
+
+
+def _below(grid: ConfigGrid, profiles: Profiles) -> list[HardwareConfig]:
+    """Where times were measured at engine clocks below a grid's."""
+    lowest = grid.engine_mhz[0]
+    configs = [point.config for point in profiles.points if point.config.engine_mhz < lowest]
+    return [one for one in configs if grid.spans(replace(one, engine_mhz=lowest))]
 
 
 def _trained_range(

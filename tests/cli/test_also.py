@@ -217,9 +217,25 @@ class TestTrace:
         assert main([str(word) for word in given]) == 2
         said = capsys.readouterr().err.splitlines()[-1]  # behind a warning of the first trace
         assert "of a trace say where it ran: at-1200.json@engine=…, and memory=…" in said
-        assert main([str(word) for word in [*given[:-1], f"{slower}@engine=300"]]) == 2
+        assert main([str(word) for word in [*given[:-1], f"{slower}@engine=1500"]]) == 2
         said = capsys.readouterr().err.splitlines()[-1]
-        assert f"{slower}: row 1: cu=108,engine=300,memory=1593 is outside the model's grid" in said
+        assert (
+            f"{slower}: row 1: cu=108,engine=1500,memory=1593 is outside the model's grid" in said
+        )
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
         assert "simulated-gcn3-profile.csv, does not tell its counters' launches" in said
+
+
+def test_a_reading_below_the_clocks_listed_is_used_and_noted(
+    capsys: Capture, data_folder: Path
+) -> None:
+    """An RTX 4000 Ada at 920 MHz, of which 1125 MHz is the lowest that is predicted else."""
+    base, also = (
+        data_folder / "cases" / f"2-{name}.csv" for name in ("base-1683", "also-920-refused")
+    )
+    out, _ = succeed(capsys, "advise", base, "--also", also, "--format", "json")
+    document = json.loads(out)
+    [measured] = document["whole_run"]["measured"]
+    assert (measured["engine_mhz"], round(measured["time_ms"])) == (920, 81170)
+    assert any("engine_mhz 920 is below" in warning for warning in document["warnings"])
