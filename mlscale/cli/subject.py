@@ -184,7 +184,9 @@ def _profiles(
 
     And a table of readings itself, as its rows elsewhere are points, where it has no counters.
     """
-    power = options.input_file(arguments.power) if _is_log(arguments.power) else arguments.power
+    power = arguments.power
+    if _names_log(power):
+        power = options.input_file(power)
     if len(paths) > 1 or not is_tidy(paths[0]):
         if tables := [path for path in paths if options.is_table(path)]:
             raise UsageError(
@@ -223,7 +225,7 @@ def _require_peaks(
         device_with_peaks(arguments.device)
 
 
-def _is_log(power: str | None) -> bool:
+def _names_log(power: str | None) -> bool:
     """Whether --power names a log, not watts."""
     if power is None:
         return False
