@@ -20,6 +20,7 @@ LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run s
 SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
 COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
+NEAR = 1.03  # between two clocks: up to here time may stay the same within its noise
 SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the clock matters
 HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
 POWER_NOISE = 1.05  # of board power between two runs of the same work
@@ -106,7 +107,7 @@ def require_same_trace(
         where = f"{table.source}: at {clock * profiles.base.engine_mhz:g} MHz"
         at_base = f"at {profiles.base.engine_mhz:g} MHz"
         _require_explained(f"{where} its kernels take", at_base, float(clock), ratio, "traces")
-        if (ratio if clock < 1 else 1 / ratio) < SAME_TIME:
+        if (ratio if clock < 1 else 1 / ratio) < SAME_TIME and max(clock, 1 / clock) > NEAR:
             warn(
                 f"{where} its kernels take {ratio:.2f} times as long as {at_base}, so that no "
                 "clock seems to matter: did the GPU run at that clock? A trace does not tell; a "
@@ -152,7 +153,8 @@ def _warn_of_no_slowdown(
     """
     for clock in np.unique(clocks):
         time = float(np.median(times[clocks == clock]))
-        if (time if clock < 1 else 1 / time) < max(SAME_TIME, 1 + 1.5 * sample):
+        least = max(SAME_TIME, 1 + 1.5 * sample)
+        if (time if clock < 1 else 1 / time) < least and max(clock, 1 / clock) > NEAR:
             warn(
                 f"{table.source}: at {clock * profiles.base.engine_mhz:g} MHz the run takes "
                 f"{time:.2f} times as long as at {profiles.base.engine_mhz:g} MHz, so that no "

@@ -239,3 +239,13 @@ def test_a_reading_below_the_clocks_listed_is_used_and_noted(
     [measured] = document["whole_run"]["measured"]
     assert (measured["engine_mhz"], round(measured["time_ms"])) == (920, 81170)
     assert any("engine_mhz 920 is below" in warning for warning in document["warnings"])
+
+
+def test_a_clock_a_percent_away_is_not_said_to_matter_nothing(
+    capsys: Capture, data_folder: Path
+) -> None:
+    """Times at 1545 MHz beside 1560 MHz: 1 % of clock cannot change time by more than 1 %."""
+    names = ("5-base-1560.csv", "5-also-1545-and-975.csv")
+    base, also = (data_folder / "cases" / name for name in names)
+    out, err = succeed(capsys, "advise", base, "--also", also)
+    assert "no clock seems to matter" not in out + err
