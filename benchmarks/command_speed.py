@@ -16,11 +16,11 @@ import numpy as np
 from table import Row
 from timing import by_command
 
+from mlscale.data.datasets import path
 from mlscale.data.grid import AXES
-from mlscale.data.public import path
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, write_table
-from mlscale.model import load
+from mlscale.model.model import load
 
 RUNS = 30
 KERNELS, KERNEL_RUNS = 20_000, 3

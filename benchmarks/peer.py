@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from mlscale.predictors.wu.training import WEIGHT_DECAY
+from mlscale.predictors.wu_training import WEIGHT_DECAY
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

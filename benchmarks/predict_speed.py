@@ -18,9 +18,8 @@ from table import Row
 from timing import runs
 
 from mlscale.data.measurements import Measurements
-from mlscale.predictors.wu.clusters import Network, scaling_from_regions
-from mlscale.predictors.wu.estimator import Wu
-from mlscale.predictors.wu.scaling import walk
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import Network, scaling_from_regions, walk
 
 Floats = NDArray[np.float64]
 

@@ -19,9 +19,8 @@ from timing import in_own_process, peak_mib, timed
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import interpolate
-from mlscale.predictors.wu.clusters import region_values
-from mlscale.predictors.wu.estimator import Wu
-from mlscale.predictors.wu.scaling import scaling_values
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import region_values, scaling_values
 
 KERNELS = (100, 1000, 10_000)
 SHAPES = ((2, 5, 5), (8, 8, 7), (10, 20, 20))

@@ -21,9 +21,14 @@ from mlscale.counters.features import compute_features
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error, without_base
-from mlscale.predictors.wu.clusters import CU_AXIS, region_values, scaling_from_regions
-from mlscale.predictors.wu.estimator import Wu
-from mlscale.predictors.wu.scaling import scaling_values, walk
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import (
+    CU_AXIS,
+    region_values,
+    scaling_from_regions,
+    scaling_values,
+    walk,
+)
 from mlscale.studies.crossval import Fold, cross_validate, folds
 
 CLUSTERS, SEED = 12, 0

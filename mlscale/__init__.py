@@ -25,8 +25,8 @@ _MODULES = {
     "mlscale.data.profiles": ("MeasuredPoint", "Profiles", "read_profiles"),
     "mlscale.data.surfaces": ("Surfaces",),
     "mlscale.readers.reading": ("import_profile",),
-    "mlscale.model": ("Model", "load", "predict", "save", "train"),
-    "mlscale.predictions": ("Predictions",),
+    "mlscale.model.model": ("Model", "load", "predict", "save", "train"),
+    "mlscale.model.predictions": ("Predictions",),
     "mlscale.advice.advise": ("advise",),
     "mlscale.advice.objectives": ("Limits",),
     "mlscale.predictors": ("PREDICTORS", "create", "find_predictor"),
@@ -42,8 +42,8 @@ _MODULES = {
     ),
     "mlscale.predictors.bottleneck.estimator": ("Bottleneck",),
     "mlscale.predictors.wang_chu": ("MaxOverlap", "WangChu"),
-    "mlscale.predictors.wu.estimator": ("Wu",),
-    "mlscale.studies.study": ("study",),
+    "mlscale.predictors.wu": ("Wu",),
+    "mlscale.studies.errors": ("study",),
     "mlscale.errors": ("InputError", "DataWarning"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mlscale import HardwareConfig, Measurements, read
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.nv_dvfs import read_nv_dvfs
 
 HOLDS, DIFFERS, UNTESTED = "holds", "does not hold", "cannot be tested on these data"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")

@@ -18,12 +18,15 @@ from common import COLOURS, MEASURED, Report, base_of, panels, run, table
 from mlscale import HardwareConfig
 from mlscale.arrays import Floats, Indices
 from mlscale.papers.nagasaka import (
+    BASELINE,
+    FULL,
+    PowerInputs,
     contribution_ratios,
+    derive_inputs,
     estimate_power_w,
     fit_power_model,
     fit_ridge,
 )
-from mlscale.papers.nagasaka_inputs import BASELINE, FULL, PowerInputs, derive_inputs
 from mlscale.studies.crossval import grouped_folds
 
 FOLDS, SHUFFLES = 10, 5

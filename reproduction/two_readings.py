@@ -20,12 +20,12 @@ import numpy as np
 import mlscale
 from mlscale.arrays import Floats
 from mlscale.cli.text import columns
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.points import LOW, SECOND_CLOCK
 from mlscale.data.profiles import MeasuredPoint, Profiles
-from mlscale.data.same_work import LOW, SECOND_CLOCK
 from mlscale.data.surfaces import Surfaces
-from mlscale.predictions import COVERAGE
+from mlscale.model.predictions import COVERAGE
 
 MODEL = Path(__file__).parent.parent / "models" / "runs.mlscale"
 LEAST_CLOCKS = 4

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from common import COLOURS, MARKERS, REPOSITORY, Report, panels, run
 
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.papers import volkov
 from mlscale.papers.gpu_file import read_gpu_file, read_volkov
-from mlscale.papers.volkov_simulation import (
+from mlscale.papers.volkov import (
     GRID_INTENSITIES,
     GRID_WARPS,
     simulate,

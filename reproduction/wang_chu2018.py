@@ -17,7 +17,6 @@ from common import COLOURS, MARKERS, MEASURED, Report, base_of, panels, run, tab
 
 from mlscale import Measurements
 from mlscale.arrays import Floats
-from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu import (
     average_access_cycles,
     average_compute_cycles,
@@ -25,13 +24,13 @@ from mlscale.papers.wang_chu import (
     dram_latency_cycles,
     execution_time_ms,
     kernel_round,
+    max_overlap_factor,
     over_clocks,
     predict_time_factor,
     predict_time_ms,
     round_time,
 )
-from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
-from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs
+from mlscale.papers.wang_chu_inputs import GpuParameters, WarpInputs, derive_inputs, load_gpu
 
 TABLE_VI = (
     *("BlackScholes", "conjugateGradient", "fastWalshTransform", "matrixMul(Global)", "matrixMul"),

@@ -53,11 +53,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def forget_own_devices() -> Iterator[Callable[[], None]]:
     """What makes the devices of one's own unknown, as in a fresh process; done after the test."""
-    from mlscale.data import device_table
+    from mlscale.data import devices
 
     def forget() -> None:
-        device_table._registered.clear()
-        for lookup in (device_table._table, device_table._names, device_table.load_device):
+        devices._registered.clear()
+        for lookup in (devices._table, devices._names, devices.load_device):
             lookup.cache_clear()
 
     yield forget

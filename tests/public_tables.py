@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 
 from mlscale import DataWarning, HardwareConfig, Measurements
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.nv_dvfs import read_nv_dvfs
 
 GTX980_49 = "gtx980-49"  # Wang and Chu's own table, of other kernels
 FILE_49 = "wang-chu-gtx980/gtx980-DVFS-Performance.csv"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic.tidy import refused
 
-from mlscale.file_kinds import GPU, MODEL, require_kind
+from mlscale.files import GPU, MODEL, require_kind
 
 # Beginnings of files as their writers make them, and a word of what is said of them.
 KINDS = {

@@ -74,7 +74,7 @@ def test_predictions_as_csv(tmp_path: Path) -> None:
 
 def test_large_profiles_are_read_and_predicted_as_with_arrow(tmp_path: Path) -> None:
     """More than 1 MB and 5000 rows, for which Arrow is used where it is: the same to the byte."""
-    from mlscale.data.public import path
+    from mlscale.data.datasets import path
 
     header, row = path("simulated-gcn3-profile.csv").read_text("utf-8").splitlines()[:2]
     place = header.split(",").index("kernel")

@@ -7,7 +7,7 @@ from pathlib import Path
 import make_headroom
 import pytest
 
-from mlscale.data.public.registry import dataset
+from mlscale.data.datasets import dataset
 
 HEADER = (
     "target_frequency_mhz,achieved_frequency_avg,memory_clock_max_mhz,lock_miss_direction,"

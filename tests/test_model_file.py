@@ -30,16 +30,8 @@ from parameters import own
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
-from mlscale import (
-    PREDICTORS,
-    Measurements,
-    Model,
-    Profiles,
-    load,
-    save,
-    train,
-)
-from mlscale.predictions import COVERAGE
+from mlscale import PREDICTORS, Measurements, Model, Profiles, load, save, train
+from mlscale.model.predictions import COVERAGE
 from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid

@@ -108,7 +108,7 @@ def test_that_unpacks_to_more_than_there_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members = members_of(content_of(trained("nearest")[0], tmp_path))
-    monkeypatch.setattr("mlscale.model_file._LARGEST_BYTES", 1 << 20)
+    monkeypatch.setattr("mlscale.model.model_file._LARGEST_BYTES", 1 << 20)
     assert "unpacks to more than 1 MiB" in refusal(
         tmp_path, zipped(members | {"more.npy": npy(np.zeros(1 << 17))})
     )

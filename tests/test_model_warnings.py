@@ -12,7 +12,7 @@ from synthetic.tidy import refused
 
 from mlscale import MeasuredPoint, Model, train
 from mlscale.advice.advise import advise
-from mlscale.model import feature_warnings
+from mlscale.model.model import feature_warnings
 
 MID = made.GRID.mid
 KERNELS = replace(made.measurements().profiles(MID), metadata={})

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from mlscale import Limits, Profiles, advise
-from mlscale.advice.recommendation import OperatingPoint
-from mlscale.advice.search import TOO_SLOW
+from mlscale.advice.search import TOO_SLOW, OperatingPoint
+from mlscale.data.datasets import path
 from mlscale.data.profiles import QUANTITIES
-from mlscale.data.public import path
-from mlscale.predictions import ABOVE_LIMIT, coverage_of_each
+from mlscale.model.predictions import ABOVE_LIMIT, coverage_of_each
+from mlscale.model.shipped import model_for, shipped_model
 from mlscale.readers.reading import import_profile
 from mlscale.report.kernel_report import COSTS, kernel_reports
-from mlscale.shipped import model_for, shipped_model
 
 H100 = {"engine_mhz": 1980, "memory_mhz": 2619}
 A100 = {"engine_mhz": 1410, "memory_mhz": 1593}

@@ -7,8 +7,8 @@ from command import Capture
 from prediction_errors import percentage_error
 
 import mlscale
-from mlscale.data.public.registry import path
-from mlscale.shipped import model_for
+from mlscale.data.datasets import path
+from mlscale.model.shipped import model_for
 
 
 @pytest.mark.parametrize(("gpu", "number", "off"), [("h100", 17, 15.8), ("h200", 18, 10.2)])

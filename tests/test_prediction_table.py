@@ -16,11 +16,12 @@ from command import Capture, at_base, refuse, succeed, train
 from synthetic import tidy
 from threadpoolctl import ThreadpoolController
 
-from mlscale import ConfigGrid, prediction_table
+from mlscale import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.prediction_table import csv_by_arrow, csv_by_standard_library
-from mlscale.predictions import Predictions
+from mlscale.model import prediction_table
+from mlscale.model.prediction_table import csv_by_arrow, csv_by_standard_library
+from mlscale.model.predictions import Predictions
 
 GRID = ConfigGrid((4, 8), (400.0, 800.5), (700.0,))
 # Where Python and Arrow write exponents, whole numbers, the largest and the smallest differ.
@@ -151,7 +152,7 @@ class TestFiles:
 def test_many_rows_do_not_import_pandas(predict: Callable[..., str], tmp_path: Path) -> None:
     """Its import takes longer than writing a hundred thousand rows."""
     code = (
-        "import sys\nfrom mlscale import prediction_table\nfrom mlscale.cli import main\n"
+        "import sys\nfrom mlscale.model import prediction_table\nfrom mlscale.cli import main\n"
         "prediction_table.FEW_ROWS, prediction_table.PART = 0, 12\n"
         "status = main.main(sys.argv[1:])\n"
         "print(status, 'pyarrow' in sys.modules, 'pandas' in sys.modules)\n"

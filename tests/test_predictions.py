@@ -17,10 +17,10 @@ from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, save, train
-from mlscale.data.public import path as shipped
+from mlscale.data.datasets import path as shipped
 from mlscale.data.supply import UNLIMITED
 from mlscale.data.surfaces import Surfaces
-from mlscale.predictions import COLUMNS, COVERAGE, Predictions
+from mlscale.model.predictions import COLUMNS, COVERAGE, Predictions
 from mlscale.predictors.base import GivesIntervals
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700

@@ -15,10 +15,10 @@ from model_files import trained
 from synthetic import profiled
 
 from mlscale import HardwareConfig, Model, Profiles, read
-from mlscale.data.public import path
-from mlscale.model import load
+from mlscale.data.datasets import path
+from mlscale.model.model import load
+from mlscale.model.shipped import model_for
 from mlscale.predictors import PREDICTORS
-from mlscale.shipped import model_for
 
 H100 = HardwareConfig(132, 1755.0, 2619.0)
 SHIPPED = {

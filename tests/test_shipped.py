@@ -9,14 +9,13 @@ from synthetic import profiled
 from synthetic.tidy import refused
 
 from mlscale import HardwareConfig, Profiles, train
-from mlscale.data.device import Device
-from mlscale.data.device_table import load_device
+from mlscale.data.datasets import path
+from mlscale.data.devices import Device, load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.public.registry import path
 from mlscale.data.surfaces import BOUNDED
-from mlscale.model import load
-from mlscale.shipped import (
+from mlscale.model.model import load
+from mlscale.model.shipped import (
     EVEN_STEPS,
     KERNELS,
     RUNS,

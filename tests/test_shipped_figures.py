@@ -15,9 +15,9 @@ import two_readings
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
-from mlscale.data.public import path
-from mlscale.model import load
-from mlscale.shipped import model_for
+from mlscale.data.datasets import path
+from mlscale.model.model import load
+from mlscale.model.shipped import model_for
 
 TOLERANCE = 0.05
 DOCS = Path(__file__).parents[1] / "docs"

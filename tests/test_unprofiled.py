@@ -9,16 +9,15 @@ from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Limits, Measurements, Profiles, prediction_table, train
+from mlscale import Limits, Measurements, Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.advice.search import TOO_SLOW
+from mlscale.data.datasets import path
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.public import path
-from mlscale.predictors.baselines import MeanSurface
-from mlscale.readers.reading import import_profile
-from mlscale.shipped import model_for, shipped_model
-from mlscale.unprofiled import (
+from mlscale.model import prediction_table
+from mlscale.model.shipped import model_for, shipped_model
+from mlscale.model.unprofiled import (
     AS_KEPT,
     AS_THE_MEAN,
     POWER_AS_THE_MEAN,
@@ -27,6 +26,8 @@ from mlscale.unprofiled import (
     with_exchanges_kept,
     with_unprofiled,
 )
+from mlscale.predictors.baselines import MeanSurface
+from mlscale.readers.reading import import_profile
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = train(frugal.measurements(), MID, "nearest")

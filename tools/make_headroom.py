@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.device_table import load_device
-from mlscale.data.public.registry import Dataset, all_datasets
-from mlscale.data.sampled import PROFILE_KIND
+from mlscale.data.datasets import Dataset, all_datasets
+from mlscale.data.devices import load_device
+from mlscale.data.points import PROFILE_KIND
 from mlscale.data.table import Table
 from mlscale.data.table_files import write_table
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import mlscale
-from mlscale.data.public.registry import path
-from mlscale.shipped import model_for
+from mlscale.data.datasets import path
+from mlscale.model.shipped import model_for
 
 TESTS = Path(__file__).parent.parent / "tests"
 # In the order in which they were profiled, a spinning kernel after each.

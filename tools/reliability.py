@@ -39,7 +39,7 @@ from readers import MODELS, Reader, profile_table, readers
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid
-from mlscale.data.public import path as shipped
+from mlscale.data.datasets import path as shipped
 from mlscale.data.table_files import write_table
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))

@@ -18,22 +18,20 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.datasets import all_datasets, dataset, named_file, path
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements, from_table
+from mlscale.data.nv_dvfs import read_nv_dvfs
+from mlscale.data.points import SECOND_CLOCK, clocks_not_reached
 from mlscale.data.profiles import MeasuredPoint, Profiles
-from mlscale.data.public.fetching import named_file
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.data.public.registry import all_datasets, dataset, path
-from mlscale.data.same_work import SECOND_CLOCK
-from mlscale.data.sampled import clocks_not_reached
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError
-from mlscale.model import Model, train
-from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.board_time import BoardTime
-from mlscale.studies.study import plan
+from mlscale.model.model import Model, train
+from mlscale.predictors.board import BoardTime
+from mlscale.predictors.board_power import BoardPower
+from mlscale.studies.errors import plan
 
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")

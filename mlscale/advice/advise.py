@@ -6,23 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.exchange import exchanges_of
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
-from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
-from mlscale.advice.search import TOO_SLOW, PowerAtEnds, RunBase, Search
+from mlscale.advice.search import (
+    TOO_SLOW,
+    Advice,
+    OperatingPoint,
+    PowerAtEnds,
+    Recommendation,
+    Run,
+    RunBase,
+    Search,
+    exchanges_of,
+)
 from mlscale.arrays import Floats
-from mlscale.data.device_table import known_device
+from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.points import is_sampled
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import is_sampled
-from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError, require_type
-from mlscale.model import A_MODEL, PROFILES, Model, feature_warnings, training_warnings
-from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
+from mlscale.model.model import A_MODEL, PROFILES, Model, feature_warnings, training_warnings
+from mlscale.model.predictions import EXTRAPOLATED, Predictions, coverage_of_each
+from mlscale.model.unprofiled import refuse_little_cover, taken_for_the_mean
 from mlscale.text import percent_in_words, share_in_percent
-from mlscale.unprofiled import refuse_little_cover, taken_for_the_mean
 
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from mlscale.advice.cap_advice import CapAdvice
-from mlscale.advice.recommendation import Advice
-from mlscale.data.device import Device
-from mlscale.data.device_table import known_device
+from mlscale.advice.caps import CapAdvice
+from mlscale.advice.search import Advice
+from mlscale.data.devices import Device, known_device
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
-from mlscale.data.same_work import second_clock_mhz
 
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
@@ -119,7 +118,7 @@ def clock_commands(
     the vendor's tool names it.
 
     Example:
-        >>> from mlscale.data.device_table import load_device
+        >>> from mlscale.data.devices import load_device
         >>> best, base = HardwareConfig(108, 1110, 1593), HardwareConfig(108, 1410, 1593)
         >>> commands = clock_commands(load_device("a100-sxm4-80gb"), best, base)
         >>> commands.to_set, commands.to_reset
@@ -141,7 +140,7 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
     """What sets a power cap [W], and what sets the GPU's own again; gpu: as for `clock_commands`.
 
     Example:
-        >>> from mlscale.data.device_table import load_device
+        >>> from mlscale.data.devices import load_device
         >>> commands = cap_commands(load_device("a100-sxm4-80gb"), 300)
         >>> commands.to_set, commands.to_reset
         (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))

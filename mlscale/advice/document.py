@@ -3,10 +3,10 @@
 from dataclasses import asdict
 
 from mlscale.advice.objectives import OBJECTIVES
-from mlscale.advice.recommendation import Advice, Recommendation, Row
+from mlscale.advice.search import Advice, Recommendation, Row
 from mlscale.advice.verdict import verdict
-from mlscale.model import Model
-from mlscale.predictions import COVERAGE
+from mlscale.model.model import Model
+from mlscale.model.predictions import COVERAGE
 
 
 def run_document(model: Model, advice: Advice) -> Row:

@@ -3,11 +3,11 @@
 import math
 from dataclasses import replace
 
-from mlscale.advice.cap_advice import OPEN_INTERVAL, CapAdvice, CappedRun
+from mlscale.advice.caps import OPEN_INTERVAL, CapAdvice, CappedRun
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Recommendation
+from mlscale.advice.search import Advice, Recommendation
 from mlscale.data.grid import HardwareConfig
-from mlscale.predictions import COVERAGE
+from mlscale.model.predictions import COVERAGE
 from mlscale.text import counted, percent_in_words, rounded, time_in_words
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}

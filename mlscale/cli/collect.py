@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.cli import outputs, values
+from mlscale.cli import options, outputs
 from mlscale.cli.text import columns, json_text
 from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import device_at_hand
@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = "sizes for a GPU, or small ones for a processor (default: %(default)s)"
     add("--suite", choices=("full", "small"), default="full", help=sizes)
     names = "kernels or applications of the suite, * for any characters (default: all)"
-    add("--kernels", type=values.names, default=(), metavar="NAME,…", help=names)
+    add("--kernels", type=options.names, default=(), metavar="NAME,…", help=names)
     facts = "device file of this GPU, where the table lacks it: edit what 'devices show' prints"
-    add("--device", type=values.device_key, metavar="DEVICE", help=facts)
+    add("--device", type=options.device_key, metavar="DEVICE", help=facts)
     counts = "numbers of compute units (SMs) to run on (default: up to eight, evenly spaced)"
     add("--cu-counts", type=_numbers, metavar="N,N,…", help=counts)
     for clock in ("engine", "memory"):
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits = "board power limits to set (root), a table for each; reset at the end"
     add("--power-limits", type=_numbers, default=(), metavar="W,W,…", help=limits)
     samples = "samples of each kernel and configuration (default: %(default)s)"
-    add("--repeat", type=values.whole_number, default=1, metavar="N", help=samples)
+    add("--repeat", type=options.whole_number, default=1, metavar="N", help=samples)
     window = "seconds of each power reading, at least 1; 0: time alone (default: %(default)g)"
-    add("--power-seconds", type=values.number_from_0, default=2.0, metavar="S", help=window)
+    add("--power-seconds", type=options.number_from_0, default=2.0, metavar="S", help=window)
     add("--resume", action="store_true", help="measure what is missing in DIR")
     task = parser.add_mutually_exclusive_group()
     micro = "measure latencies and throughputs in place of the suite: gpu.json"
@@ -180,4 +180,4 @@ def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(sorted({values.whole_number(part) for part in text.split(",")}))
+    return tuple(sorted({options.whole_number(part) for part in text.split(",")}))

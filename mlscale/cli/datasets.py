@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from mlscale.cli import outputs
 from mlscale.cli.text import columns, or_dash
-from mlscale.data.public import fetching, registry
-from mlscale.data.public.registry import Dataset
+from mlscale.data.datasets import Dataset, all_datasets, fetch, find
+from mlscale.data.datasets import dataset as find_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,21 +42,21 @@ def run(arguments: argparse.Namespace) -> None:
     """Do what the action says. Raises InputError."""
     match arguments.action:
         case "list":
-            datasets = list(registry.all_datasets().values())
+            datasets = list(all_datasets().values())
             print(_as_json(datasets) if arguments.json else _list(datasets))
         case "show":
-            datasets = [registry.dataset(name) for name in arguments.dataset]
+            datasets = [find_dataset(name) for name in arguments.dataset]
             print(_as_json(datasets) if arguments.json else "\n\n".join(map(_text, datasets)))
         case "fetch":
             for name in arguments.dataset:
-                print(f"{name}: {fetching.fetch(name)}")
+                print(f"{name}: {fetch(name)}")
 
 
 def _as_json(datasets: Sequence[Dataset]) -> str:
     """Return all that is known of the sets, and where each was found on this machine."""
     rows = []
     for dataset in datasets:
-        file, place = fetching.find(dataset) or (None, None)
+        file, place = find(dataset) or (None, None)
         rows.append({**asdict(dataset), "here": file and str(file), "found_by": place})
     return json.dumps(rows, indent=1)
 
@@ -72,7 +72,7 @@ def _list(datasets: Sequence[Dataset]) -> str:
             or_dash(dataset.counters, "d"),
             "yes" if dataset.power else "no",
             dataset.licence or "none stated",
-            (fetching.find(dataset) or (None, "-"))[1],
+            (find(dataset) or (None, "-"))[1],
         ]
         for dataset in datasets
     ]
@@ -102,6 +102,6 @@ def _text(dataset: Dataset) -> str:
     if dataset.parts:
         lines += [("made of", f"{len(dataset.parts)} files below {dataset.url_of_parts}")]
         lines += [("", f"{name}  {sha256}") for name, sha256 in dataset.parts.items()]
-    lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
+    lines += [("here", " ".join(map(str, reversed(find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
     return "\n".join([dataset.name, *(f"  {name:<14}{text}" for name, text in lines)])

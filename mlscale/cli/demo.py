@@ -10,10 +10,10 @@ import mlscale
 from mlscale.arrays import Floats
 from mlscale.cli import advise, outputs
 from mlscale.cli.text import columns
+from mlscale.data import datasets
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
-from mlscale.data.public import registry
-from mlscale.predictions import COVERAGE
+from mlscale.model.predictions import COVERAGE
 from mlscale.text import number
 
 SEED = 0
@@ -76,7 +76,7 @@ def _predict_simulated(folder: Path, has_torch: bool) -> None:
     from mlscale.studies.crossval import folds
     from mlscale.studies.figures import draw_surface
 
-    data = mlscale.read(registry.path("simulated-gcn3.parquet"))
+    data = mlscale.read(datasets.path("simulated-gcn3.parquet"))
     base = data.grid.mid
     print(
         f"\n2. Simulated data (MGPUSim, not measured), all three axes: {len(data.kernels)} kernels "
@@ -88,7 +88,7 @@ def _predict_simulated(folder: Path, has_torch: bool) -> None:
         mlscale.save(model, folder / "model.mlscale")
         left_out = "left out by random number"
     else:
-        model = mlscale.load(registry.path(MODEL))
+        model = mlscale.load(datasets.path(MODEL))
         left_out = f"left out of {MODEL}"
     trained = model.card["applications"]
     unseen = data.select([k for k, name in enumerate(data.applications) if name not in trained])

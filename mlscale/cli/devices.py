@@ -4,10 +4,9 @@ import argparse
 import json
 from typing import Any
 
-from mlscale.cli import outputs, values
+from mlscale.cli import options, outputs
 from mlscale.cli.text import columns, csv_text, or_dash
-from mlscale.data.device import Device
-from mlscale.data.device_table import device_keys, device_sources, load_device
+from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.text import number
 
 _UNITS = {
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     show.add_argument(
         "device",
-        type=values.known_device_key,
+        type=options.known_device_key,
         metavar="DEVICE",
         help="a name of the GPU, or a device file",
     )

@@ -11,15 +11,15 @@ import joblib
 
 from mlscale import __version__
 from mlscale.advice.advise import terms_of
-from mlscale.advice.recommendation import Row
-from mlscale.cli import goal, options, outputs, subject
-from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import json_text
+from mlscale.advice.search import Row
+from mlscale.cli import options, outputs, subject
+from mlscale.cli.text import json_text, print_warnings
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
-from mlscale.data.sampled import is_sampled
+from mlscale.data.points import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.progress import Progress
+from mlscale.studies.crossval import connected, sweep
 from mlscale.studies.fleet import (
     FleetWork,
     advice_work,
@@ -29,7 +29,6 @@ from mlscale.studies.fleet import (
     prediction_work,
     whole_document,
 )
-from mlscale.studies.parallel import connected, sweep
 from mlscale.text import counted
 
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
@@ -49,7 +48,7 @@ def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
     _refuse(arguments, ("table", "json"))
     of, fleet = _subject(arguments)
-    limits = goal.read_limits(arguments)
+    limits = options.read_limits(arguments)
     terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)
     _carry_out(arguments, of, advice_work(fleet, Path(arguments.output).resolve(), terms))
 

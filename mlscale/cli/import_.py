@@ -91,14 +91,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _import_dvfs(arguments: argparse.Namespace, name: str, output: Path) -> str:
-    from mlscale.data.device_table import load_device
-    from mlscale.data.public import fetching, registry
-    from mlscale.data.public.nv_dvfs import read_nv_dvfs
+    from mlscale.data import datasets
+    from mlscale.data.devices import load_device
+    from mlscale.data.nv_dvfs import read_nv_dvfs
 
-    file = fetching.named_file(name)
+    file = datasets.named_file(name)
     device = arguments.device and load_device(arguments.device).key
     if device is None and file != Path(name):
-        device = registry.dataset(name).device
+        device = datasets.dataset(name).device
     measurements = read_nv_dvfs(file, device, arguments.incomplete)
     measurements.write(output)
     power = "with" if measurements.power_samples is not None else "without"

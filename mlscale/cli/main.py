@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from mlscale import __version__
-from mlscale.cli.shown_warnings import ShownWarnings, print_line
+from mlscale.cli.text import ShownWarnings, print_line
 from mlscale.errors import DataWarning, InputError, UsageError, extra_named
 
 COMMANDS = {

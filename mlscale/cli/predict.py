@@ -8,23 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.recommendation import WHOLE_RUN
-from mlscale.cli import further_runs, options, outputs, subject, values
-from mlscale.cli.shown_warnings import kept_warnings, print_warnings
+from mlscale.advice.search import WHOLE_RUN
+from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import (
     AXIS_HEADINGS,
     columns,
     flag_lines,
     json_text,
+    kept_warnings,
     kernel_names,
     print_or_write,
+    print_warnings,
     warning_lines,
 )
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import extra_named
-from mlscale.model import warnings_for
-from mlscale.prediction_table import csv_parts, write_csv, write_parquet
-from mlscale.predictions import (
+from mlscale.model.model import warnings_for
+from mlscale.model.prediction_table import csv_parts, write_csv, write_parquet
+from mlscale.model.predictions import (
     ABOVE_LIMIT,
     COVERAGE,
     EXTRAPOLATED,
@@ -59,13 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at",
         action="append",
-        type=values.configuration,
+        type=options.configuration,
         default=[],
         metavar="CONFIG",
         help="a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the "
         "rest as at the base; may be given again (default: every configuration of the grid)",
     )
-    further_runs.add_also(parser)
+    subject.add_also(parser)
     parser.add_argument(
         "--peaks",
         metavar="PROFILES",

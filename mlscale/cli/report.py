@@ -2,8 +2,8 @@
 
 import argparse
 
-from mlscale.cli import further_runs, goal, options, outputs, subject
-from mlscale.cli.shown_warnings import kept_warnings
+from mlscale.cli import options, outputs, subject
+from mlscale.cli.text import kept_warnings
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
 
@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
-    goal.add_arguments(parser)
-    further_runs.add_also(parser)
+    options.add_arguments(parser)
+    subject.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.report.page import Source, page
 
     output = outputs.output_file(arguments.output)
-    limits = goal.read_limits(arguments)
+    limits = options.read_limits(arguments)
     with kept_warnings() as told:
         of = subject.read(arguments, also=arguments.also)
     model, profiles = of.model, of.profiles
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         date=arguments.date,
         static_power_w=arguments.static_power,
         notes=(*told, *of.notes),
-        power_caps_w=goal.caps_asked(arguments),
+        power_caps_w=options.caps_asked(arguments),
         objective=arguments.minimize,
         limits=limits,
         has_commands=arguments.commands,

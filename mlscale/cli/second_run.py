@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.advice.commands import Commands, commands_for_second_run
-from mlscale.cli.further_runs import tells_engine_clock
 from mlscale.cli.options import is_log
+from mlscale.cli.subject import tells_engine_clock
 from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
 from mlscale.data.grid import SHORT_NAMES
+from mlscale.data.points import SHARES, is_sampled
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import SHARES, is_sampled
 from mlscale.data.table_files import is_tidy
-from mlscale.unprofiled import kernels_of_most
+from mlscale.model.unprofiled import kernels_of_most
 
 _OWN_TIME = "MS"  # stands for what the user alone knows of the second run
 _PUT_TIME = f"# in place of {_OWN_TIME} put the time of that run, in ms"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits, objective_name
-from mlscale.cli import goal, options, outputs, values
+from mlscale.cli import options, outputs
 from mlscale.cli.text import columns, or_dash, print_document, without_empty
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -17,13 +17,11 @@ from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import whole_file, write_text
 from mlscale.predictors import why_wu
-from mlscale.predictors.wu.estimator import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
 from mlscale.progress import Progress
-from mlscale.studies.base import Row, Rows, Study, grouped
-from mlscale.studies.crossval import SPLITS
-from mlscale.studies.parallel import connected
+from mlscale.studies.crossval import SPLITS, Row, Rows, Study, connected, grouped
+from mlscale.studies.errors import plan, settings_of
 from mlscale.studies.regret import LAUNCH_SIGMA, MOST_APPLICATIONS
-from mlscale.studies.study import plan, settings_of
 from mlscale.text import counted, shortened, spreadsheet_cell
 
 ERRORS, ADVICE = "errors", "advice"
@@ -82,9 +80,9 @@ def _add_predictors(parser: argparse.ArgumentParser, usual: str) -> None:
         "--predictor",
         dest="predictors",
         action="append",
-        type=values.predictor_name,
+        type=options.predictor_name,
         metavar="PREDICTOR",
-        help=f"{values.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside",
+        help=f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside",
     )
     options.add_wu(parser)
     parser.add_argument(
@@ -96,12 +94,12 @@ def _add_predictors(parser: argparse.ArgumentParser, usual: str) -> None:
     )
     parser.add_argument(
         "--base",
-        type=values.configuration,
+        type=options.configuration,
         help="configuration to predict from, 'mid' (default) or 'highest': every axis at its top",
     )
     parser.add_argument(
         "--clusters",
-        type=values.cluster_count,
+        type=options.cluster_count,
         metavar="K",
         help="number of clusters in each cluster set of wu, or 'auto': chosen inside each fold "
         f"(default: {DEFAULT_CLUSTERS}, or the number of training kernels if smaller)",
@@ -156,7 +154,7 @@ def _add_held_out(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seeds",
-        type=values.whole_number,
+        type=options.whole_number,
         metavar="N",
         help="repeat with the seeds 0 to N-1 (default: 12 where who is held out is drawn at "
         "random, else 3); 1 for a single split",
@@ -198,13 +196,13 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
         help=f"what is to be least; {AGAIN} (default: energy, edp and ed2p; time where "
         "the table has no power)",
     )
-    goal.add_limits(parser, "the kernel")
+    options.add_limits(parser, "the kernel")
 
 
 def _add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
-        type=values.whole_number,
+        type=options.whole_number,
         metavar="N",
         help="advise one configuration for each of N random runs, mixes of 1 to "
         f"{MOST_APPLICATIONS} held-out applications with log-normal launches "
@@ -234,7 +232,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         settings = {**settings, "predictors": _with_parameters(arguments, given)}
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
-        settings = {**settings, "limits": goal.read_limits(arguments), **static}
+        settings = {**settings, "limits": options.read_limits(arguments), **static}
     if settings.get("train_on"):
         settings = {**settings, "train_on": _read_tables(arguments.train_on, arguments)}
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}

@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
-from mlscale.cli import options, outputs, values
+from mlscale.cli import options, outputs
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
-    from mlscale.model import Model
+    from mlscale.model.model import Model
 
 OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
 HYPER_PARAMETERS = (*OF_WU, "seed")
@@ -37,16 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         required=True,
-        type=values.configuration,
+        type=options.configuration,
         help="the configuration at which new kernels will be profiled: "
         "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), 'mid', or "
         "'highest' (every axis at its top)",
     )
     parser.add_argument(
         "--predictor",
-        type=values.predictor_name,
+        type=options.predictor_name,
         metavar="PREDICTOR",
-        help=f"{values.predictor_names()} (default: board-time for averages of runs, bottleneck "
+        help=f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck "
         "where it knows the GPU's peaks and the counters; else, and with --features or --clusters, "
         "wu)",
     )
@@ -66,13 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--clusters",
-        type=values.cluster_count,
+        type=options.cluster_count,
         metavar="K",
         help="number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
         "(default: 8, or the number of kernels if smaller)",
     )
     parser.add_argument(
-        "--seed", type=values.seed, help="seed of a predictor that uses chance (default: 0)"
+        "--seed", type=options.seed, help="seed of a predictor that uses chance (default: 0)"
     )
     options.add_wu(parser)
     parser.add_argument(
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
-    from mlscale.model import save, train
+    from mlscale.model.model import save, train
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _read(arguments)

@@ -16,7 +16,7 @@ from mlscale.arrays import Indices
 from mlscale.collect.cases import Case, bits, chase, places, sample
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Entry
-from mlscale.data.device import SECTOR_BYTES
+from mlscale.data.devices import SECTOR_BYTES
 from mlscale.papers.micro_benchmarks import WORD_BYTES, Probe
 
 _LINE_WORDS, _PAGE_WORDS = 32, 2**19

@@ -13,7 +13,7 @@ import pandas as pd
 from mlscale import __version__
 from mlscale.collect.plan import Plan
 from mlscale.collect.running import cache_file
-from mlscale.data.device_table import device_keys, facts_to_carry
+from mlscale.data.devices import device_keys, facts_to_carry
 from mlscale.data.grid import AXES
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import IDENTITY, Table

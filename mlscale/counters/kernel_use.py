@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.utilisation import UTILISATIONS
-from mlscale.data.device import IMPOSSIBLE_SHARE, Device
-from mlscale.data.device_table import device_keys, devices_named, load_device
+from mlscale.counters.features import UTILISATIONS
+from mlscale.data.devices import IMPOSSIBLE_SHARE, Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.text import shortened

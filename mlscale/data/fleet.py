@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.parquet import is_parquet, parquet_file, read_row_group
 from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH, Profiles, profiles_by_row
 from mlscale.data.table import Table
+from mlscale.data.table_files import is_parquet, parquet_file, read_row_group
 from mlscale.errors import InputError, warn
 
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positions_of
-from mlscale.data.completeness import complete_kernels
-from mlscale.data.device_table import register_facts
-from mlscale.data.grid import AXES, Base, ConfigGrid
-from mlscale.data.plausibility import (
+from mlscale.data.checks import (
     check_units,
+    complete_kernels,
     warn_of_counters,
     warn_of_launches,
     warn_of_parts,
     warn_of_repetitions,
     warn_of_times,
 )
+from mlscale.data.devices import register_facts
+from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import (
     NOT_COUNTERS,
     OF_LAUNCH,

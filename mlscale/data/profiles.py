@@ -1,5 +1,11 @@
-"""Profiles: what a user has of new kernels, measured once at the base configuration."""
+"""Kernels that exchange data between GPUs: they wait for links and for the other GPUs.
 
+Profiles: what a user has of new kernels, measured once at the base configuration.
+
+How often kernels run, from a file that the user wrote: it overrides what the profile says.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positions_of
-from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.plausibility import (
+from mlscale.data.checks import (
     check_units,
     warn_of_names,
     warn_of_parts,
     warn_of_totals,
     warn_of_unlike_rows,
 )
+from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
@@ -25,6 +31,23 @@ from mlscale.files import path_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+from mlscale.text import near_names, shortened
+
+# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
+_EXCHANGES = re.compile(
+    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
+    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot|allreduce_(fusion|prototype)"
+)
+
+
+def is_exchange(kernel: str) -> bool:
+    """Whether a kernel exchanges data between GPUs, by its name."""
+    name = kernel.lower()
+    may_match = "ccl" in name or "nvshmem" in name or "reduce" in name  # much quicker to tell
+    return may_match and bool(_EXCHANGES.search(name))
+
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
 # Columns that `mlscale collect` writes beside the measurements: how each row was measured.
@@ -401,3 +424,42 @@ def only_config(table: Table) -> HardwareConfig:
             f"the base{alone}"
         )
     return configs.pop()
+
+
+LONGEST_NAME = 60
+MOST_NAMED = 5
+
+
+def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
+    """The profiles with the launches of a table, columns `kernel` and `launches`.
+
+    Kernels that the table does not name keep theirs; a kernel of 0 launches does not run in the
+    application, and is left out. Raises InputError on a kernel that the profile does not have,
+    or that has two rows, on launches that are not given or negative, and where no kernel is left.
+    """
+    table = read_table(path)
+    table.require(("kernel", "launches"))
+    names, _ = table.numbered("kernel")
+    if len(names) < len(table):
+        twice = [name for name in names if table.text["kernel"].count(name) > 1]
+        raise InputError(f"{path}: several rows for {_quoted(twice)}; give each kernel one")
+    unknown = [name for name in names if name not in profiles.kernels]
+    if unknown:
+        near = near_names(unknown[0], profiles.kernels)
+        hint = f"; near the first: {_quoted(near)}" if near else ""
+        raise InputError(f"{path}: the profile has no kernel {_quoted(unknown)}{hint}")
+    launches = profiles.weights.copy()
+    positions = [profiles.kernels.index(name) for name in table.text["kernel"]]
+    launches[positions] = table.positive("launches", or_zero=True)
+    running = np.flatnonzero(launches)
+    if not running.size:
+        raise InputError(f"{path}: every kernel has 0 launches; at least one must run")
+    weighted = replace(profiles, launches=launches)
+    return weighted if running.size == len(launches) else weighted.select(running.tolist())
+
+
+def _quoted(names: list[str]) -> str:
+    """Some names, long ones without their end."""
+    cut = [shortened(name, LONGEST_NAME) for name in names]
+    more = f" and {len(cut) - MOST_NAMED} others" if len(cut) > MOST_NAMED else ""
+    return ", ".join(f"'{name}'" for name in cut[:MOST_NAMED]) + more

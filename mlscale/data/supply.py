@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.device_table import known_device
+from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 

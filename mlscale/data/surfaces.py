@@ -1,4 +1,9 @@
-"""Surfaces: time or power of kernels over the grid, relative to the base."""
+"""Surfaces: time or power of kernels over the grid, relative to the base.
+
+Surfaces beyond the grid that they were measured on: how they are carried there, and how far.
+
+Kernels that run one after the other: their summed time and mean power.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +17,12 @@ from mlscale.errors import InputError, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+from typing import TypeVar
+
+from mlscale.arrays import Indices
+from mlscale.data.grid import ENDS
 
 BOUNDED = (
     "measured at one clock alone: time is bounded, from unchanged to in proportion to the clock"
@@ -185,3 +196,107 @@ def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floa
     memory = (base.memory_mhz / grid.settings()["memory_mhz"]).reshape(grid.shape)
     parts = np.array([np.ones_like(core), core, memory])
     return parts.min(axis=0), parts.max(axis=0)
+
+
+WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
+KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
+
+
+def carried(
+    values: Floats, grid: ConfigGrid, to: ConfigGrid, going_on: Sequence[str] = ()
+) -> Floats:
+    """Return values (..., N) on one grid as (..., N') on another, linear in the axes' logarithms.
+
+    Beyond the first and the last step of an axis they stay as they are there, but at the ends in
+    `going_on` (of ENDS), where they go on as between the two outermost steps: so logs of a power
+    law are met exactly.
+    """
+    outer = values.shape[:-1]
+    weights = [step_weights(getattr(grid, axis), getattr(to, axis), going_on) for axis in AXES]
+    stacked = values.reshape(-1, *grid.shape)
+    moved = np.einsum("kcem,xc,ye,zm->kxyz", stacked, *weights, optimize=True)
+    return np.asarray(moved.reshape(*outer, to.size))
+
+
+def positions(grid: ConfigGrid, within: ConfigGrid) -> Indices | None:
+    """Return where a grid's configurations stand in a raveled other one; None where some do not."""
+    if any(not set(getattr(grid, axis)) <= set(getattr(within, axis)) for axis in AXES):
+        return None
+    indices = [[getattr(within, a).index(step) for step in getattr(grid, a)] for a in AXES]
+    return np.ravel_multi_index(np.ix_(*indices), within.shape).ravel()
+
+
+def distance_beyond(trained: ConfigGrid, grid: ConfigGrid) -> Floats:
+    """Return how far each configuration of a grid is outside the trained range, (C, E, M).
+
+    The logarithms beyond the nearest trained step, summed over the axes; 0 inside.
+    """
+    distances = []
+    for axis in AXES:
+        known, own = (np.log(np.array(getattr(one, axis), float)) for one in (trained, grid))
+        distances.append(np.maximum(known[0] - own, 0) + np.maximum(own - known[-1], 0))
+    cu, engine, memory = np.ix_(*distances)
+    return np.asarray(cu + engine + memory)
+
+
+def widened_beyond(surfaces: Surfaces, trained: ConfigGrid, quantity: str) -> Surfaces:
+    """Return surfaces whose intervals are wider beyond the trained range, in log ratios.
+
+    By 1 + WIDENING times the distance beyond it: by 1.4 where a clock is 0.8 of the lowest trained.
+    The upper end of power is higher still above the highest trained engine clock, by the power
+    KNEE of the ratio of the clocks: what follows V^2 f may have been at the lowest voltage till
+    there, and rise with the clock's third power from there on; no power below tells it.
+    """
+    low, high = surfaces.low, surfaces.high
+    if low is None or high is None:
+        return surfaces
+    times = 1 + WIDENING * distance_beyond(trained, surfaces.grid)
+    center = surfaces.values  # noqa: PD011
+    low, high = (np.asarray(center * (end / center) ** times) for end in (low, high))
+    if quantity == "power":
+        above = np.array(surfaces.grid.engine_mhz) / trained.engine_mhz[-1]
+        high = high * np.maximum(above, 1.0)[:, None] ** KNEE
+    return replace(surfaces, low=low, high=high)
+
+
+def by_power_laws(surfaces: Surfaces, grid: ConfigGrid) -> Surfaces:
+    """Return surfaces on a wider grid: along each axis as between the two outermost steps.
+
+    For predictors that know no law of their own. Intervals are as wide as at the nearest step.
+    """
+    count = len(surfaces.values)
+    logs = np.log(surfaces.values).reshape(count, -1)
+    wider = carried(logs, surfaces.grid, grid, ENDS)
+    ends = [
+        wider + carried(np.log(end).reshape(count, -1) - logs, surfaces.grid, grid)
+        for end in (surfaces.low, surfaces.high)
+        if end is not None
+    ]
+    return Surfaces.of_logs(grid, surfaces.base, wider, surfaces.flags, ends)
+
+
+Power = TypeVar("Power", Floats, Floats | None)
+
+
+def run_in_sequence(time_ms: Floats, power_w: Power, launches: Floats) -> tuple[Floats, Power]:
+    """Kernels run one after the other: summed time [ms], and mean power over that time [W].
+
+    time_ms, power_w (K, ...) of one launch each, such as (K, C, E, M); launches (K,): how often
+    each kernel runs. Time x power of the answer, (...), is the sum of all launches' energies.
+
+    An end of an interval needs its own times where energy is meant, the predicted ones where
+    power is: mean power falls as a kernel of little power takes longer, so with the times' ends
+    the high end may be the lower, or miss the prediction.
+
+    Example:
+        >>> power_w, times_ms = np.array([100.0, 300.0]), [[0.5, 1.0], [1.0, 1.0], [2.0, 1.0]]
+        >>> for time_ms in times_ms:  # the low end, the prediction, the high end; power is exact
+        ...     run_ms, run_w = run_in_sequence(np.array(time_ms), power_w, np.ones(2))
+        ...     print(run_ms.round(1), run_w.round(1), (run_ms * run_w).round(1))
+        1.5 233.3 350.0
+        2.0 200.0 400.0
+        3.0 166.7 500.0
+    """
+    of_kernels = launches.reshape(-1, *[1] * (time_ms.ndim - 1)) * time_ms
+    total = np.asarray(of_kernels.sum(axis=0))
+    return total, power_w if power_w is None else (of_kernels * power_w).sum(axis=0) / total

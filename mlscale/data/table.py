@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.device_table import find_device, register_facts
+from mlscale.data.devices import find_device, register_facts
 from mlscale.errors import InputError
 from mlscale.text import counted, without_controls
 

@@ -1,12 +1,12 @@
 """The models of four papers as pure functions: `mlscale.papers.wang_chu` and its neighbours.
 
-- `wang_chu`, `wang_chu_gpus`, `wang_chu_inputs`: time under core and memory clocks (Wang and Chu,
-  2018), and `max_overlap`, this project's rule of its parts;
-- `volkov`, `volkov_simulation`: throughput of a CU (Volkov's survey, 2018);
-- `nagasaka`, `nagasaka_inputs`: power from counters per second (Nagasaka et al., 2010).
+- `wang_chu`: time under core and memory clocks (Wang and Chu, 2018), and this project's rule of its
+  parts; `wang_chu_inputs` has its GPUs, and its inputs from counters;
+- `volkov`: throughput of a CU (Volkov's survey, 2018);
+- `nagasaka`: power from counters per second (Nagasaka et al., 2010).
 
 Beside them stand the parameters of one's own GPU (`gpu_file`, from `micro_benchmarks`), and what
-reads and checks inputs (`nvprof_run`, `arguments`). The scripts of `reproduction/` compute and draw
+checks inputs (`arguments`). The scripts of `reproduction/` compute and draw
 the papers' figures by them.
 
 The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
@@ -18,13 +18,9 @@ import importlib
 from types import ModuleType
 
 __all__ = (
-    "max_overlap",
     "nagasaka",
-    "nagasaka_inputs",
     "volkov",
-    "volkov_simulation",
     "wang_chu",
-    "wang_chu_gpus",
     "wang_chu_inputs",
 )
 

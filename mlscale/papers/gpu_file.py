@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.data.device_table import known_device, load_device
+from mlscale.data.devices import known_device, load_device
 from mlscale.data.table import LEAST, MOST, Table, missing_column
 from mlscale.data.table_files import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
-from mlscale.file_kinds import GPU, require_kind
-from mlscale.files import parse_json_object, read_bytes
+from mlscale.files import GPU, parse_json_object, read_bytes, require_kind
 from mlscale.papers.micro_benchmarks import Probe, compute_unit, measured_cycles, wang_chu_row
 from mlscale.papers.volkov import ComputeUnit
-from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row
+from mlscale.papers.wang_chu_inputs import GpuParameters, gpu_of_row
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.data.device import SECTOR_BYTES, Device
+from mlscale.data.devices import SECTOR_BYTES, Device
 from mlscale.errors import InputError
 from mlscale.papers.volkov import ComputeUnit
-from mlscale.papers.wang_chu_gpus import LineFit, fit_dram_delay, fit_dram_latency
+from mlscale.papers.wang_chu_inputs import LineFit, fit_dram_delay, fit_dram_latency
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,25 +1,343 @@
-"""What the model of Wang and Chu needs of a kernel, per warp, from the nvprof counters of one run.
+"""GPUs as the model of Wang and Chu sees them: micro-benchmarked, or from the specification.
+
+wang_chu_gpus.json holds what was micro-benchmarked or tuned; the units of a GPU come from the
+device table. All cycles are engine cycles. The DRAM parameters of another GPU are fitted to a
+latency benchmark (Table II, Eq. (4)) and a bandwidth benchmark (Table III), section IV-A; a fit
+goes into `GpuParameters` by `dataclasses.replace`.
+
+The nvprof counters of one run of each kernel, checked as they are read.
+
+What the model of Wang and Chu needs of a kernel, per warp, from the nvprof counters of one run.
 
 Source: Wang and Chu 2018, Table IV; the counters are those of the authors' later files.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import compress
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
+from mlscale.data.devices import SECTOR_BYTES, Device, load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError
-from mlscale.papers.arguments import above_0, from_0, from_1, shares
-from mlscale.papers.nvprof_run import NvprofRun, flags_of, uses_texture_path
-from mlscale.papers.wang_chu_gpus import GpuParameters
+from mlscale.files import shipped_json
+from mlscale.papers.arguments import above_0, finite, from_0, from_1, shares
 from mlscale.readers.mapping import lacking_for_nvprof
+
+# Bandwidth that a saturated memory reaches: Table III has 0.76 to 0.85 of the peak, its fit
+# against ideal_dram_delay 0.79 to 0.89.
+DRAM_EFFICIENCY = 0.85
+
+_REFERENCE = "gtx980"
+_LATENCIES = ("dram_latency_slope", "dram_latency_offset", "l2_latency", "shared_latency")
+
+
+@dataclass(frozen=True)
+class GpuParameters:
+    """The parameters of one GPU (paper, Table IV); cycles of the engine clock.
+
+    Attributes:
+        key: the name in the device table.
+        cu_count: CUs of the device (#SM); the delays hold for all of them together.
+        max_resident_warps: warps that a CU can hold.
+        dram_latency_slope: DRAM latency per engine_mhz / memory_mhz, Eq. (4) [cycles].
+        dram_latency_offset: the part of the DRAM latency that follows the engine [cycles].
+        dram_delay_slope: fall of the DRAM delay with the memory clock [cycles MHz].
+        dram_delay_offset: DRAM delay at equal clocks, both very high [cycles].
+        l2_latency: latency of a transaction that hits the L2 cache [cycles].
+        l2_delay: time between two such transactions of a CU [cycles].
+        shared_latency: latency of a shared-memory transaction [cycles].
+        shared_delay: time between two such transactions of a CU [cycles].
+        instruction_delay: time between two warp instructions of a CU [cycles].
+        fp64_delay: what an FP64 warp instruction adds [cycles].
+        source: where the parameters are from.
+        note: what else a reader must know.
+    """
+
+    key: str
+    cu_count: int
+    max_resident_warps: int
+    dram_latency_slope: float
+    dram_latency_offset: float
+    dram_delay_slope: float
+    dram_delay_offset: float
+    l2_latency: float
+    l2_delay: float
+    shared_latency: float
+    shared_delay: float
+    instruction_delay: float
+    fp64_delay: float
+    source: str
+    note: str
+
+    def __post_init__(self) -> None:
+        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.type in (int, float)}
+        for name, value in numbers.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(f"{name} of a GPU must be a number, not {value!r}")
+        may_fall = [name for name in numbers if name.endswith(("_slope", "_offset"))]
+        finite(**{name: numbers.pop(name) for name in may_fall})
+        from_0(fp64_delay=numbers.pop("fp64_delay"))
+        above_0(**numbers)
+
+
+def load_gpu(key: str) -> GpuParameters:
+    """The GPU of that name: its row of the table, else what its specification gives.
+
+    Raises InputError where the device table has no such device.
+
+    Section IV-B has 222 cycles for the GTX 980's L2 cache.
+
+    >>> load_gpu("gtx980").l2_latency
+    222
+    """
+    device = load_device(key)
+    row = _rows().get(key)
+    return specification_gpu(device) if row is None else gpu_of_row(device, row)
+
+
+def ideal_dram_delay(device: Device) -> float:
+    """Engine cycles of a CU between two 32-byte DRAM transactions, both clocks equal.
+
+    All CUs share the full bandwidth of the data sheet.
+
+    By hand: 16 CUs of a GTX 980, 32 bytes each, over 256 / 8 bytes twice a cycle.
+
+    >>> print(ideal_dram_delay(load_device("gtx980")))
+    8.0
+    """
+    bytes_per_memory_cycle = device.memory_bus_bits / 8 * device.memory_transfers_per_cycle
+    return device.cu_count * SECTOR_BYTES / bytes_per_memory_cycle
+
+
+def specification_gpu(device: Device) -> GpuParameters:
+    """A GPU without micro-benchmarks: throughputs from its units, latencies of the GTX 980.
+
+    The DRAM delay is the ideal one at 85 % efficiency, at every clock. max-overlap uses
+    throughputs only, so the borrowed latencies do not matter to it.
+
+    By hand: the ideal 8 cycles of a GTX 980 / 0.85.
+
+    >>> print(f"{specification_gpu(load_device('gtx980')).dram_delay_offset:.3f}")
+    9.412
+    """
+    reference = _rows()[_REFERENCE]
+    row = {name: reference[name] for name in _LATENCIES} | {
+        "dram_delay_slope": 0.0,
+        "dram_delay_offset": ideal_dram_delay(device) / DRAM_EFFICIENCY,
+        "l2_delay": 1.0,
+        "shared_delay": 1.0,
+        "instruction_factor": 1.0,
+        "fp64_delay": device.wave_size / device.fp64_lanes_per_cu,
+        "source": f"specification only; latencies of {_REFERENCE}",
+        "note": "Never micro-benchmarked.",
+    }
+    return gpu_of_row(device, row)
+
+
+def require_cu_count(gpu: GpuParameters, cu_counts: Iterable[int]) -> None:
+    """Raise InputError on a number of CUs other than the GPU's own.
+
+    (6) would scale with the CUs, but the DRAM delay was measured with all of them at work, and no
+    data with these counters vary their number.
+    """
+    for cu_count in cu_counts:
+        if cu_count != gpu.cu_count:
+            raise InputError(
+                f"Wang and Chu's model of '{gpu.key}' holds for its {gpu.cu_count} CUs, not for "
+                f"{cu_count}: its memory delays are those of all of them at work"
+            )
+
+
+def gpu_of_row(device: Device, row: dict[str, Any]) -> GpuParameters:
+    """The GPU of a row as wang_chu_gpus.json has it. Raises TypeError where a field is missing.
+
+    By hand: a warp of 32 threads takes 32 / 128 cycles of a CU of the GTX 980.
+
+    >>> latencies = {"dram_latency_slope": 222.78, "dram_latency_offset": 277.32, "l2_latency": 222,
+    ...     "shared_latency": 28}
+    >>> delays = {"dram_delay_slope": 805.03, "dram_delay_offset": 8.1762, "l2_delay": 1,
+    ...     "shared_delay": 1, "fp64_delay": 8, "instruction_factor": 1}
+    >>> row = latencies | delays | {"source": "the paper", "note": ""}
+    >>> print(gpu_of_row(load_device("gtx980"), row).instruction_delay)
+    0.25
+    """
+    measured = {name: value for name, value in row.items() if name != "instruction_factor"}
+    return GpuParameters(
+        key=device.key,
+        cu_count=device.cu_count,
+        max_resident_warps=device.max_waves_per_cu,
+        instruction_delay=row["instruction_factor"] * device.wave_size / device.lanes_per_cu,
+        **measured,
+    )
+
+
+@functools.cache
+def _rows() -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = shipped_json(__file__, "wang_chu_gpus.json")["gpus"]
+    return rows
+
+
+@dataclass(frozen=True)
+class LineFit:
+    """A fitted line: slope x + offset, and the share of the variance that it explains."""
+
+    slope: float
+    offset: float
+    r_squared: float
+
+
+def fit_dram_latency(
+    engine_mhz: ArrayLike, memory_mhz: ArrayLike, latency_cycles: ArrayLike
+) -> LineFit:
+    """dram_latency_slope [cycles] and dram_latency_offset [cycles] of Eq. (4), least squares.
+
+    latency_cycles: of one DRAM transaction without contention, in engine cycles, one for each
+    pair of clocks [MHz]. Raises InputError unless the pairs have two ratios of clocks at least.
+
+    By hand, through the first and last row of Table II, whose engine ran at 400 MHz:
+    (500 - 366.4) / (1 - 0.4), and the rest of 500. The paper fits 222.78 and 277.32 to all rows.
+
+    >>> line = fit_dram_latency([400, 400], [400, 1000], [500, 366.4])
+    >>> print(f"{line.slope:.2f} {line.offset:.2f}")
+    222.67 277.33
+    """
+    engine, memory, latency = _samples(engine_mhz, memory_mhz, latency_cycles)
+    return _line(engine / memory, latency, "ratios of engine to memory clock")
+
+
+def fit_dram_delay(
+    engine_mhz: ArrayLike, memory_mhz: ArrayLike, delay_cycles: ArrayLike
+) -> LineFit:
+    """dram_delay_slope [cycles MHz] and dram_delay_offset [cycles], least squares.
+
+    delay_cycles: time between two 32-byte transactions of a CU with the memory saturated, in
+    engine cycles, one for each pair of clocks [MHz]. It is scaled to equal clocks first, where
+    Table III has its values. For that table the authors use 805.03 and 8.1762 (R2 0.980); least
+    squares gives 726.127 and 8.28061. Raises InputError unless there are two memory clocks.
+
+    By hand, at equal clocks: 1.5 / (1 / 400 - 1 / 1000), and 9 less a thousandth of that.
+
+    >>> line = fit_dram_delay([400, 1000], [400, 1000], [10.5, 9])
+    >>> print(f"{line.slope:.1f} {line.offset:.1f}")
+    1000.0 8.0
+    """
+    engine, memory, delay = _samples(engine_mhz, memory_mhz, delay_cycles)
+    return _line(1 / memory, delay * memory / engine, "memory clocks")
+
+
+def _samples(engine_mhz: ArrayLike, memory_mhz: ArrayLike, cycles: ArrayLike) -> tuple[Floats, ...]:
+    columns = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz, cycles=cycles)
+    shapes = {column.shape for column in columns}
+    if len(shapes) > 1 or columns[0].ndim != 1:
+        raise InputError(
+            "a fit needs as many engine clocks as memory clocks and cycles, not "
+            + ", ".join(str(column.size) for column in columns)
+        )
+    return columns
+
+
+def _line(x: Floats, y: Floats, what: str) -> LineFit:
+    from sklearn.linear_model import LinearRegression
+
+    if np.unique(x).size < 2:
+        raise InputError(f"a fit needs samples at two {what} at least, not {np.unique(x).size}")
+    line = LinearRegression().fit(x[:, None], y)
+    return LineFit(float(line.coef_[0]), float(line.intercept_), line.score(x[:, None], y))
+
+
+_TEXTURE_MARGIN = 1.05
+
+
+class NvprofRun:
+    """The counters of K kernels; every method raises InputError naming kernel and counter."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+
+    def has(self, name: str) -> bool:
+        """Whether the profiles have that counter."""
+        return self._profiles.has_counter(name)
+
+    def count(self, name: str) -> Floats:
+        """Return a counter that every kernel must have, finite and not negative, (K,)."""
+        values = self._profiles.counter(name)
+        self.refuse(np.isnan(values), name, "is missing; measure it, or leave the kernel out")
+        self.refuse((values < 0) | np.isinf(values), name, "is not a count")
+        return values
+
+    def optional(self, name: str) -> Floats:
+        """Return a counter that may be absent: NaN where it is missing, (K,)."""
+        values = self._profiles.optional_counter(name)
+        self.refuse((values < 0) | np.isinf(values), name, "is not a count")
+        return values
+
+    def total(self, *names: str) -> Floats:
+        """Return the sum of counters that every kernel must have, (K,)."""
+        return np.asarray(np.sum([self.count(name) for name in names], axis=0))
+
+    def lacking_for_requests(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that `requests` needs and that are not there."""
+        needed = [column for name in names for column in (name, f"{name}_per_request")]
+        return [column for column in needed if not self.has(column)]
+
+    def requests(self, names: Sequence[str]) -> Floats | None:
+        """Instructions that made the transactions of those names, (K,); None where not counted.
+
+        nvprof gives 0 transactions per request where there were none.
+        """
+        if self.lacking_for_requests(names):
+            return None
+        total = np.zeros(len(self._profiles.kernels))
+        for name in names:
+            transactions = self.count(name)
+            per_request = self._profiles.counter(f"{name}_per_request")
+            used = transactions > 0
+            self.refuse(
+                used & ~(per_request > 0),
+                f"{name}_per_request",
+                f"gives no requests for the transactions in '{name}'",
+            )
+            total += np.divide(transactions, per_request, out=np.zeros_like(total), where=used)
+        return total
+
+    def refuse(self, bad: Mask, name: str, why: str) -> None:
+        """Raise InputError, naming the first, where a counter of a kernel is bad, (K,)."""
+        if bad.any():
+            k = int(np.flatnonzero(bad)[0])
+            more = f" (and {bad.sum() - 1} more kernels)" if bad.sum() > 1 else ""
+            value = self._profiles.counter(name)[k]
+            shown = "" if np.isnan(value) else f" {value:g}"
+            raise InputError(
+                f"kernel '{self._profiles.kernels[k]}', counter '{name}':{shown} {why}{more}"
+            )
+
+
+def flags_of(conditions: Mapping[str, Mask]) -> tuple[tuple[str, ...], ...]:
+    """Return for each kernel the flags whose condition (K,) holds of it."""
+    holding = zip(*conditions.values(), strict=True)
+    return tuple(tuple(compress(conditions, own)) for own in holding)
+
+
+def uses_texture_path(run: NvprofRun) -> Floats:
+    """1 where a kernel has more texture-cache transactions than global loads, else 0, (K,).
+
+    It then reads textures, or spilled registers where these take the same path. NaN where one
+    of the two is not counted.
+    """
+    texture = run.optional("tex_cache_transactions")
+    loads = run.optional("gld_transactions")
+    unknown = np.isnan(texture) | (np.isnan(loads) & (texture > 0))
+    return np.where(unknown, np.nan, texture > _TEXTURE_MARGIN * loads)
+
 
 COUNTERS = (
     *("warps", "achieved_occupancy", "inst_per_warp"),
@@ -127,7 +445,7 @@ class WarpInputs:
 
         By hand: 1600 transactions of 100 warps, of which DRAM sees 800; 4 to an instruction.
 
-        >>> from mlscale.papers.wang_chu_gpus import load_gpu
+        >>> from mlscale.papers.wang_chu_inputs import load_gpu
         >>> row = {
         ...     "warps": 100, "achieved_occupancy": 0.5, "inst_per_warp": 50,
         ...     "dram_read_transactions": 600, "dram_write_transactions": 200,
@@ -213,7 +531,7 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
     occupancy is not above 0 and at most 1. `WarpInputs.of_row` has an example by hand; here 4 CUs
     of 128 CUDA cores hold a quarter of their 64 warps each.
 
-    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import load_gpu
     >>> profiles = Profiles(
     ...     device="gtx980", base=HardwareConfig(16, 700, 700), kernels=("copy",),
     ...     applications=("copy",), time_ms=np.ones(1), power_w=None, counter_names=COUNTERS,

@@ -1,10 +1,11 @@
 """Predictors: profile -> surface. One interface, many predictors, known by name or class.
 
-- The interface: `base`. What several use: `features`, `intervals`, `reach` (how far anything can
-  be off near the base), `conditioning` (on further measured points), `state` (in a model file).
-- One file each: `baselines` (nearest kernels and trees too), `wang_chu`, `board_time`.
-- A folder each: `wu`, `bottleneck`, `board_power`; `board` is what the predictors of whole boards
-  share.
+- The interface: `base`. What several use: `features`, `intervals` (also how far anything can be
+  off near the base), `conditioning` (on further measured points), `state` (in a model file).
+- One file each: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
+  trained by `wu_training`), `board` (time) and `board_power`, which `board_population` teaches how
+  runs differ.
+- A folder: `bottleneck`.
 """
 
 import copy
@@ -42,12 +43,12 @@ _HOMES = {
     "mean-surface": "baselines:MeanSurface",
     "nearest": "baselines:Nearest",
     "extra-trees": "baselines:ExtraTrees",
-    "wu": "wu.estimator:Wu",
+    "wu": "wu:Wu",
     "wang-chu": "wang_chu:WangChu",
     "max-overlap": "wang_chu:MaxOverlap",
     "bottleneck": "bottleneck.estimator:Bottleneck",
-    "board-power": "board_power.estimator:BoardPower",
-    "board-time": "board_time:BoardTime",
+    "board-power": "board_power:BoardPower",
+    "board-time": "board:BoardTime",
 }
 
 

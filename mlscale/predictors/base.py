@@ -28,14 +28,17 @@ from typing import (
 
 import numpy as np
 
-from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
 from mlscale.errors import InputError
-from mlscale.predictors.intervals import require_coverage
-from mlscale.predictors.reach import exact_at_base, widened_within_reach, within_reach
+from mlscale.predictors.intervals import (
+    exact_at_base,
+    require_coverage,
+    widened_within_reach,
+    within_reach,
+)
 
 NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 

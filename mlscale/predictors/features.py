@@ -16,8 +16,7 @@ from mlscale.counters.features import (
     compute_features,
     default_kind,
 )
-from mlscale.data.device import Device
-from mlscale.data.device_table import known_device
+from mlscale.data.devices import Device, known_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 

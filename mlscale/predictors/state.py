@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self, TypeVar, cast, get_args, get_origin, ge
 
 import numpy as np
 
-from mlscale.data.device import Device
+from mlscale.data.devices import Device
 from mlscale.data.grid import grid_state, restore_grid
 
 INLINE = object()

@@ -15,10 +15,15 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.papers.gpu_file import read_gpu_parameters
-from mlscale.papers.max_overlap import max_overlap_factor
-from mlscale.papers.wang_chu import predict_time_factor
-from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_count
-from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs, require_counters
+from mlscale.papers.wang_chu import max_overlap_factor, predict_time_factor
+from mlscale.papers.wang_chu_inputs import (
+    GpuParameters,
+    WarpInputs,
+    derive_inputs,
+    load_gpu,
+    require_counters,
+    require_cu_count,
+)
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.baselines import Untrained
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.device_table import facts_to_carry, find_device
+from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn

@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
-from mlscale.data.device import LARGEST_SHARE
-from mlscale.data.device_table import facts_to_carry, find_device
+from mlscale.data.checks import check_board, check_unit
+from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.plausibility import check_board, check_unit
-from mlscale.data.sampled import PROFILE_KIND, SHARES
+from mlscale.data.points import PROFILE_KIND, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes

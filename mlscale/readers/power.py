@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.device_table import devices_named, find_device
+from mlscale.data.checks import check_board, check_unit
+from mlscale.data.devices import devices_named, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.plausibility import check_board, check_unit
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.monitor import (

@@ -21,13 +21,7 @@ from mlscale.readers.given import Given
 from mlscale.readers.join import join
 from mlscale.readers.launches import Facts, SummedFile, summed
 from mlscale.readers.mapping import Feature, needed_counters
-from mlscale.readers.run import (
-    check_clock_of_counters,
-    cycle_rates,
-    names_of_gpu,
-    seen_in,
-    set_up,
-)
+from mlscale.readers.run import check_clock_of_counters, cycle_rates, names_of_gpu, seen_in, set_up
 from mlscale.readers.table import (
     check_traffic,
     features_of,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.device_table import devices_named, find_device
+from mlscale.data.devices import devices_named, find_device
 from mlscale.errors import InputError
 from mlscale.readers.files import (
     Block,

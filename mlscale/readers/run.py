@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from mlscale.data.device import Device
-from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
+from mlscale.data.checks import ABOVE_HIGHEST, check_unit
+from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
-from mlscale.data.plausibility import ABOVE_HIGHEST, check_unit
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
 from mlscale.readers.join import LONG_S, Kernel

@@ -10,8 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
-from mlscale.data.device import LARGEST_SHARE
-from mlscale.data.device_table import facts_to_carry, find_device
+from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
 from mlscale.data.table import LEAST, MOST, Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.join import Kernel

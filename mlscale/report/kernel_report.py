@@ -9,13 +9,13 @@ import numpy as np
 
 from mlscale.advice.advise import whole_power
 from mlscale.advice.objectives import best_index, pareto_front
-from mlscale.advice.recommendation import Advice, Recommendation
+from mlscale.advice.search import Advice, Recommendation
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import relative_values
-from mlscale.model import Model
+from mlscale.model.model import Model
 from mlscale.predictors.base import HasFeatures
 from mlscale.report.markup import scale_and_unit
 

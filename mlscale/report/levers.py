@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.cap_advice import CapAdvice, CapPoint
+from mlscale.advice.caps import CapAdvice, CapPoint
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.objectives import objective_name
-from mlscale.advice.recommendation import Advice
-from mlscale.predictions import INTERVAL
+from mlscale.advice.search import Advice
+from mlscale.model.predictions import INTERVAL
 from mlscale.report.charts import ChartCurve, axis_chart, chart
 from mlscale.report.markup import (
     Child,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.data.grid import AXES, ConfigGrid
-from mlscale.model import Model
+from mlscale.model.model import Model
 from mlscale.predictors.base import (
     GivesIntervals,
     HasFeatures,

@@ -10,14 +10,14 @@ import numpy as np
 
 from mlscale import __version__
 from mlscale.advice.advise import advise
-from mlscale.advice.cap_advice import caps_of_run
+from mlscale.advice.caps import caps_of_run
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.search import Advice
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-from mlscale.model import Model
-from mlscale.predictions import COVERAGE
+from mlscale.model.model import Model
+from mlscale.model.predictions import COVERAGE
 from mlscale.report import sections
 from mlscale.report.kernel_report import KernelReport, kernel_reports
 from mlscale.report.levers import commands_section

@@ -3,16 +3,10 @@
 import numpy as np
 
 from mlscale.advice.objectives import objective_values, saving_percent
-from mlscale.counters.words import meaning, readable
+from mlscale.counters.roofline import meaning, readable
 from mlscale.data.grid import AXES
-from mlscale.predictions import ABOVE_LIMIT, COVERAGE
-from mlscale.report.charts import (
-    ChartCurve,
-    axis_chart,
-    chart,
-    front_chart,
-    front_table,
-)
+from mlscale.model.predictions import ABOVE_LIMIT, COVERAGE
+from mlscale.report.charts import ChartCurve, axis_chart, chart, front_chart, front_table
 from mlscale.report.heat_map import HeatMap
 from mlscale.report.kernel_report import KernelReport
 from mlscale.report.markup import (

@@ -6,13 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-from mlscale.advice.cap_advice import CapAdvice
+from mlscale.advice.caps import CapAdvice
 from mlscale.advice.objectives import objective_name
-from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
+from mlscale.advice.search import Advice, OperatingPoint, Recommendation
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND, RooflinePlace, roofline
 from mlscale.data.grid import AXES
 from mlscale.data.profiles import Profiles
-from mlscale.predictions import INTERVAL
+from mlscale.model.predictions import INTERVAL
+from mlscale.model.unprofiled import AS_KEPT
 from mlscale.report.charts import chart, front_chart, front_table, roofline_chart
 from mlscale.report.kernel_report import COSTS
 from mlscale.report.levers import power_caps
@@ -36,7 +37,6 @@ from mlscale.report.markup import (
     terms,
 )
 from mlscale.text import counted, number, rounded, share_in_percent
-from mlscale.unprofiled import AS_KEPT
 
 _LEAST_LABELLED = 0.02  # of the run's time
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away

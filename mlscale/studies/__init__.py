@@ -1,9 +1,7 @@
 """Studies: repeatable error measurements, with everything refitted inside each fold.
 
-- What every study is: `base`; both by name: `study`. Its parts are spread, kept and resumed by
-  `parallel`, on processes or a Dask cluster.
-- The one loop: `crossval`, over its folds, of the predictors in `candidates`, with the oracle of
-  Wu et al. beside them; `statistics` sums errors up.
+- The one loop: `crossval`, over its folds, on processes or a Dask cluster, of the predictors in
+  `candidates`, with the oracle of Wu et al. beside them; `statistics` sums errors up.
 - `errors` of predictors, and `regret` of advice; `figures` draws both, and surfaces.
 - `fleet` is no study, but spread and resumed as they are.
 """

@@ -19,9 +19,8 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
-from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
-from mlscale.predictors.wu.estimator import AUTO, DEFAULT_CLUSTERS
-from mlscale.predictors.wu.scaling import scaling_values, walk
+from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors.wu_clusters import region_values, scaling_from_regions, scaling_values, walk
 
 AnyPredictor = str | type[Predictor] | Predictor
 
@@ -45,7 +44,7 @@ class Oracle(Predictor):
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Cluster the training kernels."""
-        from mlscale.predictors.wu.training import cluster
+        from mlscale.predictors.wu_training import cluster
 
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid

@@ -1,38 +1,55 @@
-"""Cross-validated errors of predictors, beside the baselines: `study errors`."""
+"""Cross-validated errors of predictors, beside the baselines: `study errors`.
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+Every study by its name, and a study as a function that gives a frame of figures.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import WITH_POWER, kinds_for
 from mlscale.data.grid import BASE_NAMES
-from mlscale.data.measurements import Measurements
-from mlscale.errors import InputError
-from mlscale.predictions import COVERAGE
+from mlscale.data.measurements import Measurements, read
+from mlscale.errors import InputError, extra_named, require_type
+from mlscale.model.predictions import COVERAGE
 from mlscale.predictors import applying, default_predictor
 from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
-from mlscale.predictors.board_power.estimator import BoardPower
+from mlscale.predictors.board_power import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.base import Part, Row, Rows, Study, Tables, flat, measured_quantities
 from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
 from mlscale.studies.crossval import (
     RANDOM_KERNELS,
     Learnt,
+    Part,
     ProfiledTable,
+    Row,
+    Rows,
+    Study,
+    Tables,
     TrainingRule,
     cross_validate,
+    flat,
     is_elsewhere,
+    measured_quantities,
     own,
     pooled,
     unseen,
     warn_of_tested_kernels,
 )
+from mlscale.studies.regret import RegretStudy
 from mlscale.studies.statistics import behind_best, error_over, split_error, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
 
@@ -393,3 +410,116 @@ def application_errors(results: Sequence[Any]) -> dict[str, list[float]]:
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+AnyTable = Measurements | str | Path
+AnyTables = AnyTable | Sequence[AnyTable] | Mapping[str, Measurements]
+
+STUDIES: dict[str, type[Study]] = {study.name: study for study in (ErrorStudy, RegretStudy)}
+
+COUNTS = {"seeds": 1, "clusters": 1, "runs": 0}  # the least of each
+
+
+@extra_named("a study", "study")
+def study(
+    name: str,
+    tables: AnyTables,
+    predictors: AnyPredictor | Sequence[AnyPredictor] | None = None,
+    jobs: int | None = None,
+    **options: Any,
+) -> "pd.DataFrame":
+    """Measure errors by cross-validation; a row of figures for each case, errors in percent.
+
+    name: 'errors', or 'advice' for its regret. tables: measurements or their files; several in a
+    list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or
+    objects, whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
+
+    options: of both studies base='mid', features=['raw'], clusters=8,
+    split='leave-one-application-out' and seeds, how many; and those of the class in STUDIES, such
+    as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to train on instead. None
+    leaves the default.
+    The columns are those of docs/file-formats.md. Raises InputError.
+
+    Example:
+        rows = mlscale.study("errors", "table.parquet", ["nearest", "wu"], quantity="time")
+    """
+    import pandas as pd
+
+    require_type("name", name, str, "text")
+    require_type("jobs", jobs, Integral | None, "a whole number")
+    planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
+    results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
+    return pd.DataFrame([flat(row) for row in planned.rows(results)])
+
+
+def plan(name: str, tables: Tables, **options: Any) -> Study:
+    """The study of that name; an option that is None is left to its default.
+
+    Raises InputError on a name or an option that does not exist, and where nothing can be studied.
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study '{name}'; one of {', '.join(STUDIES)}")
+    given = {option: value for option, value in options.items() if value is not None}
+    known = settings_of(name)
+    if unknown := [option for option in given if option not in known]:
+        raise InputError(
+            f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
+        )
+    for option in ("predictors", "features", "objectives"):
+        if isinstance(given.get(option), np.ndarray):
+            given[option] = given[option].tolist()
+        if option in given and not isinstance(given[option], list | tuple):
+            given[option] = [given[option]]
+    if "train_on" in given:
+        given["train_on"] = tables_by_name(given["train_on"])
+    _check_counts(given)
+    if not tables:
+        raise InputError("a study needs a table")
+    planned = STUDIES[name](tables=tables, **given)
+    if not planned.parts:
+        raise InputError("no table has a column 'power_w'")
+    return planned
+
+
+def _check_counts(given: Mapping[str, Any]) -> None:
+    for option, least in COUNTS.items():
+        count = given.get(option, least)
+        is_word = option == "clusters" and isinstance(count, str)  # 'auto', or refused by `wu`
+        if not (is_word or (isinstance(count, Integral) and int(count) >= least)):
+            raise InputError(f"{option} is a whole number of at least {least}, not {count!r}")
+
+
+def settings_of(name: str) -> list[str]:
+    """Return what a study can be planned with."""
+    return [field.name for field in fields(STUDIES[name]) if field.name != "tables"]
+
+
+def tables_by_name(tables: AnyTables) -> Tables:
+    """Return tables by name: the file's without suffix, or the device. Raises InputError."""
+    if isinstance(tables, Mapping):
+        for given in tables.values():
+            _check_table(given, Measurements)
+        return dict(tables)
+    named: Tables = {}
+    several: Iterable[Any] = [tables]
+    if isinstance(tables, Iterable) and not isinstance(tables, str):
+        several = several if hasattr(tables, "columns") else tables  # a DataFrame is one table
+    for table in several:
+        _check_table(table, AnyTable)
+        if isinstance(table, Measurements):
+            name, data = table.device, table
+        else:
+            name, data = Path(table).stem, read(table)
+        if name in named:
+            raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
+        named[name] = data
+    return named
+
+
+def _check_table(table: Any, kinds: Any) -> None:
+    if not isinstance(table, kinds):
+        files = "" if kinds is Measurements else " or a file's path"
+        raise InputError(
+            f"a table is Measurements{files}, not {type(table).__name__}; "
+            "of a DataFrame make them with Measurements.from_frame"
+        )

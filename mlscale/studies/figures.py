@@ -26,9 +26,9 @@ from mlscale.advice.objectives import objective_name
 from mlscale.arrays import Floats
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
-from mlscale.predictions import Predictions
-from mlscale.studies.base import Rows, grouped
+from mlscale.model.predictions import Predictions
 from mlscale.studies.candidates import BASELINES, ORACLE
+from mlscale.studies.crossval import Rows, grouped
 from mlscale.studies.regret import STRATEGIES
 from mlscale.text import counted
 

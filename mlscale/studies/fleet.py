@@ -15,22 +15,19 @@ import numpy as np
 
 from mlscale.advice.advise import Terms, advice_on, kernel_flags, search_for, search_on
 from mlscale.advice.document import run_document
-from mlscale.advice.exchange import Exchanges, exchanges_of
-from mlscale.advice.recommendation import Advice, Row, Run
-from mlscale.advice.search import RunBase, Search
+from mlscale.advice.search import Advice, Exchanges, Row, Run, RunBase, Search, exchanges_of
 from mlscale.arrays import Floats
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.parquet import parquet_file, write_tables
 from mlscale.data.profiles import Profiles
-from mlscale.data.sequence import run_in_sequence
 from mlscale.data.supply import UNLIMITED, drawn_w, supply_of
-from mlscale.data.surfaces import BOUNDED, Surfaces
+from mlscale.data.surfaces import BOUNDED, Surfaces, run_in_sequence
+from mlscale.data.table_files import parquet_file, write_tables
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object
-from mlscale.model import Model, feature_warnings
-from mlscale.prediction_table import PART, arrow_table, as_arrow
-from mlscale.predictions import COVERAGE
+from mlscale.model.model import Model, feature_warnings
+from mlscale.model.prediction_table import PART, arrow_table, as_arrow
+from mlscale.model.predictions import COVERAGE
 
 SUMS = "mlscale_sums"
 

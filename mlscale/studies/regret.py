@@ -17,14 +17,13 @@ from mlscale.advice.objectives import Limits
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
-from mlscale.data.sequence import run_in_sequence
+from mlscale.data.surfaces import run_in_sequence
 from mlscale.errors import InputError
-from mlscale.predictions import coverage_of_each
+from mlscale.model.predictions import coverage_of_each
 from mlscale.predictors import PREDICTORS, applying
 from mlscale.predictors.baselines import RateBound
-from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import Candidate, candidates
-from mlscale.studies.crossval import SPLITS, cross_validate
+from mlscale.studies.crossval import SPLITS, Part, Row, Rows, Study, cross_validate, flat, grouped
 from mlscale.studies.statistics import split_error, standard_error
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"

@@ -10,7 +10,7 @@ from synthetic.frugal import new_kernels
 
 from mlscale import train
 from mlscale.advice.advise import advise
-from mlscale.advice.recommendation import Recommendation
+from mlscale.advice.search import Recommendation
 from mlscale.predictors.baselines import NoScaling
 
 MID = made.GRID.mid

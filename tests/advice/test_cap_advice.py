@@ -14,18 +14,12 @@ from synthetic import kernels as made
 from synthetic.frugal import new_kernels
 
 from mlscale import train
-from mlscale.advice.cap_advice import (
-    OPEN_INTERVAL,
-    CappedRun,
-    CapPoint,
-    advise_caps,
-    cap_sweep,
-)
+from mlscale.advice.caps import OPEN_INTERVAL, CappedRun, CapPoint, advise_caps, cap_sweep
 from mlscale.advice.objectives import Limits
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.predictors.baselines import Nearest
-from mlscale.predictors.reach import NOISE
+from mlscale.predictors.intervals import NOISE
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 INF = float("inf")

@@ -19,15 +19,10 @@ import pytest
 
 from mlscale import HardwareConfig
 from mlscale.advice import commands
-from mlscale.advice.commands import (
-    Commands,
-    cap_commands,
-    clock_commands,
-    commands_for_clocks,
-)
+from mlscale.advice.commands import Commands, cap_commands, clock_commands, commands_for_clocks
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
-from mlscale.data.device_table import load_device, shipped_keys
+from mlscale.advice.search import Advice, OperatingPoint, Recommendation, Run
+from mlscale.data.devices import load_device, shipped_keys
 
 
 def clocks(

@@ -1,6 +1,6 @@
 """How much of a run's time exchanges data between GPUs; numbers by hand."""
 
-from mlscale.advice.exchange import Exchanges
+from mlscale.advice.search import Exchanges
 
 
 def test_parts_add_up_under_the_first_name() -> None:

@@ -10,19 +10,12 @@ import pandas as pd
 import pytest
 from synthetic import frugal
 
-from mlscale import (
-    HardwareConfig,
-    Limits,
-    Measurements,
-    Profiles,
-    advise,
-    train,
-)
-from mlscale.advice.recommendation import Advice
+from mlscale import HardwareConfig, Limits, Measurements, Profiles, advise, train
+from mlscale.advice.search import Advice
+from mlscale.data.datasets import path
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.public import path
+from mlscale.model.shipped import model_for, shipped_model
 from mlscale.readers.reading import import_profile
-from mlscale.shipped import model_for, shipped_model
 
 KEPT = (
     "the memory clock is left as it is: h100-sxm5 takes another only when its driver is loaded "

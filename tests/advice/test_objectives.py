@@ -20,7 +20,7 @@ from mlscale.advice.objectives import (
     pareto_front,
     saving_percent,
 )
-from mlscale.data.sequence import run_in_sequence
+from mlscale.data.surfaces import run_in_sequence
 
 # One CU count, two engine clocks, two memory clocks; energies 40, 40, 36, 60 mJ.
 TIME = np.array([[[4.0, 2.0], [3.0, 1.0]]])

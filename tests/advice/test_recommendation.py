@@ -8,7 +8,7 @@ from synthetic import kernels as made
 
 from mlscale import train
 from mlscale.advice.advise import advise
-from mlscale.advice.recommendation import WHOLE_RUN, Advice
+from mlscale.advice.search import WHOLE_RUN, Advice
 from mlscale.cli.text import csv_text
 
 MID = made.GRID.mid

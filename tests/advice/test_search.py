@@ -12,14 +12,13 @@ from synthetic import kernels as made
 from mlscale import HardwareConfig, Profiles, load, train
 from mlscale.advice.advise import Terms, WholePower, advise
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Run
-from mlscale.advice.search import Search
+from mlscale.advice.search import Run, Search
+from mlscale.data.datasets import path as shipped
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.public import path as shipped
 from mlscale.data.supply import Supply, drawn_w
 from mlscale.data.surfaces import Surfaces
-from mlscale.predictions import ABOVE_LIMIT
+from mlscale.model.predictions import ABOVE_LIMIT
 from mlscale.predictors.baselines import Nearest, NoScaling
 from mlscale.studies.fleet import advise_part, advise_run, run_base
 

@@ -8,9 +8,9 @@ from synthetic import frugal
 
 from mlscale import HardwareConfig, train
 from mlscale.advice.advise import advise
-from mlscale.advice.cap_advice import OPEN_INTERVAL, CapAdvice, CappedRun, CapPoint
+from mlscale.advice.caps import OPEN_INTERVAL, CapAdvice, CappedRun, CapPoint
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
+from mlscale.advice.search import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.verdict import cap_verdict, verdict
 
 BASE = HardwareConfig(8, 800.0, 700.0)

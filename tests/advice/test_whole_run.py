@@ -13,7 +13,7 @@ from synthetic.frugal import new_kernels
 from mlscale import Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.search import Advice
 
 MID = made.GRID.mid
 MODEL = train(frugal.measurements(), MID, "nearest")

@@ -10,7 +10,7 @@ from public_tables import measured
 from mlscale import HardwareConfig, Measurements, Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.arrays import Floats
-from mlscale.data.sequence import run_in_sequence
+from mlscale.data.surfaces import run_in_sequence
 
 KERNELS = ("BlackScholes", "matrixMulGlobal")
 LAUNCHES = np.array([1000.0, 1.0])

@@ -10,7 +10,7 @@ from synthetic import kernels as made
 from mlscale import Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits
-from mlscale.cli.advice_table import advice_table
+from mlscale.cli.advise import advice_table
 from mlscale.cli.text import flag_lines
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700

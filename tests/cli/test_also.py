@@ -15,7 +15,7 @@ from synthetic import bottleneck_kernels as made
 
 from mlscale import save, train
 from mlscale.cli.main import main
-from mlscale.data.public import path
+from mlscale.data.datasets import path
 
 MID = made.CLOCKS.mid
 CONFIG = "cu=16,engine=1100,memory=1000"

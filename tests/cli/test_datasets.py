@@ -9,7 +9,7 @@ from synthetic import tidy
 from synthetic.dvfs import rows
 
 from mlscale import read
-from mlscale.data.public.registry import all_datasets, public_datasets
+from mlscale.data.datasets import all_datasets, public_datasets
 
 P100 = "p100-dvfs-real-Performance-Power.csv"
 

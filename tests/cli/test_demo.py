@@ -12,8 +12,8 @@ import pytest
 
 import mlscale
 from mlscale.cli.main import main
-from mlscale.data.public import path
-from mlscale.model import load
+from mlscale.data.datasets import path
+from mlscale.model.model import load
 
 # What `find_spec` and `import` find of torch where it is not installed: nothing.
 WITHOUT_TORCH = """

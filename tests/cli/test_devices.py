@@ -10,7 +10,7 @@ from command import Capture, refuse, succeed
 from synthetic.exports import long_page
 from text_files import written
 
-from mlscale.data.device_table import device_keys, load_device
+from mlscale.data.devices import device_keys, load_device
 
 pytestmark = pytest.mark.usefixtures("forget_own_devices")
 

@@ -11,11 +11,11 @@ from command import Capture, refuse, succeed
 from synthetic import bottleneck_kernels as made
 
 from mlscale import load, read_profiles, train
-from mlscale.data.public import path
+from mlscale.data.datasets import path
 from mlscale.errors import InputError
+from mlscale.model.shipped import model_for
 from mlscale.predictors.base import predict_surfaces
 from mlscale.readers.reading import import_profile
-from mlscale.shipped import model_for
 
 SIMULATED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 BEYOND = ("--at", "cu=48,engine=600,memory=700")

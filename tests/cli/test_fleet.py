@@ -23,9 +23,9 @@ from pyarrow.csv import read_csv
 import mlscale.studies.fleet
 from mlscale.cli import fleet
 from mlscale.cli.main import main
+from mlscale.data.datasets import path
 from mlscale.data.grid import AXES
-from mlscale.data.public import path
-from mlscale.prediction_table import PART
+from mlscale.model.prediction_table import PART
 from mlscale.progress import PROGRESS
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -264,8 +264,8 @@ os.cpu_count = lambda: 2
 import signal, sys
 from mlscale.cli.main import main
 from mlscale.data.grid import AXES
-from mlscale.data.public import path
-from mlscale.prediction_table import PART
+from mlscale.data.datasets import path
+from mlscale.model.prediction_table import PART
 from mlscale.progress import Progress
 
 add = Progress.add
@@ -323,7 +323,7 @@ def test_memory_does_not_grow_with_the_fleet(
 ) -> None:
     """Six times the rows; what NumPy and Python hold at most grows by little."""
     monkeypatch.setattr(mlscale.studies.fleet, "PART", 50 * CONFIGURATIONS)
-    monkeypatch.setattr("mlscale.data.parquet._ROWS_WRITTEN", 50 * CONFIGURATIONS)
+    monkeypatch.setattr("mlscale.data.table_files._ROWS_WRITTEN", 50 * CONFIGURATIONS)
     peaks = []
     for number, count in enumerate((100, 100, 600)):  # the first for what is imported
         table = write_fleet(tmp_path / f"{count}.parquet", rows=count, count=count)

@@ -10,8 +10,8 @@ from command import Capture, succeed
 from fleets import CONFIGURATIONS, COUNTERS, MODEL, assert_same, rows_of, write_fleet
 from pyarrow.csv import read_csv
 
+from mlscale.data.datasets import path
 from mlscale.data.grid import AXES
-from mlscale.data.public import path
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -24,7 +24,7 @@ def test_a_power_that_was_drawn_counts_in_every_part(
 
     All are alike, and at a clock higher than the base's a kernel of 245 W needs more than 250.
     """
-    monkeypatch.setattr("mlscale.prediction_table.PART", 3 * CONFIGURATIONS)
+    monkeypatch.setattr("mlscale.model.prediction_table.PART", 3 * CONFIGURATIONS)
     alike = {"engine_mhz": [1237.0] * 12} | {name: [0.4] * 12 for name in COUNTERS}
     for last_w, is_marked in ((245.0, True), (400.0, False)):
         alike["power_w"] = [245.0] * 11 + [last_w]

@@ -8,7 +8,7 @@ import pytest
 from command import Capture, at_base, refuse, succeed
 from synthetic import rocpd_files, tidy
 
-from mlscale.data.public import path
+from mlscale.data.datasets import path
 
 BY_HAND = "h100-by-hand.csv"
 

@@ -11,7 +11,7 @@ import pytest
 from command import Capture, succeed
 
 from mlscale.cli.text import columns
-from mlscale.data.public import path as shipped
+from mlscale.data.datasets import path as shipped
 from mlscale.data.table_files import read_table
 
 TRIAD = "triad(float *, const float *, const float *, float)"

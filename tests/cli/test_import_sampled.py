@@ -7,8 +7,7 @@ from command import Capture, refuse, succeed
 from synthetic import sampled_files, tidy
 
 from mlscale import HardwareConfig, Measurements, read
-from mlscale.data.points import add_points
-from mlscale.data.same_work import SECOND_CLOCK
+from mlscale.data.points import SECOND_CLOCK, add_points
 
 REAL = ("rtx8000-microbenchmark-dcgm.csv", "v100-microbenchmark-dcgm.csv")
 

@@ -17,9 +17,9 @@ from synthetic import frugal
 
 from mlscale import train
 from mlscale.advice.advise import advise
-from mlscale.advice.cap_advice import advise_caps
+from mlscale.advice.caps import advise_caps
 from mlscale.advice.objectives import Limits
-from mlscale.cli.levers import Levers
+from mlscale.cli.advise import Levers
 
 
 @pytest.fixture

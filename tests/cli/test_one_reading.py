@@ -11,8 +11,8 @@ import pytest
 from command import Capture, refuse, succeed
 
 from mlscale import import_profile
-from mlscale.data.public import path
-from mlscale.shipped import model_for, shipped_model
+from mlscale.data.datasets import path
+from mlscale.model.shipped import model_for, shipped_model
 
 HEADINGS = ["engine MHz", "time ms from", "to", "power W", "90 % interval"]
 LOG = Path(__file__).parents[2] / "docs" / "logs" / "training-1755.csv"

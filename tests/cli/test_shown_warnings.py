@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from mlscale import DataWarning
-from mlscale.cli.shown_warnings import ShownWarnings, kept_warnings
+from mlscale.cli.text import ShownWarnings, kept_warnings
 
 OF_GPUS = [f"log.txt, GPU {gpu}: ran at {1980 - gpu}.5 MHz" for gpu in (0, 1)]
 

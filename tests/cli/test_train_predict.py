@@ -22,7 +22,7 @@ from synthetic import tidy
 
 from mlscale import load
 from mlscale.cli.main import main
-from mlscale.data.public import path
+from mlscale.data.datasets import path
 
 Figures = dict[str, dict[str, float]]
 

@@ -13,9 +13,9 @@ import pytest
 from command import Capture, succeed
 
 from mlscale import HardwareConfig, Model, Profiles
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.shipped import model_for, shipped_model
+from mlscale.model.shipped import model_for, shipped_model
 
 Reading = tuple[float, float, float]  # MHz, ms, W
 HEADER = "device,application,kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w\n"

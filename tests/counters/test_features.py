@@ -19,7 +19,7 @@ from mlscale.counters.features import (
     default_kind,
     is_count,
 )
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 
 GTX980 = load_device("gtx980")
 

@@ -6,7 +6,7 @@ from synthetic.profiled import profiles
 
 from mlscale import InputError
 from mlscale.counters.kernel_use import kernel_use, use_sources
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 

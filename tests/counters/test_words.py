@@ -7,7 +7,7 @@ import pytest
 
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, inputs
-from mlscale.counters.words import INPUTS, meaning, readable
+from mlscale.counters.roofline import INPUTS, meaning, readable
 
 
 @pytest.mark.parametrize(

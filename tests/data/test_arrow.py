@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale.data import table_files
-from mlscale.data.arrow import arrow_numbers, arrow_strings, numpy_floats, read_plain_csv
 from mlscale.data.table import Table
-from mlscale.data.table_files import read_table, write_table
+from mlscale.data.table_files import (
+    arrow_numbers,
+    arrow_strings,
+    numpy_floats,
+    read_plain_csv,
+    read_table,
+    write_table,
+)
 from mlscale.errors import InputError
 
 PLAIN = "kernel,time_ms,loads\na,1.5,\nb,2,3e5\n"

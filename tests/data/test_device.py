@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlscale.data.device import Device
-from mlscale.data.device_table import device_keys, load_device
+from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.errors import InputError
 
 OLD_FIELDS = (

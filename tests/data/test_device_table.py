@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mlscale.data import device_table
-from mlscale.data.device_table import device_keys, load_device
+from mlscale.data import devices
+from mlscale.data.devices import device_keys, load_device
 from mlscale.errors import InputError
 
 # The names that command lines and files use: a name may be added, none may go.
@@ -79,7 +79,7 @@ def test_the_table_holds_the_named_devices() -> None:
 
 
 def test_the_table_names_its_format() -> None:
-    path = Path(device_table.__file__).with_name("devices.json")
+    path = Path(devices.__file__).with_name("devices.json")
     assert json.loads(path.read_text(encoding="utf-8"))["format_version"] == 1
 
 

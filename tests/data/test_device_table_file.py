@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from synthetic.tidy import rows
 
-from mlscale.data.device_table import (
+from mlscale.data.devices import (
     device_keys,
     facts_to_carry,
     find_device,
@@ -24,7 +24,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, write_table
 from mlscale.errors import DataWarning, InputError
-from mlscale.studies.parallel import sweep
+from mlscale.studies.crossval import sweep
 
 UNITS = {
     "key": "made-gpu",

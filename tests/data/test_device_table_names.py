@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
+from mlscale.data.devices import device_keys, devices_named, find_device, load_device
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mlscale.data import device_table
-from mlscale.data.device_table import device_keys
+from mlscale.data import devices
+from mlscale.data.devices import device_keys
 
-FOLDER = Path(device_table.__file__).parent
+FOLDER = Path(devices.__file__).parent
 DEVICES = json.loads((FOLDER / "devices.json").read_text(encoding="utf-8"))["devices"]
 SOURCES = json.loads((FOLDER / "devices_sources.json").read_text(encoding="utf-8"))
 

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import kernels as made
 
-from mlscale.data.extrapolation import (
+from mlscale.data.grid import ENDS, ConfigGrid
+from mlscale.data.surfaces import (
     WIDENING,
+    Surfaces,
     by_power_laws,
     carried,
     distance_beyond,
     positions,
     widened_beyond,
 )
-from mlscale.data.grid import ENDS, ConfigGrid
-from mlscale.data.surfaces import Surfaces
 
 INNER = ConfigGrid((8,), (500.0, 1000.0), (700.0, 1400.0))
 WIDER = ConfigGrid((8,), (250.0, 500.0, 1000.0, 2000.0), (350.0, 700.0, 1400.0))

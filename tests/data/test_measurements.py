@@ -16,13 +16,7 @@ from synthetic import kernels as made
 from synthetic import noisy_kernels
 from synthetic.tidy import refused, rows, write_csv, write_parquet
 
-from mlscale import (
-    ConfigGrid,
-    DataWarning,
-    HardwareConfig,
-    Measurements,
-    read,
-)
+from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements, read
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 REQUIRED = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms")

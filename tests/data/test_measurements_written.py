@@ -12,7 +12,7 @@ from synthetic import kernels as made
 from synthetic.tidy import same_bits
 
 from mlscale import ConfigGrid, Measurements, read
-from mlscale.data.device_table import find_device
+from mlscale.data.devices import find_device
 from mlscale.data.table import LARGEST_COUNTER, LEAST, MOST
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from synthetic import kernels as made
 
 from mlscale import Measurements
-from mlscale.data.sampled import clocks_not_reached, is_sampled, power_faults
+from mlscale.data.points import clocks_not_reached, is_sampled, power_faults
 
 LAWS = {"compute": (0.0, -1.0, 0.0), "half": (0.0, -0.5, 0.0)}
 

@@ -10,7 +10,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import Profiles
-from mlscale.data.weights import with_weights
+from mlscale.data.profiles import with_weights
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 from synthetic.micro_benchmarks import GPU, PROBES, SAMPLES
 from synthetic.tidy import refused
 
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers import volkov
 from mlscale.papers.gpu_file import gpu_document, read_gpu_file, read_gpu_parameters
 from mlscale.papers.micro_benchmarks import measured_cycles, wang_chu_row
-from mlscale.papers.wang_chu_gpus import gpu_of_row
+from mlscale.papers.wang_chu_inputs import gpu_of_row
 
 ALL = pd.concat(SAMPLES)
 

@@ -7,10 +7,10 @@ import pytest
 from synthetic.micro_benchmarks import CLOCKS, GPU, PROBES, SAMPLES, true_cycles, true_unit
 from synthetic.warps import dram
 
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers.micro_benchmarks import compute_unit, measured_cycles, wang_chu_row
-from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row
+from mlscale.papers.wang_chu_inputs import GpuParameters, gpu_of_row
 
 CYCLES, _ = measured_cycles(pd.concat(SAMPLES), PROBES)
 

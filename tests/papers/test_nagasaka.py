@@ -15,7 +15,7 @@ from synthetic.tidy import refused
 from mlscale.data.profiles import Profiles
 from mlscale.errors import DataWarning
 from mlscale.papers import nagasaka
-from mlscale.papers.nagasaka_inputs import SETS, derive_inputs
+from mlscale.papers.nagasaka import SETS, derive_inputs
 
 X = np.array([[0.0], [1.0], [2.0], [3.0]])
 Y = np.array([1.0, 3.0, 5.0, 7.0])

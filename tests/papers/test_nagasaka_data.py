@@ -12,8 +12,14 @@ from public_tables import FILES, measured
 
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.surfaces import absolute_percentage_error
-from mlscale.papers.nagasaka import LinearPowerModel, estimate_power_w, fit_power_model
-from mlscale.papers.nagasaka_inputs import SETS, PowerInputs, derive_inputs
+from mlscale.papers.nagasaka import (
+    SETS,
+    LinearPowerModel,
+    PowerInputs,
+    derive_inputs,
+    estimate_power_w,
+    fit_power_model,
+)
 
 # An independent implementation (docs/equations.md, 3.4): error ratio [%] and mean squared error
 # [W^2] of the sets in the order of SETS, 30 kernels, ten folds by kernel, nested lambda, mean of 5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from synthetic.profiled import profiles
 
-from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
+from mlscale.papers.wang_chu_inputs import NvprofRun, uses_texture_path
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers import volkov as survey
 from mlscale.papers.volkov import GTX_980, MODELS, ComputeUnit

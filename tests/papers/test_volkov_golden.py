@@ -8,10 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from mlscale.papers import volkov as survey
-from mlscale.papers.volkov import GTX_980, MODELS
-from mlscale.papers.volkov_simulation import (
+from mlscale.papers.volkov import (
     GRID_INTENSITIES,
     GRID_WARPS,
+    GTX_980,
+    MODELS,
     simulate_grid,
     simulated_warps_needed,
 )

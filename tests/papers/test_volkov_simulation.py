@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlscale.errors import InputError
-from mlscale.papers.volkov import GTX_980, ComputeUnit, latency_bound, throughput_bound
-from mlscale.papers.volkov_simulation import simulate
+from mlscale.papers.volkov import GTX_980, ComputeUnit, latency_bound, simulate, throughput_bound
 
 
 @pytest.mark.parametrize("intensity", [1, 3, 8, 33, 128, 256, 512])

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic.warps import GTX_980, dram
 
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers import wang_chu as model
-from mlscale.papers.max_overlap import max_overlap_factor
-from mlscale.papers.wang_chu_gpus import specification_gpu
-from mlscale.papers.wang_chu_inputs import WarpInputs
+from mlscale.papers.wang_chu import max_overlap_factor
+from mlscale.papers.wang_chu_inputs import WarpInputs, specification_gpu
 
 cycles = st.floats(0.01, 1e4)
 warp_counts = st.floats(1, 64)

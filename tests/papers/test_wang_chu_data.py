@@ -10,7 +10,7 @@ from synthetic.warps import dram
 
 from mlscale import create
 from mlscale.arrays import Floats
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import (
@@ -19,10 +19,8 @@ from mlscale.data.surfaces import (
     percentage_error,
     without_base,
 )
-from mlscale.papers.max_overlap import max_overlap_factor
-from mlscale.papers.wang_chu import predict_time_factor, predict_time_ms
-from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, specification_gpu
-from mlscale.papers.wang_chu_inputs import derive_inputs
+from mlscale.papers.wang_chu import max_overlap_factor, predict_time_factor, predict_time_ms
+from mlscale.papers.wang_chu_inputs import GpuParameters, derive_inputs, load_gpu, specification_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
 

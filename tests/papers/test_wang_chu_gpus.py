@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlscale.data.device_table import device_keys, load_device
+from mlscale.data.devices import device_keys, load_device
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
-from mlscale.papers.wang_chu_gpus import (
+from mlscale.papers.wang_chu_inputs import (
     fit_dram_delay,
     fit_dram_latency,
     ideal_dram_delay,

@@ -10,12 +10,7 @@ from synthetic.tidy import refused
 from synthetic.warps import GTX_980, KERNEL, derive
 
 from mlscale.errors import InputError
-from mlscale.papers.wang_chu_inputs import (
-    COUNTERS,
-    WarpInputs,
-    missing_counters,
-    require_counters,
-)
+from mlscale.papers.wang_chu_inputs import COUNTERS, WarpInputs, missing_counters, require_counters
 
 PER_REQUEST = [name for name in KERNEL if name.endswith("per_request")]
 

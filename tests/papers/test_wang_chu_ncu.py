@@ -13,8 +13,7 @@ from mlscale.cli.main import main
 from mlscale.collect.counters import metrics
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_ms
-from mlscale.papers.wang_chu_gpus import load_gpu
-from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs
+from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs, load_gpu
 from mlscale.readers.mapping import lacking_for_nvprof
 from mlscale.readers.reading import import_profile
 

@@ -17,7 +17,7 @@ from synthetic.tidy import refused, same_bits
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, load, save, train
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import BOUNDED
-from mlscale.predictors.board_time import BoardTime, GpuRuns, TimePopulation
+from mlscale.predictors.board import BoardTime, GpuRuns, TimePopulation
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 SECOND = HardwareConfig(40, 900.0, 1000.0)

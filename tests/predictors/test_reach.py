@@ -11,12 +11,12 @@ from public_tables import measured
 
 import mlscale
 from mlscale import ConfigGrid
+from mlscale.data.datasets import path
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.public import path
 from mlscale.data.surfaces import Surfaces
-from mlscale.predictors.reach import NOISE, one_sided_reach, reach, within_reach
+from mlscale.model.shipped import model_for, shipped_model
+from mlscale.predictors.intervals import NOISE, one_sided_reach, reach, within_reach
 from mlscale.readers.reading import import_profile
-from mlscale.shipped import model_for, shipped_model
 
 GRID = ConfigGrid((16, 32), (500.0, 1000.0), (1000.0, 1100.0))
 BASE = HardwareConfig(32, 1000.0, 1000.0)

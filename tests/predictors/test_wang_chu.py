@@ -25,8 +25,8 @@ from synthetic.warps import (
 
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.errors import InputError
-from mlscale.papers.max_overlap import max_overlap_factor
-from mlscale.papers.wang_chu_gpus import load_gpu
+from mlscale.papers.wang_chu import max_overlap_factor
+from mlscale.papers.wang_chu_inputs import load_gpu
 from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 
 GTX_980 = load_gpu("gtx980")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command import Capture, succeed
 
-from mlscale.data.public.registry import path
+from mlscale.data.datasets import path
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table
 

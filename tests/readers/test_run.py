@@ -10,14 +10,7 @@ from mlscale import DataWarning
 from mlscale.readers.given import Given
 from mlscale.readers.join import Kernel
 from mlscale.readers.launches import Facts, Key, LaunchSums, SummedFile
-from mlscale.readers.run import (
-    Setup,
-    check_clock_of_counters,
-    cycle_rates,
-    key_of,
-    seen_in,
-    set_up,
-)
+from mlscale.readers.run import Setup, check_clock_of_counters, cycle_rates, key_of, seen_in, set_up
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*what the profiler observed"),

@@ -13,14 +13,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mlscale.report.charts import (
-    WIDTH,
-    ChartCurve,
-    axis_chart,
-    front_chart,
-    roofline_chart,
-    svg,
-)
+from mlscale.report.charts import WIDTH, ChartCurve, axis_chart, front_chart, roofline_chart, svg
 
 
 def lines(figure: Figure) -> dict[str, Line2D]:

@@ -10,12 +10,12 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import Limits, Model, Profiles, advise, train
-from mlscale.advice.recommendation import Advice
-from mlscale.data.public import path
+from mlscale.advice.search import Advice
+from mlscale.data.datasets import path
+from mlscale.model.shipped import model_for, shipped_model
 from mlscale.predictors.baselines import Nearest
 from mlscale.readers.reading import import_profile
 from mlscale.report.kernel_report import KernelReport, kernel_reports
-from mlscale.shipped import model_for, shipped_model
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = train(frugal.measurements(), MID, "nearest")

@@ -11,7 +11,7 @@ from report_pages import MID, SOURCE, report
 from synthetic import frugal
 
 from mlscale import Model, Profiles, advise, train
-from mlscale.advice.cap_advice import advise_caps
+from mlscale.advice.caps import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.predictors.baselines import Nearest
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels

@@ -14,8 +14,8 @@ from synthetic.tidy import refused
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
 from mlscale.studies import candidates as candidates_module
 from mlscale.studies import errors
-from mlscale.studies.base import Part
 from mlscale.studies.candidates import BASELINES, Candidate, candidates
+from mlscale.studies.crossval import Part
 
 LOAO = "leave-one-application-out"
 MID = made.GRID.mid

@@ -15,7 +15,7 @@ from synthetic import tidy
 
 import mlscale
 from mlscale import Measurements
-from mlscale.data.public import path
+from mlscale.data.datasets import path
 from mlscale.studies.errors import ErrorStudy
 
 BOUNDS = {"gtx980-low": 6.0, "gtx980-high": 5.1, "gtx1080ti": 3.3, "p100": 5.3}

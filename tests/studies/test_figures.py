@@ -11,8 +11,8 @@ from matplotlib.collections import PolyCollection
 
 from mlscale import load, read_profiles
 from mlscale.arrays import Floats
-from mlscale.data.public import path
-from mlscale.predictions import Predictions
+from mlscale.data.datasets import path
+from mlscale.model.predictions import Predictions
 from mlscale.studies import figures
 from mlscale.studies.figures import (
     DPI,

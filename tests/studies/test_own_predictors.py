@@ -19,10 +19,9 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid, Nearest, NoScaling, Predictor, Profiles, Surfaces
-from mlscale.studies.base import Study
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.errors import ErrorStudy
-from mlscale.studies.study import plan
+from mlscale.studies.crossval import Study
+from mlscale.studies.errors import ErrorStudy, plan
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 DATA = made.measurements(per_group=2, grid=GRID)

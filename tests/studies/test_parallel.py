@@ -22,7 +22,7 @@ from synthetic.tidy import refused
 from mlscale import DataWarning, Measurements
 from mlscale.errors import warn
 from mlscale.progress import PROGRESS, Progress
-from mlscale.studies.parallel import fingerprint, sweep
+from mlscale.studies.crossval import fingerprint, sweep
 
 CALLS = [(n, 10 * n) for n in range(6)]
 
@@ -113,7 +113,7 @@ def test_other_processes_leave_an_interrupt_to_this_one() -> None:
 # A study of two endless parts, each of which says which process does it.
 ENDLESS = """
 import os, sys, time
-from mlscale.studies.parallel import sweep
+from mlscale.studies.crossval import sweep
 
 def work(_):
     os.write(2, f"{os.getpid()}\\n".encode())

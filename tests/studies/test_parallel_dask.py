@@ -18,7 +18,7 @@ from synthetic import kernels as made
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.progress import PROGRESS
-from mlscale.studies import parallel
+from mlscale.studies import crossval
 
 STUDY = ("study", "errors", "--quantity", "time", "--seeds", "1")
 
@@ -149,7 +149,7 @@ def test_what_is_not_dask_is_refused_in_time(
     scheme: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parallel, "SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr(crossval, "SECONDS_TO_CONNECT", 0.5)
     address = f"{scheme}://{listener}"
     message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address)
     assert message.startswith(f"no Dask scheduler answers at {address} (")

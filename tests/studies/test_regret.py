@@ -13,8 +13,8 @@ from synthetic.tidy import refused
 from mlscale import Measurements
 from mlscale.advice.objectives import Limits
 from mlscale.studies import regret
-from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
+from mlscale.studies.crossval import Part
 from mlscale.studies.regret import LaunchMix
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700

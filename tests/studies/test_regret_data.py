@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from public_tables import FILES, of_all_gpus
 
-from mlscale.studies.base import Tables
+from mlscale.studies.crossval import Tables
 from mlscale.studies.regret import STRATEGIES, RegretStudy
 
 Rows = dict[tuple[str, str], dict[str, Any]]

@@ -17,8 +17,8 @@ from mlscale import ConfigGrid, Measurements, Profiles, Surfaces
 from mlscale.advice.objectives import Limits
 from mlscale.predictors.baselines import Nearest
 from mlscale.studies import regret
-from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
+from mlscale.studies.crossval import Part
 from mlscale.studies.regret import LaunchMix, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700

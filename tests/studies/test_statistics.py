@@ -8,12 +8,7 @@ from scipy.stats import sem, ttest_rel
 
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import application_errors
-from mlscale.studies.statistics import (
-    behind_best,
-    paired_difference,
-    split_error,
-    standard_error,
-)
+from mlscale.studies.statistics import behind_best, paired_difference, split_error, standard_error
 
 NAMES = "abcdef"
 

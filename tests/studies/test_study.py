@@ -14,7 +14,7 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid
-from mlscale.studies.study import STUDIES, plan
+from mlscale.studies.errors import STUDIES, plan
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 DATA = made.measurements(per_group=2, grid=GRID)

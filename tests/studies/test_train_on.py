@@ -11,8 +11,7 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid, Measurements, create
-from mlscale.studies.errors import ErrorStudy
-from mlscale.studies.study import plan
+from mlscale.studies.errors import ErrorStudy, plan
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,))
 RAW: dict[str, Any] = {"features": "raw", "seeds": 1, "jobs": 1}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.predictors.wu.clusters import Network
+from mlscale.predictors.wu_clusters import Network
 
 
 def outputs(network: Network, features: Floats) -> Floats:

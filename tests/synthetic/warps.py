@@ -10,8 +10,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles, predict_time_ms
-from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
-from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs
+from mlscale.papers.wang_chu_inputs import GpuParameters, WarpInputs, derive_inputs, load_gpu
 from synthetic import profiled
 
 GTX_980 = load_gpu("gtx980")

@@ -13,11 +13,10 @@ from mlscale.counters.kernel_use import (
     kernel_use,
     use_sources,
 )
-from mlscale.data.extrapolation import positions
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, positions
 from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,

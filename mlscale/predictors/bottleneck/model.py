@@ -17,11 +17,10 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positive, shaped
 from mlscale.counters.kernel_use import KernelUse, device_with_peaks
-from mlscale.data.device import LARGEST_SHARE
-from mlscale.data.extrapolation import carried, positions
+from mlscale.data.devices import LARGEST_SHARE
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces, scaling_bounds
+from mlscale.data.surfaces import Surfaces, carried, positions, scaling_bounds
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GpuPeaks,

@@ -7,8 +7,8 @@ import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
-from mlscale.data.extrapolation import carried
 from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.surfaces import carried
 from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, table_weights
 from mlscale.predictors.bottleneck.process import columns_of, standardised
 from mlscale.predictors.conditioning import SurfacePrior

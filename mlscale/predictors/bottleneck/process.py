@@ -9,7 +9,7 @@ from typing import Annotated, Self, TypeVar
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising
-from mlscale.counters.words import INPUTS, readable
+from mlscale.counters.roofline import INPUTS, readable
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.

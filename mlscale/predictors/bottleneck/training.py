@@ -20,13 +20,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.errors import warn
 from mlscale.predictors.base import TrainingSet
 from mlscale.predictors.bottleneck.curve import GpuPeaks
-from mlscale.predictors.bottleneck.fit import (
-    CurveFit,
-    GpuKernels,
-    PowerFit,
-    fit_curves,
-    fit_powers,
-)
+from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, PowerFit, fit_curves, fit_powers
 from mlscale.predictors.bottleneck.model import Correction, IntervalScores, TimeModel
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.conditioning import SurfacePrior, misfit_of

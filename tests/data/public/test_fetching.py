@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 from synthetic.tidy import refused
 
-from mlscale.data.public import fetching, registry
-from mlscale.data.public.fetching import fetch
-from mlscale.data.public.registry import Dataset
+from mlscale.data import datasets
+from mlscale.data.datasets import Dataset, fetch
 
 FILE, BELOW = "made.csv", "csvs/raw/made.csv"
 CONTENT = bytes(i * i % 251 for i in range(100_000))
@@ -55,7 +54,7 @@ class TestServer:
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             dataset = made(f"http://127.0.0.1:{server.server_port}")
-            monkeypatch.setattr(registry, "all_datasets", lambda: {NAME: dataset})
+            monkeypatch.setattr(datasets, "all_datasets", lambda: {NAME: dataset})
             yield file
             server.shutdown()
 
@@ -77,7 +76,7 @@ class TestServer:
 class TestFolder:
     @pytest.fixture(autouse=True)
     def _known(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "all_datasets", lambda: {NAME: made("https://nowhere")})
+        monkeypatch.setattr(datasets, "all_datasets", lambda: {NAME: made("https://nowhere")})
 
     @pytest.fixture
     def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -89,7 +88,7 @@ class TestFolder:
         (folder / "sub").mkdir()
         (folder / "sub" / FILE).write_bytes(CONTENT)
         assert fetch(NAME) == folder / "sub" / FILE
-        assert fetching.named_file(NAME) == folder / "sub" / FILE
+        assert datasets.named_file(NAME) == folder / "sub" / FILE
         assert not cache.exists()
 
     @pytest.mark.parametrize("size", ["known", "unknown"])
@@ -99,10 +98,10 @@ class TestFolder:
         (folder / "a" / "another.csv").write_bytes(CONTENT[::-1])
         renamed = folder / "a" / "b" / "renamed.csv"
         renamed.write_bytes(CONTENT)
-        known = registry.dataset(NAME)
+        known = datasets.dataset(NAME)
         known = known if size == "known" else replace(known, size_bytes=None)
-        assert fetching.find(known) == (renamed, "MLSCALE_DATA")
-        assert fetching.named_file(NAME) == renamed
+        assert datasets.find(known) == (renamed, "MLSCALE_DATA")
+        assert datasets.named_file(NAME) == renamed
 
     def test_cache_below_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "taken").write_text("mine")
@@ -112,23 +111,23 @@ class TestFolder:
 
     def test_without_a_network(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nobody listens at port 9 of this machine."""
-        monkeypatch.setattr(registry, "all_datasets", lambda: {NAME: made("http://127.0.0.1:9")})
+        monkeypatch.setattr(datasets, "all_datasets", lambda: {NAME: made("http://127.0.0.1:9")})
         with refused("cannot be fetched: .*where there is no network, put the file into a folder"):
             fetch(NAME)
 
     def test_not_on_this_machine(self) -> None:
         with refused(f"'{NAME}' is not on this machine; get it with 'mlscale datasets fetch"):
-            fetching.named_file(NAME)
+            datasets.named_file(NAME)
 
 
 def test_a_table_needs_no_import() -> None:
     name = "headroom-rtx3060"
     with refused(f"^'{name}' is a table already, which needs no import: .*{name}.csv$"):
-        fetching.named_file(name)
+        datasets.named_file(name)
 
 
 def test_the_usual_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """XDG Base Directory Specification: XDG_CACHE_HOME holds user-specific caches."""
     monkeypatch.delenv("MLSCALE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert fetching.cache_folder() == tmp_path / "mlscale"
+    assert datasets.cache_folder() == tmp_path / "mlscale"

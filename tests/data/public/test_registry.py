@@ -9,16 +9,9 @@ import pytest
 from synthetic.tidy import refused
 
 from mlscale import Measurements, load, read, read_profiles
-from mlscale.data.device_table import load_device
-from mlscale.data.public import path
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.data.public.registry import (
-    Dataset,
-    all_datasets,
-    dataset,
-    identify,
-    public_datasets,
-)
+from mlscale.data.datasets import Dataset, all_datasets, dataset, identify, path, public_datasets
+from mlscale.data.devices import load_device
+from mlscale.data.nv_dvfs import read_nv_dvfs
 from mlscale.data.table_files import read_table
 
 SHIPPED = (

@@ -6,8 +6,8 @@ Bounds [%] are just above what was measured when this was written: regression on
 import pytest
 from train_shipped import HEADROOM, left_out, tables_of
 
-from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.board_time import BoardTime
+from mlscale.predictors.board import BoardTime
+from mlscale.predictors.board_power import BoardPower
 
 BOUNDS = {  # time from two readings, power from two, power from one
     "headroom-rtx5060ti": (2.1, 7.8, 17.5),

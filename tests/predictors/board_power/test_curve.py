@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.data.device_table import load_device
-from mlscale.predictors.board_power.curve import BoardCurve, given_floor, known_floor
+from mlscale.data.devices import load_device
+from mlscale.predictors.board_population import BoardCurve, given_floor, known_floor
 
 LOG_CLOCK = np.log([0.4, 0.5, 0.8, 1.0])
 

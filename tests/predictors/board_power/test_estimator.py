@@ -14,8 +14,8 @@ import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
-from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
-from mlscale.predictors.board_power.population import highest_clock, is_listed
+from mlscale.predictors.board_population import highest_clock, is_listed
+from mlscale.predictors.board_power import MEMORY_CLOCKS, OWN_TIMES, BoardPower
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 CLOCKS = np.array(made.CLOCKS)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.data.device_table import load_device
+from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.nv_dvfs import read_nv_dvfs
 from mlscale.data.profiles import Profiles
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.predictors.board_power.memory_clock import on_grid, with_memory_clock
+from mlscale.predictors.board_power import on_grid, with_memory_clock
 
 WATTS, SLOWDOWNS = st.floats(20, 400), st.floats(1, 5)
 LIMIT_W = 200.0

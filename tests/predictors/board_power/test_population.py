@@ -8,10 +8,10 @@ from synthetic import board_kernels as made
 from synthetic.tidy import same_bits
 
 from mlscale import Measurements, Profiles, Surfaces
-from mlscale.data.device_table import load_device, register_device
+from mlscale.data.devices import load_device, register_device
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.board_power.population import GpuSweep, PowerPopulation
+from mlscale.predictors.board_population import GpuSweep, PowerPopulation
+from mlscale.predictors.board_power import BoardPower
 from mlscale.predictors.intervals import LEVELS
 
 SECOND = made.GRID.config((0, 4, 0))  # 1000 of 1500 MHz

@@ -9,8 +9,8 @@ import pytest
 
 from mlscale import Surfaces
 from mlscale.data.measurements import Measurements
-from mlscale.data.sampled import without_power_faults
-from mlscale.predictors.board_power.estimator import BoardPower
+from mlscale.data.points import without_power_faults
+from mlscale.predictors.board_power import BoardPower
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from synthetic import bottleneck_kernels as made
 
-from mlscale.data.extrapolation import positions
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import positions
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 
 WIDER = ConfigGrid(

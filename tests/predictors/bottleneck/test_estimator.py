@@ -10,13 +10,7 @@ from synthetic import bottleneck_kernels as made
 from synthetic.profiled import one_by_one, some_of
 from synthetic.tidy import refused
 
-from mlscale import (
-    ConfigGrid,
-    DataWarning,
-    HardwareConfig,
-    MeasuredPoint,
-    Measurements,
-)
+from mlscale import ConfigGrid, DataWarning, HardwareConfig, MeasuredPoint, Measurements
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.curve import KernelTraits

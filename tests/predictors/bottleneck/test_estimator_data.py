@@ -14,12 +14,12 @@ import pytest
 from public_tables import FILES, measured
 
 from mlscale import Measurements, read
+from mlscale.data.datasets import path
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.public import path
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.baselines import MeanSurface, Nearest
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.wu.estimator import Wu
+from mlscale.predictors.wu import Wu
 from mlscale.studies.crossval import cross_validate, folds
 
 TIME = {"gtx980-low": 2.9, "gtx980-high": 2.9, "gtx1080ti": 2.0, "p100": 3.4}

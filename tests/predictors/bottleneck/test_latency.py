@@ -11,7 +11,7 @@ from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
 from mlscale.papers.wang_chu import dram_latency_cycles
-from mlscale.papers.wang_chu_gpus import load_gpu
+from mlscale.papers.wang_chu_inputs import load_gpu
 from mlscale.predictors.bottleneck.model import (
     DRAM_US,
     ENGINE_CYCLES,

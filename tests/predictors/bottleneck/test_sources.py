@@ -5,9 +5,9 @@ import pytest
 from synthetic.profiled import profiles
 
 from mlscale import load
+from mlscale.data.datasets import path
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.public import path
-from mlscale.model import feature_warnings
+from mlscale.model.model import feature_warnings
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 
 BASE = HardwareConfig(16, 1000.0, 3500.0)

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from synthetic.networks import outputs
 
 from mlscale import ConfigGrid
-from mlscale.predictors.wu import clusters as wu_clusters
-from mlscale.predictors.wu.clusters import (
+from mlscale.predictors import wu_clusters
+from mlscale.predictors.wu_clusters import (
     CU_AXIS,
     ClusterSet,
     Network,
     WalkTables,
     region_sizes,
     scaling_from_regions,
+    walk,
 )
-from mlscale.predictors.wu.scaling import walk
 
 FEATURES = 3
 

@@ -18,17 +18,17 @@ from synthetic.networks import outputs
 from synthetic.tidy import refused, same_bits
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements
-from mlscale.predictors.wu import training as wu_training
-from mlscale.predictors.wu.clusters import (
+from mlscale.predictors import wu_training
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import (
     CU_AXIS,
     Network,
     region_sizes,
     region_values,
     scaling_from_regions,
+    scaling_values,
 )
-from mlscale.predictors.wu.estimator import Wu
-from mlscale.predictors.wu.scaling import scaling_values
-from mlscale.predictors.wu.training import ClassifierTask, cluster, train_networks
+from mlscale.predictors.wu_training import ClassifierTask, cluster, train_networks
 
 MID = made.GRID.mid
 QUANTITIES = ("time", "power")
@@ -363,8 +363,8 @@ class TestRefused:
 
     def test_training_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "torch", None)
-        monkeypatch.delitem(sys.modules, "mlscale.predictors.wu.training")
-        importlib.import_module("mlscale.predictors.wu.training")  # raises nothing yet
+        monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_training")
+        importlib.import_module("mlscale.predictors.wu_training")  # raises nothing yet
         needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
         with pytest.raises(ImportError, match=needed):
             Wu().fit(made.measurements(), MID)

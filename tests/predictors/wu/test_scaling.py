@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from synthetic import kernels as made
 
 from mlscale import read
-from mlscale.predictors.wu.scaling import ScalingValues, scaling_values, walk
+from mlscale.predictors.wu_clusters import ScalingValues, scaling_values, walk
 
 positive_grids = arrays(
     np.float64,

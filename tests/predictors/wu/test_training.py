@@ -6,11 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch.optim.rprop import rprop  # noqa: E402
 
-from mlscale.predictors.wu.training import (  # noqa: E402
-    FIRST_STEP,
-    _rprop,
-    _side_by_side,
-)
+from mlscale.predictors.wu_training import FIRST_STEP, _rprop, _side_by_side  # noqa: E402
 
 
 def test_steps_are_those_of_torch() -> None:

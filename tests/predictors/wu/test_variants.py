@@ -9,7 +9,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Wu, load, save, study, train
-from mlscale.predictors.wu.clusters import CU_AXIS
+from mlscale.predictors.wu_clusters import CU_AXIS
 
 MID = made.GRID.mid
 

@@ -1,0 +1,214 @@
+"""Data sets: public ones by name and checksum (fetching.fetch), shipped ones by path(name).
+
+`registry` names them all; the public ones are read by `nv_dvfs`, and `sampled_forms` knows the
+forms of those that DCGM's averages come in.
+
+Data sets by name: public ones known by checksum, shipped ones by path, made ones by command.
+
+Public data sets on this machine: found, or fetched; only what has the right checksum counts.
+
+A data set is looked for in the folder MLSCALE_DATA, by the name of its file or, whatever it is
+called there, by its checksum; then in the cache (MLSCALE_CACHE, else ~/.cache/mlscale), into which
+pooch downloads.
+"""
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mlscale.errors import InputError, extra_named, warn
+from mlscale.files import shipped_json
+from mlscale.text import near_names
+
+__all__ = ["path"]
+
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A set of measurements, and where it comes from.
+
+    origin: 'measured' or 'simulated'. kernels, axes, counters, size_bytes: None where
+    nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
+    authors state none. faults: what is known to be wrong, by kernel or column. url and sha256 are
+    of a public file; without a url the file is shipped. parts: the SHA-256 of each public file that
+    a shipped table was made of, by name below url_of_parts.
+    """
+
+    name: str
+    device: str
+    origin: str
+    holds: str
+    kernels: int | None
+    axes: dict[str, list[float]] | None
+    counters: int | None
+    power: bool
+    licence: str | None
+    faults: dict[str, str] = field(default_factory=dict)
+    file: str = ""
+    url: str = ""
+    sha256: str = ""
+    size_bytes: int | None = None
+    url_of_parts: str = ""
+    parts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def path_in_repository(self) -> str:
+        """Where a public file stands in its repository: its URL below owner, name and commit."""
+        return self.url.split("/", 6)[-1]
+
+
+@functools.cache
+def all_datasets() -> dict[str, Dataset]:
+    """Every data set that mlscale knows, by name."""
+    entries = shipped_json(__file__, "datasets.json")["datasets"]
+    return {name: Dataset(name, **entry) for name, entry in entries.items()}
+
+
+def public_datasets() -> dict[str, Dataset]:
+    """Those that are fetched from where their authors published them, by name."""
+    return {name: dataset for name, dataset in all_datasets().items() if dataset.url}
+
+
+def dataset(name: str) -> Dataset:
+    """The data set of that name. Raises InputError, naming those that there are."""
+    datasets = all_datasets()
+    if name not in datasets:
+        close = near_names(name, datasets, most=1)
+        hint = f"; is '{close[0]}' meant?" if close else ""
+        raise InputError(f"there is no data set '{name}'; there are {', '.join(datasets)}{hint}")
+    return datasets[name]
+
+
+def identify(content: bytes) -> Dataset | None:
+    """The public data set whose file has exactly this content."""
+    import hashlib
+
+    sha256 = hashlib.sha256(content).hexdigest()
+    return next((d for d in public_datasets().values() if d.sha256 == sha256), None)
+
+
+def shipped() -> dict[str, Path]:
+    """Where each shipped data set or model file lies, by name, in a checkout and a wheel alike."""
+    return {
+        file.name: file
+        for root in (_PACKAGE.parent, _PACKAGE / "_shipped")
+        for kind in ("datasets", "models")
+        for file in sorted((root / kind).glob("*.*"))
+        if file.suffix in (".parquet", ".csv", ".gz", ".mlscale")
+    }
+
+
+def path(name: str) -> Path:
+    """Where the shipped file of that name lies.
+
+    Raises InputError, naming what is shipped, when there is none of that name.
+    """
+    files = shipped()
+    if name not in files:
+        raise InputError(f"no file '{name}' is shipped; there are {', '.join(files)}")
+    return files[name]
+
+
+def cache_folder() -> Path:
+    """The folder of fetched files: MLSCALE_CACHE, else mlscale below XDG_CACHE_HOME or ~/.cache."""
+    if folder := os.environ.get("MLSCALE_CACHE"):
+        return Path(folder).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "mlscale"
+
+
+def find(dataset: Dataset) -> tuple[Path, str] | None:
+    """The file of a data set and where it was found; None where it is not on this machine.
+
+    A file of the right name but another checksum is passed over with a warning.
+    """
+    if not dataset.url:
+        return (path(dataset.file), "shipped") if dataset.file else None
+    folders = {"cache": cache_folder()}
+    if folder := os.environ.get("MLSCALE_DATA"):
+        folders = {"MLSCALE_DATA": Path(folder), **folders}
+    for place, folder_path in folders.items():
+        for file in _files_of_name(folder_path, dataset):
+            if _has_checksum(file, dataset):
+                return file, place
+            warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
+        if place == "MLSCALE_DATA" and (renamed := _file_of_content(folder_path, dataset)):
+            return renamed, place
+    return None
+
+
+def named_file(text: str) -> Path:
+    """A path as it is given, or the file of the public data set of that name.
+
+    Raises InputError where that data set is not on this machine, or is a table already.
+    """
+    known = all_datasets().get(text)
+    if os.path.exists(text) or known is None:  # noqa: PTH110  Path("") is "."
+        return Path(text)
+    if not known.url:
+        table = path(known.file)
+        raise InputError(f"'{text}' is a table already, which needs no import: {table}")
+    if location := find(dataset(text)):
+        return location[0]
+    raise InputError(
+        f"'{text}' is not on this machine; get it with 'mlscale datasets fetch {text}'"
+    )
+
+
+def fetch(name: str) -> Path:
+    """The file of a data set: as found on this machine, else downloaded into the cache by pooch.
+
+    Raises InputError where the data set is not known or not to be had; a file of another checksum
+    is refused.
+    """
+    found = dataset(name)
+    if location := find(found):
+        return location[0]
+    with extra_named("'mlscale datasets fetch'"):
+        import pooch
+    pooch.get_logger().setLevel("WARNING")
+    known = f"sha256:{found.sha256}"
+    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty())
+    try:
+        file = pooch.retrieve(found.url, known, found.file, cache_folder(), downloader=downloader)
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors; ValueError: checksum
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"{found.url}: cannot be fetched: {reason}; where there is no network, put the file "
+            "into a folder that MLSCALE_DATA names"
+        ) from error
+    return Path(file)
+
+
+def _files_of_name(folder: Path, dataset: Dataset) -> Iterator[Path]:
+    """Files of the right name: in the folder, at their path in the repository, one level below."""
+    names = [folder / dataset.file, folder / dataset.path_in_repository]
+    try:
+        below = sorted(folder.glob(f"*/{dataset.file}"))
+        yield from (file for file in dict.fromkeys([*names, *below]) if file.is_file())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
+
+
+def _file_of_content(folder: Path, dataset: Dataset) -> Path | None:
+    """The file of a data set under any name, at any depth of a folder; None without one."""
+    try:
+        files = sorted(folder.rglob(f"*{Path(dataset.file).suffix}"))
+        alike = [f for f in files if f.is_file() and dataset.size_bytes in (None, f.stat().st_size)]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
+    return next((file for file in alike if _has_checksum(file, dataset)), None)
+
+
+def _has_checksum(file: Path, dataset: Dataset) -> bool:
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == dataset.sha256
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error

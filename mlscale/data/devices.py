@@ -1,0 +1,602 @@
+"""One GPU: what it is made of, the peaks that follow from it, and the clocks that it offers.
+
+A device has the same fields here, in devices.json, in a model file and in a device file of one's
+own. A memory clock is always the one the vendor's tool lists.
+
+The device table: the GPUs that mlscale knows, by key and by the names that tools print.
+
+devices.json holds physical parameters only; every peak is derived (mlscale/data/devices.py) and
+tested against the vendor's data sheet. devices_sources.json says where each number is from. A
+device of one's own, a JSON file with the fields of a device, is in the table of this process once
+it is registered; tables and models made with it carry its facts and register it where they are
+read.
+"""
+
+import functools
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import partial
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.errors import InputError, warn
+from mlscale.files import parse_json_object, read_bytes, shipped_json
+
+ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
+# No tool of AMD's sets it; the GPUs of its processors are of RDNA 3.5.
+CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
+IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
+SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
+LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value)
+
+
+def _is_list(value: object, of: Callable[[object], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(of, value))
+
+
+def _is_range(value: Any) -> bool:
+    return _is_list(value, _is_number) and len(value) == 2 and bool(value[0] <= value[1])
+
+
+# What a field of a type accepts, and how an error message calls that.
+_KINDS: dict[Any, tuple[Callable[[object], bool], str]] = {
+    str: (_is_text, "text"),
+    int: (_is_count, "a positive whole number"),
+    float: (_is_number, "a positive number"),
+    tuple[str, ...]: (partial(_is_list, of=_is_text), "a list of text"),
+    tuple[float, ...]: (partial(_is_list, of=_is_number), "a list of positive numbers"),
+    tuple[float, float]: (_is_range, "a list of the lowest and the highest, positive numbers"),
+}
+
+
+@dataclass(frozen=True)
+class Datasheet:
+    """What the vendor prints, and the clocks [MHz] at which it holds; to check a device by."""
+
+    engine_mhz: float
+    memory_mhz: float
+    bandwidth_gb_per_s: float
+    fp32_gflops: float
+    fp64_gflops: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU. A CU is NVIDIA's SM; a wave is NVIDIA's warp; lanes work once per engine cycle.
+
+    Everything from compute_capability on is optional: None, or empty, where it is not known.
+
+    Attributes:
+        key: the name in the device table.
+        name: what the vendor calls it.
+        vendor: who makes it.
+        architecture: generation and chip.
+        cu_count: CUs of the whole device.
+        lanes_per_cu: FP32 multiply-adds a CU starts per cycle.
+        fp64_lanes_per_cu: FP64 multiply-adds a CU starts per cycle.
+        special_function_lanes_per_cu: transcendental results of a CU per cycle.
+        schedulers_per_cu: wave instructions a CU issues per cycle at most, of all kinds; on
+            NVIDIA parts the schedulers, without their dual issue.
+        wave_size: threads per wave.
+        max_waves_per_cu: waves resident on a CU at most.
+        memory_bus_bits: width of the memory bus.
+        memory_transfers_per_cycle: transfers on each wire per cycle of the listed memory clock.
+        datasheet: the vendor's numbers; None for a simulated device.
+        note: what else a reader must know.
+        compute_capability: of CUDA, '9.0'.
+        form_factor: board or module.
+        aliases: the names by which tools print this device and no other.
+        shared_names: names that other devices bear too, which the CU count decides: gfx names,
+            families. One that is an alias as well is taken for this device, with a warning.
+        pci_ids: vendor and device, '10de:2330'.
+        l2_bytes: all of the L2 cache.
+        l3_bytes: AMD's Infinity Cache.
+        max_shared_bytes_per_cu: shared memory (LDS) of a CU.
+        registers_per_cu: 32-bit registers of a CU.
+        xcd_count: compute dies.
+        se_count: shader engines of all dies.
+        base_mhz: the vendor's base clock.
+        max_clock_mhz: the highest engine clock that the vendor's tool lists.
+        engine_clock_range_mhz: lowest and highest engine clock that can be set.
+        engine_clock_step_mhz: what the engine clocks that can be set are multiples of.
+        supported_memory_mhz: memory clocks that the vendor's tool lists, highest first.
+        tensor_fp16_gflops: dense FP16 matrix rate with FP32 accumulation.
+        tdp_w: the board's default power limit.
+        min_power_limit_w: the lowest power limit that can be set.
+        max_power_limit_w: the highest.
+        idle_w: board power without a process, one reading.
+        voltage_floor_mhz: the highest engine clock at the least voltage; it rises from there on.
+        clock_control: how the clocks are set.
+        unverified: fields whose value is from memory, not from a source.
+        fp32_issue_factor: FP32 operations that a lane starts per cycle, as the sheet counts them:
+            2 where it counts packed or dual-issued ones.
+    """
+
+    key: str
+    name: str
+    vendor: str
+    architecture: str
+    cu_count: int
+    lanes_per_cu: int
+    fp64_lanes_per_cu: int
+    special_function_lanes_per_cu: int
+    schedulers_per_cu: int
+    wave_size: int
+    max_waves_per_cu: int
+    memory_bus_bits: int
+    memory_transfers_per_cycle: int
+    datasheet: Datasheet | None
+    note: str
+    compute_capability: str | None = None
+    form_factor: str | None = None
+    aliases: tuple[str, ...] = ()
+    shared_names: tuple[str, ...] = ()
+    pci_ids: tuple[str, ...] = ()
+    l2_bytes: int | None = None
+    l3_bytes: int | None = None
+    max_shared_bytes_per_cu: int | None = None
+    registers_per_cu: int | None = None
+    xcd_count: int | None = None
+    se_count: int | None = None
+    base_mhz: float | None = None
+    max_clock_mhz: float | None = None
+    engine_clock_range_mhz: tuple[float, float] | None = None
+    engine_clock_step_mhz: float | None = None
+    supported_memory_mhz: tuple[float, ...] | None = None
+    tensor_fp16_gflops: float | None = None
+    tdp_w: float | None = None
+    min_power_limit_w: float | None = None
+    max_power_limit_w: float | None = None
+    idle_w: float | None = None
+    voltage_floor_mhz: float | None = None
+    clock_control: str | None = None
+    unverified: tuple[str, ...] = ()
+    fp32_issue_factor: int = 1
+
+    @property
+    def most_power_w(self) -> float | None:
+        """The most that the board may be set to draw, as far as that is known [W]."""
+        return self.max_power_limit_w or self.tdp_w
+
+    @property
+    def default_power_w(self) -> float | None:
+        """What the board is set to draw at most unless somebody changed it, if known [W]."""
+        limits = [limit for limit in (self.tdp_w, self.most_power_w) if limit is not None]
+        return min(limits, default=None)
+
+    @property
+    def is_jetson(self) -> bool:
+        """Whether it is the GPU of one of NVIDIA's Jetson modules, by its name."""
+        return "Jetson" in self.name
+
+    def peak_bandwidth_gb_per_s(self, memory_mhz: float) -> float:
+        """Peak DRAM bandwidth [GB/s, 1e9 bytes] at a memory clock as the vendor's tool lists it."""
+        return self.memory_bus_bits / 8 * self.memory_transfers_per_cycle * memory_mhz / 1e3
+
+    def share_of_bandwidth(
+        self, dram_bytes: Floats, seconds: Floats | float, memory_mhz: Floats | float
+    ) -> Floats:
+        """DRAM bytes as a share of what the bus passes in that time at that memory clock."""
+        peak_bytes_per_s = self.peak_bandwidth_gb_per_s(1.0) * 1e9 * np.asarray(memory_mhz)
+        return np.asarray(dram_bytes / (peak_bytes_per_s * seconds))
+
+    def peak_fp32_gflops(self, engine_mhz: float) -> float:
+        """Peak FP32 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
+        lanes = self.lanes_per_cu * self.fp32_issue_factor
+        return 2 * self.cu_count * lanes * engine_mhz / 1e3
+
+    def peak_fp64_gflops(self, engine_mhz: float) -> float:
+        """Peak FP64 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
+        return 2 * self.cu_count * self.fp64_lanes_per_cu * engine_mhz / 1e3
+
+    def derived_and_printed(self) -> dict[str, tuple[float, float]]:
+        """By field of the data sheet the peak that follows at its clocks, and the printed one."""
+        sheet = self.datasheet
+        if sheet is None:
+            return {}
+        bandwidth = self.peak_bandwidth_gb_per_s(sheet.memory_mhz)
+        return {
+            "bandwidth_gb_per_s": (bandwidth, sheet.bandwidth_gb_per_s),
+            "fp32_gflops": (self.peak_fp32_gflops(sheet.engine_mhz), sheet.fp32_gflops),
+            "fp64_gflops": (self.peak_fp64_gflops(sheet.engine_mhz), sheet.fp64_gflops),
+        }
+
+    def engine_clocks_mhz(self) -> tuple[float, ...]:
+        """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
+
+        They are the multiples of the step within the range, rounded down: a V100 in steps of 7.5
+        MHz lists 135, 142, 150, … The highest of the range is one of them. Those of AMD's that are
+        far above the rated clock are left out: its driver accepts them, but they never run. Empty
+        where range or step is not known.
+        """
+        if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
+            return ()
+        low, high = self.engine_clock_range_mhz
+        if self.vendor == "AMD" and self.datasheet is not None:
+            high = min(high, ABOVE_RATED * self.datasheet.engine_mhz)
+        clocks = multiples_mhz(low, high, self.engine_clock_step_mhz)
+        highest = float(math.floor(high))
+        return clocks if clocks[-1] == highest else (*clocks, highest)
+
+    def highest_mhz(self, clock: str) -> float | None:
+        """The highest 'engine_mhz' or 'memory_mhz' it is known to have [MHz], None where none is.
+
+        A data sheet's engine clock may be exceeded, so it counts for the memory alone.
+        """
+        known: list[float | None] = [*self.memory_clocks_mhz()]
+        if clock == "engine_mhz":
+            known = [self.max_clock_mhz, *(self.engine_clock_range_mhz or ())]
+        elif self.datasheet is not None:
+            known.append(self.datasheet.memory_mhz)
+        return max(filter(None, known), default=None)
+
+    def memory_clocks_mhz(self) -> tuple[float, ...]:
+        """The memory clocks that the vendor's tool lists, ascending; empty where not known."""
+        return tuple(sorted(self.supported_memory_mhz or ()))
+
+    def settable_memory_mhz(self) -> tuple[float, ...]:
+        """The memory clocks that can be set, ascending; none where the GPU chooses by itself."""
+        return () if self.chooses_memory_clock else self.memory_clocks_mhz()
+
+    @property
+    def chooses_memory_clock(self) -> bool:
+        """Whether no tool sets its memory clock: under load it is the highest."""
+        return self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
+
+    @property
+    def working_memory_mhz(self) -> float | None:
+        """The memory clock under load, where it is known without being said.
+
+        It is the only one that there is, or the highest of a GPU that chooses by itself.
+        """
+        clocks_mhz = self.memory_clocks_mhz()
+        if len(clocks_mhz) == 1:
+            return clocks_mhz[0]
+        return self.highest_mhz("memory_mhz") if self.chooses_memory_clock else None
+
+    @property
+    def is_half_a_module(self) -> bool:
+        """Whether it is one of two dies of a module, each a GPU of its own: of an MI250, MI250X."""
+        return self.key.endswith("-gcd")
+
+    @property
+    def dies(self) -> int | None:
+        """Compute dies, each of which counts its own cycles; None where not known.
+
+        Of AMD's GPUs those of CDNA 3 and 4 alone have several.
+        """
+        has_one = self.vendor == "AMD" and bool(self.architecture)
+        has_one = has_one and not self.architecture.startswith(("CDNA 3", "CDNA 4", "gfx9"))
+        return 1 if self.xcd_count is None and has_one else self.xcd_count
+
+    @property
+    def defers_memory_clock(self) -> bool:
+        """Whether its memory clock changes only as the driver is loaded anew: NVIDIA's Hopper.
+
+        Source: nvidia-smi(1), https://docs.nvidia.com/deploy/nvidia-smi/, of --lock-memory-clocks.
+        """
+        return self.architecture.startswith("Hopper")
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether it is a GeForce or TITAN.
+
+        Their driver runs CUDA programs in a state (P2) whose memory clock is below the highest.
+        """
+        return "GeForce" in self.name or "TITAN" in self.name
+
+    def as_dict(self) -> dict[str, object]:
+        """The device as JSON carries it, for example inside a model file; unknowns are left out."""
+        values: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is MISSING or value != field.default:
+                values[field.name] = list(value) if isinstance(value, tuple) else value
+        if self.datasheet is not None:
+            values["datasheet"] = vars(self.datasheet).copy()
+        return values
+
+    @classmethod
+    def from_dict(cls, values: object) -> "Device":
+        """The device that as_dict gave. Raises InputError on what is no such dictionary."""
+        device = _checked_fields(cls, values, "device")
+        if device["datasheet"] is not None:
+            sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
+            device["datasheet"] = Datasheet(**sheet)
+        own = cls(**device)
+        own._require_floor_among_clocks()
+        return own
+
+    def _require_floor_among_clocks(self) -> None:
+        """Raises InputError on a floor of the voltage that is no clock of the GPU, as in kHz."""
+        floor = self.voltage_floor_mhz
+        lowest = min(self.engine_clock_range_mhz or (0.0,))
+        rated = self.datasheet.engine_mhz if self.datasheet else None
+        highest = max(filter(None, (self.highest_mhz("engine_mhz"), rated)), default=math.inf)
+        if floor is not None and not lowest <= floor <= highest:
+            raise InputError(
+                f"voltage_floor_mhz of the device is {floor:.10g} MHz, and its engine clocks are "
+                f"{f'{lowest:g} to ' if lowest else 'at most '}{highest:g} MHz"
+            )
+
+
+def multiples_mhz(lowest: float, highest: float, step: float) -> tuple[float, ...]:
+    """The multiples of a step from the lowest to the highest clock, rounded down [MHz]."""
+    numbers = range(math.floor(lowest / step), math.floor((highest + 1) / step) + 1)
+    clocks = (float(math.floor(number * step)) for number in numbers)
+    return tuple(clock for clock in clocks if lowest <= clock <= highest)
+
+
+def _checked_fields(cls: type, values: object, what: str) -> dict[str, Any]:
+    """The fields of a dataclass, each of its type. Raises InputError with all faults at once."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"the {what} must be a table of fields, not {type(values).__name__}")
+    types = {field.name: field.type for field in fields(cls)}
+    required = {field.name for field in fields(cls) if field.default is MISSING}
+    faults = []
+    if missing := required - values.keys():
+        faults.append(f"the {what} lacks {', '.join(sorted(missing))}")
+    if unknown := values.keys() - types:
+        faults.append(f"the {what} has unknown {', '.join(sorted(map(ascii, unknown)))}")
+    for name, value in values.items():
+        if expected := _misfit(types.get(name), value):
+            faults.append(f"{name} of the {what} must be {expected}, not {ascii(value)[:40]}")
+    if faults:
+        raise InputError("; ".join(faults))
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def _misfit(kind: Any, value: object) -> str | None:
+    """What a field of that type must be, if the value is something else."""
+    accepted = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if value is None and type(None) in accepted:
+        return None
+    fits, expected = _KINDS.get(accepted[0], (None, ""))
+    return None if fits is None or fits(value) else expected
+
+
+# Words that tools print or leave out as they like.
+_BRANDS = {"nvidia", "geforce", "tesla", "quadro", "amd", "radeon", "instinct", "tm"}
+_MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
+_PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # of a device file
+_SHEET_TOLERANCE = 0.05  # of a peak; the table's sheets round by up to 2.5 %
+_DERIVED_FROM = {
+    "bandwidth_gb_per_s": "memory_bus_bits / 8 x memory_transfers_per_cycle x memory_mhz / 1000",
+    "fp32_gflops": "cu_count x lanes_per_cu x fp32_issue_factor x 2 x engine_mhz / 1000",
+    "fp64_gflops": "cu_count x fp64_lanes_per_cu x 2 x engine_mhz / 1000",
+}
+
+# What a device file may leave out although every device has it.
+FILE_DEFAULTS: dict[str, Any] = {
+    "vendor": "unknown",
+    "architecture": "unknown",
+    "datasheet": None,
+    "note": "",
+}
+
+
+def device_keys() -> tuple[str, ...]:
+    """The keys of all devices of the table, and of those of one's own."""
+    return tuple(_table())
+
+
+def shipped_keys() -> tuple[str, ...]:
+    """The keys of the devices that mlscale brings along."""
+    return tuple(_shipped())
+
+
+@functools.cache
+def load_device(key: str) -> Device:
+    """The device of that key. Raises InputError if there is none."""
+    table = _table()
+    if key not in table:
+        from difflib import get_close_matches
+
+        close = devices_named(key) or get_close_matches(key.lower(), table, n=1)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InputError(
+            f"there is no device {key!r}; {hint}'mlscale devices list' names those of the table, "
+            "and a device file describes another (docs/devices.md)"
+        )
+    return Device.from_dict({"key": key, **table[key]})
+
+
+def known_device(key: str) -> Device | None:
+    """The device of that key; None where the table has none."""
+    return load_device(key) if key in device_keys() else None
+
+
+def find_device(name: str, cu_count: float | None = None) -> Device | None:
+    """The device of a key or of a name as a tool prints it; None if that is none, or several.
+
+    name: in any case, with or without 'NVIDIA': what nvidia-smi, CUDA, DCGM and the profilers
+    print, AMD's marketing name, or PCI ids ('10de:2330', NVML's '0x233010DE'). A name that
+    several GPUs bear (gfx90a, A100) needs the number of compute units to decide.
+
+    Example:
+        find_device("NVIDIA H100 80GB HBM3"), find_device("gfx942", cu_count=228)
+    """
+    own, _ = _bearers(name)
+    keys = devices_named(name, cu_count)
+    if len(keys) != 1 or (not own and cu_count is None):
+        return None
+    return load_device(keys[0])
+
+
+def devices_named(name: str, cu_count: float | None = None) -> tuple[str, ...]:
+    """The keys of the devices that a name may stand for.
+
+    cu_count: of the whole device, by which AMD's gfx names and families are told apart.
+    """
+    own, shared = _bearers(name)
+    keys = own or shared
+    if cu_count is not None and (shared or len(keys) > 1):
+        keys = tuple(key for key in keys if _table()[key]["cu_count"] == cu_count)
+    return keys
+
+
+def _bearers(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The devices whose own name it is, or else those that share it with others."""
+    if name in _table():
+        return (name,), ()
+    by_alias, by_shared_name = _names()
+    plain = _plain(_PCI_OF_NVML.sub(r"\2:\1", _MIG.sub("", name)))
+    own = by_alias.get(plain, ())
+    return own, () if own else by_shared_name.get(plain, ())
+
+
+def _plain(name: str) -> str:
+    """A name without case, punctuation and brands."""
+    words = re.findall("[a-z0-9]+", name.lower())
+    return "".join(word for word in words if word not in _BRANDS)
+
+
+@functools.cache
+def _names() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """By plain name: the devices whose own name it is, and those that share it.
+
+    A device of one's own takes its names away from the table's.
+    """
+    own: dict[str, tuple[str, ...]] = {}
+    shared: dict[str, tuple[str, ...]] = {}
+    for key, entry in _table().items():
+        aliases = [key, entry["name"], *entry.get("aliases", ()), *entry.get("pci_ids", ())]
+        for names, texts in ((own, aliases), (shared, entry.get("shared_names", ()))):
+            for plain in dict.fromkeys(map(_plain, texts)):
+                others = () if key in _registered and names is own else names.get(plain, ())
+                names[plain] = (*others, key)
+    return own, shared
+
+
+_registered: dict[str, dict[str, Any]] = {}  # the devices of one's own, in this process
+
+
+def register_device(device: Device) -> None:
+    """Make a device known by its key in this process; one of the shipped table stays as it is.
+
+    Raises InputError where the key was registered with other facts.
+    """
+    entry = device.as_dict()
+    key = device.key
+    del entry["key"]
+    if key in _shipped():
+        return
+    before = _registered.get(key, entry)
+    if before != entry:
+        differing = [f for f in before.keys() | entry if before.get(f) != entry.get(f)]
+        raise InputError(
+            f"device '{key}' is described in two ways, which differ in "
+            f"{', '.join(sorted(differing))}; use one device file for all tables and models"
+        )
+    _registered[key] = entry
+    for lookup in (_table, _names, load_device):
+        lookup.cache_clear()
+
+
+def load_device_file(path: Path | str) -> Device:
+    """Read a device file and make its device known by its key in this process.
+
+    The file is a JSON object with the fields of Device. Those that peaks need are required;
+    `name` is the key, where it is left out. `sources`, from field to text, is for readers. Raises
+    InputError, one line with all that is missing or wrong; warns where its data sheet has other
+    peaks than follow from its fields.
+
+    Example:
+        device = load_device_file("my-gpu.json")
+        imported = mlscale.import_profile("export.csv", device=device.key)
+    """
+    path = Path(path)
+    values = parse_json_object(read_bytes(path), str(path))
+    key = values.get("key")
+    if key in shipped_keys():
+        raise InputError(f"{path}: key '{key}' is in the device table; give yours another key")
+    try:
+        device = _described(values)
+    except InputError as error:
+        raise InputError(
+            f"{path}: {error}; docs/devices.md says what each field is, 'mlscale devices show KEY "
+            "--format json' prints an entry to start from"
+        ) from None
+    if not _KEY.fullmatch(device.key):
+        raise InputError(
+            f"{path}: key '{device.key}' must be small letters, digits, '.', '-' and '_'"
+        )
+    register_device(device)
+    for name, (derived, printed) in device.derived_and_printed().items():
+        if abs(derived / printed - 1) > _SHEET_TOLERANCE:
+            warn(
+                f"{path}: {name} of the data sheet is {printed:g}, but {_DERIVED_FROM[name]} give "
+                f"{derived:.6g}, which predictions use: one of these numbers is wrong"
+            )
+    return device
+
+
+def own_devices() -> tuple[Device, ...]:
+    """The devices that were registered in this process."""
+    return tuple(map(load_device, _registered))
+
+
+def _described(values: Any) -> Device:
+    """The device that a device file, or the metadata of a table, describes. Raises InputError."""
+    if isinstance(values, Mapping):
+        values = {"name": values.get("key"), **FILE_DEFAULTS, **values}
+        values.pop("sources", None)
+    return Device.from_dict(values)
+
+
+def register_facts(metadata: Mapping[str, Any], source: str) -> None:
+    """Register the device of one's own whose facts a table or a model carries, if it has any.
+
+    Raises InputError, naming the source, on damaged facts.
+    """
+    if "device_facts" in metadata:
+        try:
+            register_device(_described(metadata["device_facts"]))
+        except InputError as error:
+            raise InputError(f"{source}: device_facts: {error}") from None
+
+
+def facts_to_carry(key: str) -> dict[str, Any]:
+    """What the metadata of a table of that device must hold: the facts of one's own device."""
+    return {"device_facts": load_device(key).as_dict()} if key in _registered else {}
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, Any]]:
+    return {**_shipped(), **_registered}
+
+
+@functools.cache
+def _shipped() -> dict[str, dict[str, Any]]:
+    devices: dict[str, dict[str, Any]] = shipped_json(__file__, "devices.json")["devices"]
+    return devices
+
+
+@functools.cache
+def device_sources(key: str) -> dict[str, tuple[str, ...]]:
+    """By field of a device of the shipped table: what its number was taken from, spelt out."""
+    document = shipped_json(__file__, "devices_sources.json")
+    return {
+        name: tuple(document["sources"][source] for source in sources)
+        for name, sources in document["devices"].get(key, {}).items()
+    }

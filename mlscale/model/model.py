@@ -1,0 +1,417 @@
+"""A trained model: a predictor of time and perhaps one of power, for one base configuration."""
+
+import copy
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.measurements import Measurements
+from mlscale.data.points import with_measured
+from mlscale.data.profiles import Profiles, is_exchange, read_profiles
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError, require_type, warn
+from mlscale.files import path_of
+from mlscale.model import model_file
+from mlscale.model.predictions import COVERAGE, Predictions
+from mlscale.model.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
+from mlscale.predictors import DEFAULT, create, or_default, users_of_points
+from mlscale.predictors.base import (
+    Bases,
+    ComparesSources,
+    HasFeatures,
+    Predictor,
+    PredictsFromTimes,
+    Training,
+    TrainingSet,
+    UsesMeasuredPoints,
+    fit_all,
+    for_other_gpus,
+    predict_beyond,
+    predict_surfaces,
+)
+from mlscale.predictors.intervals import widened_within_reach
+
+A_MODEL = "a mlscale.Model"
+MEASUREMENTS = "mlscale.Measurements, as read and Measurements.from_frame give"
+PROFILES = "mlscale.Profiles, as read_profiles and Measurements.profiles(base) give"
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """What `train` makes and the model file holds.
+
+    predictors: by quantity, 'time' and, where the training data have it, 'power'. card: what a
+    reader should know of the training, JSON values only. untrained: whether it is for a GPU that
+    it has no training data of. trained_range: the settings that training speaks for, where the grid
+    goes beyond them; else None.
+    """
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
+    predictors: dict[str, Predictor]
+    card: dict[str, Any]
+    untrained: bool = False
+    trained_range: ConfigGrid | None = None
+
+    def __repr__(self) -> str:
+        kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
+        return f"<Model of '{self.device}': {kinds}, {self.grid.text}, base {self.base}>"
+
+    def save(self, path: Path | str) -> None:
+        """Write the model file, whole or not at all. Raises InputError."""
+        path = path_of(path)
+        if self.untrained or self.trained_range is not None:
+            turned = f"turned to {self.device}" if self.untrained else "that extrapolates"
+            raise InputError(f"{path}: a model {turned} is not saved; save what it was")
+        model_file.write(
+            model_file.Trained(self.device, self.grid, self.base, self.predictors, self.card), path
+        )
+
+    def for_gpu(
+        self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
+    ) -> "Model":
+        """Turn the model to a GPU without training data, on a grid of one's choice.
+
+        Power is predicted only by a predictor that takes the times of another GPU.
+        peaks: any profiles of that GPU, to see what its kernels reach at most; None takes what
+        they reach on the trained GPUs. Raises InputError where the predictor cannot.
+        """
+        predictor = copy.copy(self.predictors["time"])
+        other = for_other_gpus(predictor)
+        if peaks is not None:
+            other.learn_peaks(peaks, grid)
+        predictors: dict[str, Predictor] = {"time": predictor}
+        power = self.predictors.get("power")
+        if isinstance(power, PredictsFromTimes):
+            predictors["power"] = power
+        return replace(
+            self,
+            device=device,
+            grid=grid,
+            base=base,
+            predictors=predictors,
+            untrained=True,
+        )
+
+    def extrapolating(self, configs: Iterable[HardwareConfig]) -> "Model":
+        """Return the model on a grid that also has these configurations' settings beyond its own.
+
+        What lies beyond is flagged, and its intervals are wider. Without such settings the model is
+        returned as it is.
+        """
+        steps = {axis: set(getattr(self.grid, axis)) for axis in AXES}
+        for config in configs_of("configs", configs):
+            for axis, own in steps.items():
+                setting, trained = getattr(config, axis), getattr(self.grid, axis)
+                if not trained[0] <= setting <= trained[-1]:
+                    own.add(setting)
+        grid = ConfigGrid(**{axis: tuple(sorted(own)) for axis, own in steps.items()})
+        return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
+
+    def predict(self, profiles: Profiles, coverage: float | None = None) -> Predictions:
+        """Predict every quantity that model and profiles have in common, each once.
+
+        coverage: with intervals that hold this share of the truth, from predictors that have
+        them. Kernels without counters are predicted like the mean of those that have some, see
+        `with_unprofiled`, and the time of those that exchange data between GPUs is kept, see
+        `with_exchanges_kept`. What was measured at further points is not predicted. Raises
+        InputError where the profiles lack what a predictor needs, where they have further points
+        that it makes nothing of, and where their power is of another kind.
+        """
+        require_type("profiles", profiles, Profiles, PROFILES)
+        if isinstance(self.predictors["time"], HasFeatures):
+            refuse_times_alone(profiles)
+        if profiles.points:
+            self.require_measured_points()
+        has_power = self.why_no_power(profiles) is None
+        if has_power:
+            self.power_kind(profiles)
+        profiled = profiles.profiled
+        learnt_exchanges = any(map(is_exchange, self.card.get("kernels", ())))
+        times = self._surfaces(self.predictors["time"], profiled, coverage)
+        surfaces = {"time": times}
+        if has_power:
+            kept = times if learnt_exchanges else with_exchanges_kept(profiled, times)
+            surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
+        warnings = tuple(warnings_for(self, profiles))
+        if profiled is not profiles:
+            profiles, surfaces = with_unprofiled(profiles, surfaces, not learnt_exchanges)
+        if not learnt_exchanges:
+            surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
+        surfaces = {q: with_measured(of, profiles, q) for q, of in surfaces.items()}
+        return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
+
+    def _surfaces(
+        self,
+        predictor: Predictor,
+        profiles: Profiles,
+        coverage: float | None,
+        times: Surfaces | None = None,
+    ) -> Surfaces:
+        """Return one quantity's surfaces; times: those of time, where it is power."""
+        if times is not None and isinstance(predictor, PredictsFromTimes):
+            from_times = predictor.with_times(times)
+            surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
+            if self.trained_range is None:
+                return surfaces
+            return widened_within_reach(surfaces, self.trained_range, predictor.quantity)
+        if self.trained_range is not None:
+            return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
+        grid = self.grid if self.untrained else None
+        return predict_surfaces(predictor, profiles, grid, coverage)
+
+    def power_at(self, profiles: Profiles, times: Surfaces) -> Surfaces:
+        """Return surfaces of power with intervals of COVERAGE, if these are the kernels' times."""
+        return self._surfaces(self.predictors["power"], profiles, COVERAGE, times)
+
+    def why_no_power(self, profiles: Profiles) -> str | None:
+        """Return why power of these profiles is not predicted, None where it is."""
+        power = self.predictors.get("power")
+        if power is None:
+            return "the model was trained without power"
+        refusal = power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
+        if refusal is None and profiles.power_w is None:
+            return "the profile has no power_w, which --power gives"
+        return refusal
+
+    def power_kind(self, profiles: Profiles) -> str | None:
+        """Return what power_w is: 'board', 'dynamic', or None where neither says it.
+
+        Raises InputError where model and profiles differ.
+        """
+        metadata = (self.card["metadata"], profiles.metadata)
+        kinds = {str(m["power_kind"]) for m in metadata if m.get("power_kind") is not None}
+        if len(kinds) > 1:
+            raise InputError(
+                f"the model's power_w is {metadata[0]['power_kind']} power, the profile's "
+                f"{metadata[1]['power_kind']} power; give the profile the model's"
+            )
+        return kinds.pop() if kinds else None
+
+    def require_measured_points(self) -> None:
+        """Raise InputError unless the predictors make use of further measured points."""
+        for predictor in self.predictors.values():
+            if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
+                raise InputError(
+                    f"'{predictor.name}' makes nothing of further measured points; train a model "
+                    f"with --predictor {', '.join(users_of_points())}"
+                )
+
+
+def train(
+    measurements: Measurements,
+    base: Base,
+    predictor: str | type[Predictor] | Predictor | None = None,
+    others: Sequence[TrainingSet] = (),
+    **parameters: Any,
+) -> Model:
+    """Train a model on every quantity that the measurements have.
+
+    base: a configuration of the grid, its index (c, e, m), or a text such as 'mid' or 'highest'.
+    predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
+    take `default_predictor`'s.
+    others: measurements of further GPUs, each with its base, that time is learnt from too, by a
+    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters
+    without `quantity`. Warns where the measurements have power and the predictor predicts time
+    alone. Raises InputError.
+
+    Example:
+        model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
+    """
+    require_type("measurements", measurements, Measurements, MEASUREMENTS)
+    if not (isinstance(others, Sequence) and all(map(_is_training_set, others))):
+        raise InputError("others must be a list of pairs of mlscale.Measurements and their base")
+    config = measurements.grid.config(base)
+    if "quantity" in parameters:
+        raise InputError("train learns every quantity that the table has; leave out quantity")
+    predictor = DEFAULT if predictor is None else predictor
+    prototype = create(or_default(predictor, measurements, config), **parameters)
+    predictors = _of_each_quantity(prototype, measurements.power_samples is not None)
+    pooled = [(measurements, config), *others]
+    training: Training = [table for table, _ in pooled] if others else measurements
+    bases: Bases = [at for _, at in pooled] if others else config
+    fit_all([(p, training, bases) for p in predictors.values()])
+    metadata = measurements.metadata.items()
+    card = {
+        "kernels": list(measurements.kernels),
+        "applications": sorted(set(measurements.applications)),
+        "metadata": {key: value for key, value in metadata if key not in ("launches", "faults")},
+    }
+    if others:
+        card["time_learnt_from"] = list(dict.fromkeys(table.device for table, _ in pooled))
+    return Model(measurements.device, measurements.grid, config, predictors, card)
+
+
+def _of_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predictor]:
+    """New predictors alike, of time and, where it can be learnt, of power. Raises InputError."""
+    if "quantity" in prototype.get_params():
+        measured = [q for q in prototype.quantities if q == "time" or has_power]
+        predictors = {quantity: create(prototype, quantity=quantity) for quantity in measured}
+    else:
+        predictors = {prototype.quantity: create(prototype)}
+    if "time" not in predictors:
+        raise InputError(
+            f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
+            "makes no model by itself"
+        )
+    if has_power and "power" not in predictors:
+        warn(
+            f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
+            "model gives neither power nor energy"
+        )
+    return predictors
+
+
+def _is_training_set(given: object) -> bool:
+    is_pair = isinstance(given, tuple | list) and len(given) == 2
+    return is_pair and isinstance(given[0], Measurements)  # type: ignore[index]
+
+
+def save(model: Model, path: Path | str) -> None:
+    """Write a model file whole or not at all. Raises InputError."""
+    require_type("model", model, Model, A_MODEL)
+    model.save(path)
+
+
+def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+    """Read a model file; no code is imported or run on its word.
+
+    predictors: the classes of predictors of one's own, which a file only names. Raises
+    InputError on a file that is damaged, foreign or too new, and on one that names a class that
+    was not given.
+    """
+    path = path_of(path)
+    is_list = isinstance(predictors, Collection)
+    if not (is_list and all(isinstance(kind, type) for kind in predictors)):
+        raise InputError(f"predictors must be a list of classes, not {predictors!r}")
+    return Model(*model_file.read(path, predictors))
+
+
+def predict(
+    model: Model | Path | str, profiles: Profiles | Path | str, coverage: float | None = None
+) -> Predictions:
+    """Predict time and, where it can be, power of profiled kernels at every configuration.
+
+    model and profiles: themselves, or files of them. coverage: with intervals that hold this
+    share of the truth, from predictors that have them. Raises InputError.
+
+    Example:
+        frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
+    """
+    if not isinstance(model, Model):
+        model = load(path_of(model, "model", f"{A_MODEL}, or the path of its file"))
+    if not isinstance(profiles, Profiles):
+        if not hasattr(profiles, "columns"):
+            path_of(profiles, "profiles", "mlscale.Profiles, a file's path or a data frame")
+        profiles = read_profiles(profiles, model.base, model.device)
+    return model.predict(profiles, coverage)
+
+
+def warnings_for(model: Model, profiles: Profiles) -> list[str]:
+    """Return what a reader should know of all predictions for these profiles."""
+    warnings = training_warnings(model)
+    missing = model.why_no_power(profiles)
+    if model.untrained and "power" not in model.predictors:
+        learnt = model.device in model.card.get("time_learnt_from", ())
+        why = (
+            "power is learnt from the first table"
+            if learnt
+            else f"no training data of {model.device}"
+        )
+        warnings.append(f"{why}: time alone is predicted")
+    elif missing:
+        warnings.append(f"{missing}: power_w and energy_mj are not given")
+    elif model.power_kind(profiles) == "dynamic":
+        warnings.append("power_w is dynamic power: energy_mj leaves static power out")
+    return warnings + feature_warnings(model, profiles)
+
+
+def training_warnings(model: Model) -> list[str]:
+    """Say whether the model learnt from anything but measurements."""
+    origin = model.card["metadata"].get("origin")
+    if origin in ("made", "simulated"):
+        return [f"the model was trained on {origin} data, not on measurements"]
+    return []
+
+
+def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say which numbers of the profile were computed from something else than in training."""
+    others: dict[str, tuple[str, ...]] = {}
+    for predictor in model.predictors.values():
+        if isinstance(predictor, ComparesSources):
+            others |= predictor.other_sources(profiles)
+    if not others:
+        return []
+    texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]
+    return [f"not measured as in training: {'; '.join(texts)}"]
+
+
+def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say how what the profile was computed from differs from the training kernels'."""
+    of_run = _power_of_run(model, profiles)
+    profiles = profiles.profiled
+    return (
+        of_run
+        + _power_warnings(model, profiles)
+        + _table_2_warnings(model, profiles)
+        + _source_warnings(model, profiles)
+    )
+
+
+def _power_of_run(model: Model, profiles: Profiles) -> list[str]:
+    """Say that the power of each kernel is that of the run, where it was joined to them all."""
+    is_joined = "power_source" in profiles.metadata and len(profiles.kernels) > 1
+    if not is_joined or profiles.power_w is None or model.why_no_power(profiles) is not None:
+        return []
+    if (profiles.power_w != profiles.power_w[0]).any():
+        return []
+    watts = f"{profiles.power_w[0]:.4g} W"
+    of_run = f"every kernel's power at the base is that of the run, {watts}"
+    return [f"{of_run}: no sensor tells one kernel from another"]
+
+
+def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say what is assumed of the power of a GPU that was not learnt from, and what is not used."""
+    power = model.predictors.get("power")
+    is_predicted = model.why_no_power(profiles) is None
+    warnings = []
+    if isinstance(power, PredictsFromTimes) and is_predicted:
+        assumption = power.assumption(profiles)
+        warnings += [assumption] if assumption else []
+    is_used = is_predicted and isinstance(power, UsesMeasuredPoints | PredictsFromTimes)
+    if not is_used and any(point.power_w is not None for point in profiles.points):
+        warnings.append("power at the further measured points is not used, only their times")
+    return warnings
+
+
+def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say how the profile's features of Table II differ in meaning from the training kernels'."""
+    status = profiles.metadata.get("feature_status")
+    tool = profiles.metadata.get("counter_tool", "the profiler")
+    needed = {
+        name
+        for predictor in model.predictors.values()
+        if isinstance(predictor, HasFeatures)
+        for name in predictor.feature_names()
+    }
+    if not isinstance(status, dict) or not needed & status.keys():
+        return []
+    trained = model.card["metadata"].get("feature_status")
+    trained = trained if isinstance(trained, dict) else {}
+    same_tool = model.card["metadata"].get("counter_tool") == tool
+    warnings = []
+    nearest = [
+        name
+        for name in status
+        if name in needed
+        and status[name] == "nearest"
+        and not (same_tool and trained.get(name) == "nearest")
+    ]
+    if nearest:
+        warnings.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
+    if missing := [n for n in status if n in needed and status[n] == "missing"]:
+        warnings.append(f"not given by {tool}: {', '.join(missing)}")
+    return warnings

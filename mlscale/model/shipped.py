@@ -1,0 +1,274 @@
+"""The shipped models: which of them answers for a profile, and on which clocks.
+
+A model that learnt from other GPUs is turned to the GPU of the profile: it predicts at the clocks
+that this GPU offers, as far down as the training tables went from their highest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
+from mlscale.data.datasets import path
+from mlscale.data.devices import Device, find_device
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.points import is_sampled
+from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
+from mlscale.model.model import Model, load
+from mlscale.model.unprofiled import refuse_times_alone
+from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
+
+KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
+RUNS = "runs.mlscale"  # of any GPU, by times and powers at one or more engine clocks
+RUNS_INSTEAD = "name none, or 'runs', and give a log at a second engine clock too (--also LOG)"
+FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
+    "nvidia-time": "it is called 'kernels'",
+    "nvidia-sampled": "it is called 'runs'",
+    **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), RUNS_INSTEAD),
+}
+OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
+BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
+FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
+_AT_HIGHEST = 0.995  # of the highest memory clock, which profilers print rounded
+EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
+
+
+def shipped_model(profiles: Profiles) -> tuple[str, Model]:
+    """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
+
+    RUNS for runs that a monitor sampled, for kernels that a trace knows by their time alone, and
+    for those that were counted without the DRAM's traffic or on a GPU whose peaks are not known;
+    from one engine clock it gives bounds of time alone.
+
+    Example:
+        name, model = shipped_model(profiles)
+        advice = mlscale.advise(model_for(model, profiles), profiles)
+    """
+    is_of_runs = is_sampled(profiles.metadata) or profiles.are_times_alone
+    if is_of_runs or not tells_traffic(profiles):
+        name = RUNS
+    else:
+        name = OF_ITS_DEVICE.get(profiles.device, KERNELS)
+    return name, load(path(name))
+
+
+def choice_note(name: str, model: Model, profiles: Profiles) -> str:
+    """Say which shipped model was chosen, and what it does not know of the GPU."""
+    note = f"the shipped model {name} was chosen, for {profiles.device}"
+    device = find_device(profiles.device)
+    if device is None and name == RUNS:
+        note += (
+            ", which is not in the device table: even steps up to the clock of the first run are "
+            "tried, whether or not it can be set to them"
+        )
+    elif name in (KERNELS, RUNS) and device and not device.engine_clocks_mhz():
+        note += (
+            ", of which the device table does not list the clocks: even steps are tried, whether "
+            "or not it can be set to them"
+        )
+    others = model.card.get("other_vendors")
+    if others and device is not None and device.vendor != "NVIDIA":
+        note += f"; it learnt from NVIDIA's GPUs alone, and {others}"
+    return note
+
+
+def extrapolations(model: Model, has_points: bool) -> list[str]:
+    """Tell of settings of a model's grid beyond those that its training speaks for.
+
+    has_points: whether there are readings at further clocks; without, times are bounds, which are
+    no wider there.
+    """
+    is_bounded = model.predictors["time"].name == "board-time" and not has_points
+    wider = "" if is_bounded else ", with a wider interval"
+    trained = model.trained_range
+    notes = []
+    for axis in AXES if trained else ():
+        known, own = getattr(trained, axis), getattr(model.grid, axis)
+        for asked, end, below in ((own[0], known[0], True), (own[-1], known[-1], False)):
+            if (asked < end) if below else (asked > end):
+                side, most = ("below", "lowest") if below else ("above", "highest")
+                notes.append(
+                    f"{axis} {asked:g} is {side} {end:g}, the {most} that the training data speak "
+                    f"for: extrapolated{wider}"
+                )
+    return notes
+
+
+def model_for(
+    model: Model,
+    profiles: Profiles,
+    targets: Sequence[HardwareConfig] = (),
+    peaks: Profiles | None = None,
+    extrapolate: bool = False,
+) -> Model:
+    """The model as it is where it fits the profiles' GPU and base, else turned to them.
+
+    targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
+    `Model.for_gpu`. extrapolate: beyond the trained settings too, at the targets, or by default
+    at what the GPU offers up to FARTHEST times beyond. Raises InputError where the predictor of
+    time cannot predict another GPU, the peaks of the GPU are not known, a clock is above what it
+    reaches, the profiles are times alone, or a point of theirs is outside the model's grid.
+    """
+    if (model.device, model.base) != (profiles.device, profiles.base):
+        model = _turned(model, profiles, targets, peaks, extrapolate)
+    elif extrapolate:
+        model = model.extrapolating(targets or _offered_beyond(model, profiles))
+    grid = model.grid
+    for point in profiles.points:
+        if not grid.spans(point.config):
+            is_above = point.config.engine_mhz > grid.engine_mhz[-1]
+            mend = ", or give the run at the highest clock first" if is_above else ""
+            raise InputError(
+                f"{point.source}: {point.config} is outside the model's grid, {grid.bounds}; "
+                f"measure within it{mend}"
+            )
+    return model
+
+
+def _turned(
+    model: Model,
+    profiles: Profiles,
+    targets: Sequence[HardwareConfig],
+    peaks: Profiles | None,
+    extrapolate: bool,
+) -> Model:
+    """The model turned to the profiles' GPU and base; see `model_for`. Raises InputError."""
+    predictor = model.predictors["time"]
+    if not isinstance(predictor, PredictsOtherGpus):
+        raise InputError(
+            f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
+            f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
+        )
+    if isinstance(predictor, HasFeatures):
+        refuse_times_alone(profiles)
+        device: Device | None = device_with_peaks(profiles.device)
+    else:
+        device = find_device(profiles.device)
+    trained = offered_grid(device, profiles, predictor.trained_grids())
+    grid = trained
+    if targets:
+        _require_reachable(device, trained, targets)
+        around = trained if profiles.points else ()  # a point moves the curve over all clocks
+        grid = ConfigGrid.spanning([profiles.base, *targets, *around])
+    elif extrapolate:
+        grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
+    if slower := _below(grid, profiles):  # what was measured is never outside
+        grid = ConfigGrid.spanning([*grid, *slower])
+    turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)
+    return replace(turned, trained_range=_trained_range(grid, trained, predictor.trained_grids()))
+
+
+def _below(grid: ConfigGrid, profiles: Profiles) -> list[HardwareConfig]:
+    """Where times were measured at engine clocks below a grid's."""
+    lowest = grid.engine_mhz[0]
+    configs = [point.config for point in profiles.points if point.config.engine_mhz < lowest]
+    return [one for one in configs if grid.spans(replace(one, engine_mhz=lowest))]
+
+
+def _trained_range(
+    grid: ConfigGrid, offered: ConfigGrid, trained: tuple[ConfigGrid, ...]
+) -> ConfigGrid | None:
+    """What training speaks for on another GPU's grid, None where the grid stays within.
+
+    From the least of its highest clock that training knows to the highest: see `offered_grid`.
+    """
+    steps = {"cu_count": grid.cu_count}
+    for axis in AXES[1:]:
+        own, highest = getattr(grid, axis), getattr(offered, axis)[-1]
+        lowest = min(round(_least_share(trained, axis) * highest), getattr(offered, axis)[0])
+        steps[axis] = tuple(sorted({lowest, highest, max(highest, own[-1])}))
+    known = ConfigGrid(**steps)
+    return None if all(map(known.spans, grid)) else known
+
+
+def _least_share(trained: tuple[ConfigGrid, ...], axis: str) -> float:
+    """The lowest clock of any training table as a share of its highest."""
+    return float(min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained))
+
+
+def _require_reachable(
+    device: Device | None, trained: ConfigGrid, targets: Sequence[HardwareConfig]
+) -> None:
+    """Raise InputError on a clock that the GPU does not reach."""
+    for axis in AXES[1:]:
+        highest = getattr(trained, axis)[-1]
+        if device is not None and device.datasheet is not None:
+            highest = max(highest, getattr(device.datasheet, axis))
+        most = max(getattr(target, axis) for target in targets)
+        if most > (1 + BEYOND) * highest:
+            what = device.key if device else "the run"
+            raise InputError(f"{axis} {most:g} is above what {what} reaches, {highest:g}")
+
+
+def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
+    """What a GPU offers beyond the model's grid, at most FARTHEST times; none of an unknown GPU."""
+    device = find_device(profiles.device)
+    if device is None:
+        return []
+    cus = (device.cu_count,) if len(model.grid.cu_count) > 1 else ()
+    offered = {"cu_count": cus, **_clocks(device)}
+    base = profiles.base.as_dict()
+    return [
+        HardwareConfig(**{**base, axis: step})  # type: ignore[arg-type]
+        for axis, steps in offered.items()
+        for step in steps
+        if getattr(model.grid, axis)[0] / FARTHEST
+        <= step
+        <= getattr(model.grid, axis)[-1] * FARTHEST
+    ]
+
+
+def offered_grid(
+    device: Device | None,
+    profiles: Profiles,
+    trained: tuple[ConfigGrid, ...],
+    beyond: float = 1.0,
+) -> ConfigGrid:
+    """Span the clocks that a GPU offers around the base of its profiles.
+
+    device: None for even steps up to the base's engine clock, at the base's memory clock.
+    trained: the grids of the training tables. No clock is lower, as a share of the GPU's highest,
+    than the lowest of any table is of its own, divided by `beyond`. What no table varies, as the
+    CU count, is the base's.
+    """
+    base = profiles.base
+    even = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
+    clocks = even if device is None else _clocks(device)
+    if device is not None:
+        clocks["memory_mhz"] = _for_cuda(device, base.memory_mhz, clocks["memory_mhz"])
+    axes = []
+    for axis, offered in clocks.items():
+        own = getattr(base, axis)
+        is_varied = any(len(getattr(grid, axis)) > 1 for grid in trained)
+        steps = np.array([*(offered if is_varied else ()), own])
+        lowest = _least_share(trained, axis) / beyond
+        steps = steps[(steps >= lowest * steps.max()) | (steps == own)]
+        axes.append(tuple(np.unique(steps).tolist()))
+    return ConfigGrid((base.cu_count,), *axes)
+
+
+def _clocks(device: Device) -> dict[str, tuple[float, ...]]:
+    """By axis the clocks that a GPU offers [MHz].
+
+    Where those of the engine are not listed, even steps up to the highest that is known.
+    """
+    engine = device.engine_clocks_mhz()
+    known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
+    highest = max((clock for clock in known if clock), default=0.0)
+    if highest and not engine:
+        engine = _even_steps(highest)
+    return {"engine_mhz": engine, "memory_mhz": device.settable_memory_mhz()}
+
+
+def _for_cuda(device: Device, base_mhz: float, memory_mhz: tuple[float, ...]) -> tuple[float, ...]:
+    """The memory clocks that a CUDA program can be given, on a GPU on which one ran at base_mhz."""
+    highest = max(memory_mhz, default=0.0)
+    if not device.is_consumer or base_mhz > _AT_HIGHEST * highest:
+        return memory_mhz
+    return tuple(clock for clock in memory_mhz if clock < highest)
+
+
+def _even_steps(highest_mhz: float) -> tuple[float, ...]:
+    return tuple(np.round(np.linspace(highest_mhz / EVEN_STEPS, highest_mhz, EVEN_STEPS)).tolist())

@@ -1,0 +1,287 @@
+"""Scaling values of a kernel and the walk that multiplies them into a surface.
+
+Source: Wu et al., HPCA 2015, section III-B, Fig. 7 and 8, Eq. (1).
+
+Clusters of scaling values, the networks that choose among them, and how both predict.
+
+Source: Wu et al., HPCA 2015, section III-C and Fig. 9.
+"""
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats, Indices, positive
+from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.predictors.state import INLINE
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingValues:
+    """Ratios next / previous along each axis; leading dimensions (kernels, clusters) are free.
+
+    memory (..., C, E, M-1) for a fixed engine clock (Fig. 7b), engine (..., C, E-1, M) for a
+    fixed memory clock (Fig. 7c), cu (..., C-1) at the base engine and memory clock (Fig. 8).
+    An axis of length 1 has no values.
+    """
+
+    memory: Floats
+    engine: Floats
+    cu: Floats
+
+
+def scaling_values(quantity: Floats, base: Index) -> ScalingValues:
+    """Return the scaling values of kernels whose time or power is known on the whole grid.
+
+    quantity: (..., C, E, M), positive. base: the index of the base configuration.
+    """
+    _, base_engine, base_memory = base
+    at_base_clocks = quantity[..., base_engine, base_memory]
+    return ScalingValues(
+        memory=quantity[..., 1:] / quantity[..., :-1],
+        engine=quantity[..., 1:, :] / quantity[..., :-1, :],
+        cu=at_base_clocks[..., 1:] / at_base_clocks[..., :-1],
+    )
+
+
+def walk(scaling: ScalingValues, base: Index) -> Floats:
+    """Return the surface (..., C, E, M), relative to the base, that the scaling values span.
+
+    The walk goes from the base to every target: CU steps first, at the base's clocks; then
+    engine steps at the base's memory clock; then memory steps at the target's engine clock.
+    The last two use the values of the target's CU count; a step down divides. Equation (1)
+    prints its memory product as m_(i,2). A row of that matrix is an engine clock (Fig. 7): as it is
+    printed the product would run over rows; with the indices exchanged, m_(2,i), at row 2, and not
+    at row 3, which is its target's. Here it runs at the row of the target.
+    """
+    base_cu, base_engine, base_memory = base
+    cu_steps = _log_from(scaling.cu, base_cu)[..., :, None, None]
+    engine_steps = _log_from(scaling.engine[..., base_memory], base_engine)[..., None]
+    memory_steps = _log_from(scaling.memory, base_memory)
+    return np.exp(cu_steps + engine_steps + memory_steps)
+
+
+def _log_from(ratios: Floats, start: int) -> Floats:
+    """Return the running log product of step ratios along the last axis, 0 at index start."""
+    total = np.zeros((*ratios.shape[:-1], ratios.shape[-1] + 1))
+    np.cumsum(np.log(ratios), axis=-1, out=total[..., 1:])
+    return np.asarray(total - total[..., start : start + 1])
+
+
+Singles = NDArray[np.float32]
+
+LOSSES = CROSS_ENTROPY, SQUARED = ("cross-entropy", "squared")  # that networks are trained by
+CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
+KERNELS_AT_ONCE = 2048  # on each core
+MANY_PER_WALK = 4  # kernels for each pair of clusters, from which on to multiply all pairs pays
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A classifier (Fig. 9): F features -> K hidden -> K outputs, sigmoid on both layers.
+
+    hidden_weights (F, K), hidden_bias (K,), output_weights (K, K), output_bias (K,).
+    """
+
+    hidden_weights: Annotated[Floats, "F K"]
+    hidden_bias: Annotated[Floats, "K"]
+    output_weights: Annotated[Floats, "K K"]
+    output_bias: Annotated[Floats, "K"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSet:
+    """The clusters of one region (section III-C) and the network that chooses among them.
+
+    region: the index of a CU count, or CU_AXIS. centroids (K, V): mean scaling values.
+    """
+
+    region: int
+    centroids: Annotated[Floats, "K V", positive]
+    network: Annotated[Network, INLINE]
+
+
+def region_values(scaling: ScalingValues) -> dict[int, Floats]:
+    """Return what K-means sees: for each region the scaling values (n, V) of n kernels.
+
+    Per CU count memory and engine scaling values, concatenated; the CU axis by itself. A region
+    without values (every axis of length 1) does not exist.
+    """
+    count, cu_counts = scaling.memory.shape[:2]
+    values = {
+        c: np.concatenate(
+            [scaling.memory[:, c].reshape(count, -1), scaling.engine[:, c].reshape(count, -1)],
+            axis=1,
+        )
+        for c in range(cu_counts)
+    }
+    values[CU_AXIS] = scaling.cu
+    return {region: v for region, v in values.items() if v.shape[1]}
+
+
+def region_sizes(shape: Index) -> dict[int, int]:
+    """Return V of every region that exists on a grid of the shape (C, E, M)."""
+    cu_counts, engines, memories = shape
+    sizes = dict.fromkeys(range(cu_counts), engines * (memories - 1) + (engines - 1) * memories)
+    sizes[CU_AXIS] = cu_counts - 1
+    return {region: size for region, size in sizes.items() if size}
+
+
+def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -> ScalingValues:
+    """Return the inverse of region_values, for `count` kernels on a grid of the shape (C, E, M)."""
+    cu_counts, engines, memories = shape
+    memory = np.ones((count, cu_counts, engines, memories - 1))
+    engine = np.ones((count, cu_counts, engines - 1, memories))
+    split = engines * (memories - 1)
+    for region, values in regions.items():
+        if region != CU_AXIS:
+            memory[:, region] = values[:, :split].reshape(count, engines, memories - 1)
+            engine[:, region] = values[:, split:].reshape(count, engines - 1, memories)
+    cu = regions.get(CU_AXIS, np.ones((count, cu_counts - 1)))
+    return ScalingValues(memory, engine, cu)
+
+
+@dataclass(frozen=True, eq=False)
+class WalkTables:
+    """The walk in two parts, which multiply: along the CU axis, then within a CU count.
+
+    S networks, padded to K clusters, in single precision as they were trained, to be multiplied
+    from the left: hidden_weights (S*K, F), hidden_bias (S*K, 1), output_weights (S, K, K),
+    output_bias (S, K, 1); they make of sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh. cu_network: which
+    one is of the CU axis, or None.
+    cu_factors (K, C): the base's clocks at every CU count; clock_factors (C, K, E*M): every pair
+    of clocks, relative to the base's clocks at that CU count.
+    """
+
+    shape: Index
+    cu_network: int | None
+    hidden_weights: Singles
+    hidden_bias: Singles
+    output_weights: Singles
+    output_bias: Singles
+    cu_factors: Floats
+    clock_factors: Floats
+
+    @classmethod
+    def of(
+        cls, sets: Sequence[ClusterSet], features: int, grid: ConfigGrid, base: HardwareConfig
+    ) -> Self:
+        """Walk along every centroid once, and put the networks of F features side by side."""
+        cu_counts, engines, memories = grid.shape
+        at = grid.index(base)
+        most = max((len(s.centroids) for s in sets), default=1)
+        hidden_weights = np.zeros((len(sets), features, most))
+        hidden_bias = np.zeros((len(sets), 1, most))
+        output_weights = np.zeros((len(sets), most, most))
+        output_bias = np.full((len(sets), 1, most), -np.inf)
+        cu_factors = np.ones((most, cu_counts))
+        clock_factors = np.ones((cu_counts, most, engines * memories))
+        cu_network = None
+        cu_axis_last = sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
+        for s, one in enumerate(cu_axis_last):
+            region, network, count = one.region, one.network, len(one.centroids)
+            hidden_weights[s, :, :count] = network.hidden_weights
+            hidden_bias[s, 0, :count] = network.hidden_bias
+            output_weights[s, :count, :count] = network.output_weights
+            output_bias[s, 0, :count] = network.output_bias
+            factors = centroid_factors(one, grid.shape, at)
+            if region == CU_AXIS:
+                cu_network = s
+                cu_factors[:count] = factors
+            else:
+                clock_factors[region, :count] = factors.reshape(count, -1)
+        return cls(
+            shape=grid.shape,
+            cu_network=cu_network,
+            hidden_weights=_single(hidden_weights.swapaxes(1, 2).reshape(-1, features) / 2),
+            hidden_bias=_single(hidden_bias.reshape(-1, 1) / 2),
+            output_weights=_single(output_weights.swapaxes(1, 2) / 2),
+            output_bias=_single(
+                output_bias.swapaxes(1, 2) + output_weights.sum(axis=1)[:, :, None] / 2
+            ),
+            cu_factors=cu_factors,
+            clock_factors=clock_factors,
+        )
+
+    def surfaces(self, features: Floats) -> Floats:
+        """Return factors (n, C, E, M) from normalised features (n, F), if many on all cores."""
+        cu_counts, clusters, pairs = self.clock_factors.shape
+        values = np.empty((len(features), cu_counts, pairs))
+        if len(features) <= max(KERNELS_AT_ONCE, MANY_PER_WALK * clusters**2):
+            self._multiply(features, values)
+            return values.reshape(-1, *self.shape)
+        from concurrent.futures import ThreadPoolExecutor
+
+        walks = (self.cu_factors[:, :, None, None] * self.clock_factors).reshape(-1, pairs)
+
+        def fill(start: int) -> None:
+            part = slice(start, start + KERNELS_AT_ONCE)
+            self._take(walks, features[part], values[part])
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            deque(pool.map(fill, range(0, len(features), KERNELS_AT_ONCE)), 0)
+        return values.reshape(-1, *self.shape)
+
+    def _multiply(self, features: Floats, values: Floats) -> None:
+        """Put the factors of some kernels into values (n, C, E*M)."""
+        on_cu_axis, regions = self._chosen_walks(features)
+        factors = self.clock_factors[np.arange(len(regions)), regions.T]
+        np.multiply(factors, self.cu_factors[on_cu_axis, :, None], out=values)
+
+    def _take(self, walks: Floats, features: Floats, values: Floats) -> None:
+        """Put the same there, from the walks (K*C*K, E*M) along every pair of clusters."""
+        on_cu_axis, regions = self._chosen_walks(features)
+        cu_counts, clusters, _ = self.clock_factors.shape
+        rows = regions + clusters * (np.arange(cu_counts)[:, None] + cu_counts * on_cu_axis)
+        np.take(walks, rows.T, axis=0, out=values, mode="clip")  # else it copies first
+
+    def _chosen_walks(self, features: Floats) -> tuple[Indices, Indices]:
+        """The chosen cluster of the CU axis (n,), and of each CU count (C, n)."""
+        chosen = self.choose(features)
+        none = np.zeros((self.shape[0], len(features)), np.intp)
+        on_cu_axis = none[0] if self.cu_network is None else chosen[self.cu_network]
+        has_clocks = self.clock_factors.shape[2] > 1
+        return on_cu_axis, chosen[: self.shape[0]] if has_clocks else none
+
+    def choose(self, features: Floats) -> Indices:
+        """Return the cluster (S, n) whose output is largest in each network."""
+        outputs = self.outputs(features)
+        clusters = outputs.shape[1]
+        if len(features) < KERNELS_AT_ONCE:
+            return np.asarray(outputs.argmax(axis=1))
+        # A fifth of argmax's time over so few: of the equal largest the first has the most left.
+        left = np.arange(clusters, 0, -1, dtype=np.int32)[:, None]
+        is_largest = outputs == outputs.max(axis=1, keepdims=True)
+        return np.asarray(clusters - (is_largest * left).max(axis=1), np.intp)
+
+    def outputs(self, features: Floats) -> Singles:
+        """Return the outputs (S, K, n) of each network, -inf for clusters that a set lacks.
+
+        The output layer's sigmoid is left out: it does not change which is largest.
+        """
+        hidden = self.hidden_weights @ _single(features).T
+        hidden += self.hidden_bias
+        np.tanh(hidden, out=hidden)
+        outputs = self.output_weights @ hidden.reshape(*self.output_bias.shape[:2], len(features))
+        outputs += self.output_bias
+        return np.asarray(outputs)
+
+
+def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
+    """Return the surfaces that the centroids of a set span, on a grid of the shape (C, E, M).
+
+    Of the CU axis (K, C), at the clocks of the base, whose index is `at`; else (K, E, M), relative
+    to the base's clocks at that CU count.
+    """
+    scaling = scaling_from_regions({one.region: one.centroids}, shape, len(one.centroids))
+    walked = walk(scaling, at)
+    return walked[:, :, at[1], at[2]] if one.region == CU_AXIS else walked[:, one.region]
+
+
+def _single(values: Floats) -> Singles:
+    return values.astype(np.float32)
