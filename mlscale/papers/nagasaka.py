@@ -1,10 +1,4 @@
-"""The inputs of Nagasaka's power model: his variables from nvprof's counters, and his sets of them.
-
-The paper's counters are those of a GTX 285 without caches. Each is replaced by the nearest thing
-that nvprof counts on Maxwell and later. tlb_miss has no replacement: `tlb_miss*` is the number of
-DRAM transactions, a stand-in.
-
-Nagasaka et al. 2010: board power as a linear function of counters per second.
+"""Nagasaka et al. 2010: board power as a linear function of counters per second.
 
 Source: Nagasaka, Maruyama, Nukada, Endo and Matsuoka, "Statistical power modeling of GPU kernels
 using performance counters", 2010 International Green Computing Conference, pages 115 to 122.
@@ -17,6 +11,10 @@ idle power there, clocks and voltage included, and is not transferable to anothe
 
 Two things the paper does not say are settled here: columns are standardised before the penalty is
 applied, and the intercept is not penalised.
+
+His counters are those of a GTX 285 without caches. Each variable takes the nearest thing that
+nvprof counts on Maxwell and later. tlb_miss has no replacement: `tlb_miss*` is the number of DRAM
+transactions, a stand-in.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +29,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError, warn
 from mlscale.papers.arguments import above_0, finite, from_0, result
-from mlscale.papers.wang_chu_inputs import NvprofRun, uses_texture_path
+from mlscale.papers.wang_chu_inputs import NvprofCounters, nvprof_counters, uses_texture_path
 
 # The GTX 285 has 30 CUs and the paper leaves out kernels of fewer than 120 blocks.
 BLOCKS_PER_CU = 4
@@ -47,27 +45,27 @@ _LOCAL = {"local_load": "local_load_transactions", "local_store": "local_store_t
 
 @dataclass(frozen=True)
 class Variable:
-    """One independent variable: the nvprof counters it needs and its formula on a run, (K,)."""
+    """One independent variable: the nvprof counters it needs and its formula on them, (K,)."""
 
     needs: tuple[str, ...]
-    formula: Callable[[NvprofRun], Floats]
+    formula: Callable[[NvprofCounters], Floats]
 
 
 def _counter(name: str) -> Variable:
     """Return the variable that is a counter itself."""
-    return Variable((name,), lambda run: run.count(name))
+    return Variable((name,), lambda counters: counters.count(name))
 
 
-def _branch_divergence(run: NvprofRun) -> Floats:
-    efficiency = run.count("branch_efficiency")
+def _branch_divergence(counters: NvprofCounters) -> Floats:
+    efficiency = counters.count("branch_efficiency")
     why = "is above 1; give the share of branches that do not diverge, not nvprof's percentage"
-    run.refuse(efficiency > 1, "branch_efficiency", why)
-    return run.count("cf_executed") * (1 - efficiency)
+    counters.refuse(efficiency > 1, "branch_efficiency", why)
+    return counters.count("cf_executed") * (1 - efficiency)
 
 
-def _bank_conflicts(run: NvprofRun) -> Floats:
-    requests = run.requests(_SHARED)
-    return np.maximum(0.0, run.total(*_SHARED) - (0.0 if requests is None else requests))
+def _bank_conflicts(counters: NvprofCounters) -> Floats:
+    requests = counters.requests(_SHARED)
+    return np.maximum(0.0, counters.total(*_SHARED) - (0.0 if requests is None else requests))
 
 
 VARIABLES: Mapping[str, Variable] = MappingProxyType(
@@ -75,14 +73,14 @@ VARIABLES: Mapping[str, Variable] = MappingProxyType(
         "gld": _counter(_L2[0]),
         "gst": _counter(_L2[1]),
         # L2 transactions hold what local memory sends past the first cache: not added again.
-        "mem": Variable(_L2, lambda run: memory_accesses(*map(run.count, _L2))),
+        "mem": Variable(_L2, lambda counters: memory_accesses(*map(counters.count, _L2))),
         "instructions": _counter("inst_executed"),
         "branch": _counter("cf_executed"),
         "divergent_branch": Variable(("cf_executed", "branch_efficiency"), _branch_divergence),
         "warp_serialize": Variable(
             (*_SHARED, *(f"{name}_per_request" for name in _SHARED)), _bank_conflicts
         ),
-        "tlb_miss*": Variable(_DRAM, lambda run: run.total(*_DRAM)),
+        "tlb_miss*": Variable(_DRAM, lambda counters: counters.total(*_DRAM)),
         "local_load": _counter(_LOCAL["local_load"]),
         "local_store": _counter(_LOCAL["local_store"]),
     }
@@ -167,17 +165,17 @@ def derive_inputs(profiles: Profiles) -> PowerInputs:
     power = profiles.base_power_w
     sets = _available_sets(profiles.counter_names)
     wanted = tuple(dict.fromkeys(name for variables in sets.values() for name in variables))
-    run = NvprofRun(profiles)
+    counters = nvprof_counters(profiles)
     inputs = PowerInputs(
         kernels=profiles.kernels,
         applications=profiles.applications,
         power_w=power,
         rates=variable_rates(profiles, wanted),
         sets=sets,
-        texture=uses_texture_path(run),
+        texture=uses_texture_path(counters),
         few_blocks=has_few_blocks(profiles),
     )
-    _warn_of_unseen_events(inputs, run)
+    _warn_of_unseen_events(inputs, counters)
     return inputs
 
 
@@ -203,8 +201,10 @@ def variable_rates(profiles: Profiles, variables: Sequence[str]) -> dict[str, Fl
             "Nagasaka's model needs counters as nvprof names them: "
             + "; ".join(missing_column(name, profiles.counter_names) for name in missing)
         )
-    run = NvprofRun(profiles)
-    return {name: per_second(VARIABLES[name].formula(run), profiles.time_ms) for name in variables}
+    counters = nvprof_counters(profiles)
+    return {
+        name: per_second(VARIABLES[name].formula(counters), profiles.time_ms) for name in variables
+    }
 
 
 def has_few_blocks(profiles: Profiles) -> Mask:
@@ -220,7 +220,7 @@ def has_few_blocks(profiles: Profiles) -> Mask:
     >>> print(has_few_blocks(profiles))
     [ True]
     """
-    blocks = NvprofRun(profiles).optional("workgroups")
+    blocks = nvprof_counters(profiles).optional("workgroups")
     return np.asarray(blocks < BLOCKS_PER_CU * profiles.base.cu_count)
 
 
@@ -244,9 +244,9 @@ def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return available
 
 
-def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
+def _warn_of_unseen_events(inputs: PowerInputs, counters: NvprofCounters) -> None:
     """One DataWarning for each kind of event that the model cannot see in this table."""
-    if not all(run.has(counter) for counter in _LOCAL.values()):
+    if not all(counters.has(counter) for counter in _LOCAL.values()):
         warn(
             f"no {' and '.join(_LOCAL.values())}: the model does not see local memory, "
             "except for what of it reaches the L2 cache"
@@ -256,13 +256,13 @@ def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
             "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
             "textures cannot be named"
         )
-    uncounted = np.isnan(run.optional("workgroups"))
+    uncounted = np.isnan(counters.optional("workgroups"))
     if uncounted.any():
         names = ", ".join(np.array(inputs.kernels)[uncounted])
-        of = "" if uncounted.all() else f" for {names}"
+        kernels = "" if uncounted.all() else f" for {names}"
         warn(
-            f"no workgroups{of}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot be "
-            "named"
+            f"no workgroups{kernels}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot "
+            "be named"
         )
 
 
@@ -385,9 +385,9 @@ def fit_ridge(
     if varies.any():
         left, sizes, right = np.linalg.svd(standard, full_matrices=False)
         # Without what depends on other columns, cut where numpy.linalg.lstsq cuts.
-        own = sizes > np.finfo(np.float64).eps * max(x.shape) * sizes[0]
-        shrunk = sizes[own] / (sizes[own] ** 2 + strength[:, None])
-        weights = shrunk * (centred @ left[:, own]) @ right[own]
+        kept = sizes > np.finfo(np.float64).eps * max(x.shape) * sizes[0]
+        shrunk = sizes[kept] / (sizes[kept] ** 2 + strength[:, None])
+        weights = shrunk * (centred @ left[:, kept]) @ right[kept]
     alpha = weights / scale
     return alpha, y.mean() - alpha @ x.mean(axis=0)
 

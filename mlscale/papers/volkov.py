@@ -21,10 +21,9 @@ and memory [cycles], I, T and B the peak rates of issue, arithmetic and memory [
 per cycle], t = 1/T and b = 1/B. docs/equations.md has all of them, and the reason wherever the
 print is not followed.
 
-An event-driven simulation of an idealised CU, against which the models of Volkov's survey stand.
-
-It is not hardware and not a prediction. It verifies the algebra: that the bounds are bounds, and
-which models leave them. What it idealises: instructions issue in whole cycles, first come first
+`simulate` is an event-driven simulation of an idealised CU, against which the models stand. It is
+not hardware and not a prediction. It verifies the algebra: that the bounds are bounds, and which
+models leave them. What it idealises: instructions issue in whole cycles, first come first
 served, without pipelines, caches or dual issue; memory is one server with a fixed latency.
 """
 

@@ -8,13 +8,10 @@ A warp repeats one period: compute, then one memory instruction. All cycles are 
 engine (core) clock. Arguments may be numbers or arrays that broadcast against each other; numbers
 give a number. Every function raises InputError on an argument that cannot be.
 
-The rule max-overlap: time under other clocks from a measured time and two utilisations.
-
-It is this project's own, made of parts of Wang and Chu's model (mlscale/papers/wang_chu.py): how
-long a round of warps keeps the CU busy, and how long memory. Q, the longer of the two, scales as
-their model says; what a measured time has beyond it is exposed time X, the same number of engine
-cycles at every clock. docs/equations.md, section 1.6, has what it errs beside their model, and how
-it was chosen.
+`max_overlap_factor` is this project's rule, made of parts of their model: how long a round of warps
+keeps the CU busy, and how long memory. Q, the longer of the two, scales as their model says; what a
+measured time has beyond it is exposed time X, the same number of engine cycles at every clock.
+docs/equations.md, section 1.6, has what it errs beside their model, and how it was chosen.
 """
 
 from dataclasses import dataclass, replace
@@ -235,8 +232,7 @@ def kernel_round(
 
     By hand, a period of `period_cycles`: 12.5 x 64 warps x 4 periods, and 222.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> one = kernel_round(EXAMPLE, load_gpu("gtx980"), 1000, 1000)
     >>> print(one.cycles, one.case)
     3422.0 9
@@ -256,8 +252,7 @@ def predict_time_ms(
     By hand: a warp computes 200 x 0.25 = 50 cycles in all; hits take 222. (9) gives 50 x 64 + 222 =
     3422 cycles for each of 32 rounds.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> print(f"{predict_time_ms(EXAMPLE, load_gpu('gtx980'), 1000, 1000):.6f}")
     0.109504
     """
@@ -280,8 +275,7 @@ def predict_time_factor(
 
     By hand: what always hits the L2 cache takes engine cycles alone, twice as long at half.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> print(predict_time_factor(EXAMPLE, load_gpu("gtx980"), (1000, 1000), 500, [400, 1000]))
     [2. 2.]
     """
@@ -301,8 +295,7 @@ def period_cycles(
 
     By hand: 200 x 0.25 / 4 cycles of the CU; a cycle for each of 16 / 4 transactions; the L2's 222.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> one = period_cycles(EXAMPLE, load_gpu("gtx980"), 1000, 1000)
     >>> print(one.compute, one.delay, one.service, one.latency, one.resident_warps, one.count)
     12.5 1.0 4.0 222.0 64.0 4.0
@@ -357,8 +350,7 @@ def max_overlap_factor(
     By hand: 50 x 64 = 3200 busy cycles for each of 32 rounds are 0.1024 ms at 1000 MHz. Where
     0.2048 ms were measured, half is busy and half exposed, and both follow the engine.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> gpu = load_gpu("gtx980")
     >>> print(f"{max_overlap_factor(EXAMPLE, gpu, (1000, 1000), 0.2048, 500, 500):.6f}")
     2.000000
@@ -385,8 +377,7 @@ def busiest_cycles(
 
     By hand: 200 instructions of each of 64 warps, four a cycle.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> print(busiest_cycles(EXAMPLE, load_gpu("gtx980"), 1000, 1000))
     3200.0
     """
@@ -401,8 +392,7 @@ def compute_bound(
 
     By hand: in a period 50 instructions take 12.5 cycles, 4 transactions 4.
 
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
     >>> print(compute_bound(EXAMPLE, load_gpu("gtx980"), 1000, 1000))
     True
     """

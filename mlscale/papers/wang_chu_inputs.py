@@ -1,13 +1,11 @@
-"""GPUs as the model of Wang and Chu sees them: micro-benchmarked, or from the specification.
+"""What Wang and Chu's model is given: the parameters of a GPU, and of each kernel its counts.
 
-wang_chu_gpus.json holds what was micro-benchmarked or tuned; the units of a GPU come from the
-device table. All cycles are engine cycles. The DRAM parameters of another GPU are fitted to a
-latency benchmark (Table II, Eq. (4)) and a bandwidth benchmark (Table III), section IV-A; a fit
-goes into `GpuParameters` by `dataclasses.replace`.
+A GPU is micro-benchmarked (wang_chu_gpus.json) or taken from its specification; the units of both
+come from the device table. The DRAM parameters of another GPU are fitted to a latency benchmark
+(Table II, Eq. (4)) and a bandwidth benchmark (Table III), section IV-A; a fit goes into
+`GpuParameters` by `dataclasses.replace`. All cycles are engine cycles.
 
-The nvprof counters of one run of each kernel, checked as they are read.
-
-What the model of Wang and Chu needs of a kernel, per warp, from the nvprof counters of one run.
+A kernel's counts are per warp, from the nvprof counters of one run.
 
 Source: Wang and Chu 2018, Table IV; the counters are those of the authors' later files.
 """
@@ -24,7 +22,6 @@ from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import SECTOR_BYTES, Device, load_device
-from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError
@@ -257,26 +254,29 @@ def _line(x: Floats, y: Floats, what: str) -> LineFit:
 _TEXTURE_MARGIN = 1.05
 
 
-class NvprofRun:
+class NvprofCounters:
     """The counters of K kernels; every method raises InputError naming kernel and counter."""
 
-    def __init__(self, profiles: Profiles) -> None:
-        self._profiles = profiles
+    def __init__(self, counters: Mapping[str, Floats], kernels: Sequence[str]) -> None:
+        self._counters = counters  # (K,) each
+        self._kernels = kernels
 
     def has(self, name: str) -> bool:
-        """Whether the profiles have that counter."""
-        return self._profiles.has_counter(name)
+        """Whether there is a counter of that name."""
+        return name in self._counters
 
     def count(self, name: str) -> Floats:
         """Return a counter that every kernel must have, finite and not negative, (K,)."""
-        values = self._profiles.counter(name)
+        values = self._counters[name]
         self.refuse(np.isnan(values), name, "is missing; measure it, or leave the kernel out")
         self.refuse((values < 0) | np.isinf(values), name, "is not a count")
         return values
 
     def optional(self, name: str) -> Floats:
         """Return a counter that may be absent: NaN where it is missing, (K,)."""
-        values = self._profiles.optional_counter(name)
+        if not self.has(name):
+            return np.full(len(self._kernels), np.nan)
+        values = self._counters[name]
         self.refuse((values < 0) | np.isinf(values), name, "is not a count")
         return values
 
@@ -296,10 +296,10 @@ class NvprofRun:
         """
         if self.lacking_for_requests(names):
             return None
-        total = np.zeros(len(self._profiles.kernels))
+        total = np.zeros(len(self._kernels))
         for name in names:
             transactions = self.count(name)
-            per_request = self._profiles.counter(f"{name}_per_request")
+            per_request = self._counters[f"{name}_per_request"]
             used = transactions > 0
             self.refuse(
                 used & ~(per_request > 0),
@@ -314,27 +314,25 @@ class NvprofRun:
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             more = f" (and {bad.sum() - 1} more kernels)" if bad.sum() > 1 else ""
-            value = self._profiles.counter(name)[k]
+            value = self._counters[name][k]
             shown = "" if np.isnan(value) else f" {value:g}"
-            raise InputError(
-                f"kernel '{self._profiles.kernels[k]}', counter '{name}':{shown} {why}{more}"
-            )
+            raise InputError(f"kernel '{self._kernels[k]}', counter '{name}':{shown} {why}{more}")
 
 
-def flags_of(conditions: Mapping[str, Mask]) -> tuple[tuple[str, ...], ...]:
-    """Return for each kernel the flags whose condition (K,) holds of it."""
-    holding = zip(*conditions.values(), strict=True)
-    return tuple(tuple(compress(conditions, own)) for own in holding)
+def nvprof_counters(profiles: Profiles) -> NvprofCounters:
+    """The counters of every kernel of the profiles."""
+    by_name = dict(zip(profiles.counter_names, profiles.counters.T, strict=True))
+    return NvprofCounters(by_name, profiles.kernels)
 
 
-def uses_texture_path(run: NvprofRun) -> Floats:
+def uses_texture_path(counters: NvprofCounters) -> Floats:
     """1 where a kernel has more texture-cache transactions than global loads, else 0, (K,).
 
     It then reads textures, or spilled registers where these take the same path. NaN where one
     of the two is not counted.
     """
-    texture = run.optional("tex_cache_transactions")
-    loads = run.optional("gld_transactions")
+    texture = counters.optional("tex_cache_transactions")
+    loads = counters.optional("gld_transactions")
     unknown = np.isnan(texture) | (np.isnan(loads) & (texture > 0))
     return np.where(unknown, np.nan, texture > _TEXTURE_MARGIN * loads)
 
@@ -445,7 +443,6 @@ class WarpInputs:
 
         By hand: 1600 transactions of 100 warps, of which DRAM sees 800; 4 to an instruction.
 
-        >>> from mlscale.papers.wang_chu_inputs import load_gpu
         >>> row = {
         ...     "warps": 100, "achieved_occupancy": 0.5, "inst_per_warp": 50,
         ...     "dram_read_transactions": 600, "dram_write_transactions": 200,
@@ -455,18 +452,8 @@ class WarpInputs:
         >>> print(kernel.global_transactions, kernel.l2_hit_rate, kernel.compute_instructions)
         16.0 0.5 46.0
         """
-        counters = {name: value for name, value in row.items() if isinstance(value, Real)}
-        profiles = Profiles(
-            device=gpu.key,
-            base=HardwareConfig(gpu.cu_count, 1.0, 1.0),  # of which the counters know nothing
-            kernels=(str(row.get("kernel", "the kernel")),),
-            applications=("",),
-            time_ms=np.ones(1),
-            power_w=None,
-            counter_names=tuple(counters),
-            counters=np.array([[*counters.values()]], dtype=np.float64),
-        )
-        inputs = derive_inputs(profiles, gpu)
+        counters = {n: np.array([float(v)]) for n, v in row.items() if isinstance(v, Real)}
+        inputs = warp_inputs(counters, gpu, [str(row.get("kernel", "the kernel"))])
         arrays = {f.name: getattr(inputs, f.name)[0] for f in fields(cls) if f.name != "flags"}
         return cls(**arrays, flags=inputs.flags)
 
@@ -520,18 +507,12 @@ def _of_ncu(counter_names: Sequence[str]) -> str:
 
 
 def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
-    """The inputs of every kernel of the profiles.
+    """The inputs of every kernel of the profiles, as `warp_inputs` says.
 
-    Memory instructions are transactions / transactions per request. Two fallbacks: without the
-    requests of global memory, 4 transactions make an instruction; without those of shared
-    memory, every transaction is an instruction. Without inst_fp_64 no FP64 is charged.
-    A warp has one period at least, also where only some warps touch memory.
+    `WarpInputs.of_row` has an example by hand; here 4 CUs of 128 CUDA cores hold a quarter of their
+    64 warps each.
 
-    Raises InputError where a counter is missing, negative or contradicts another, and where the
-    occupancy is not above 0 and at most 1. `WarpInputs.of_row` has an example by hand; here 4 CUs
-    of 128 CUDA cores hold a quarter of their 64 warps each.
-
-    >>> from mlscale.papers.wang_chu_inputs import load_gpu
+    >>> from mlscale.data.grid import HardwareConfig
     >>> profiles = Profiles(
     ...     device="gtx980", base=HardwareConfig(16, 700, 700), kernels=("copy",),
     ...     applications=("copy",), time_ms=np.ones(1), power_w=None, counter_names=COUNTERS,
@@ -539,29 +520,53 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
     >>> print(derive_inputs(profiles, load_gpu("gtx980")).resident_warps)
     [16.]
     """
-    require_counters(profiles.counter_names)
-    run = NvprofRun(profiles)
-    warps = _warps(run)
-    occupancy = _occupancy(run)
-    transactions = run.total("l2_read_transactions", "l2_write_transactions") / warps
-    dram = run.total("dram_read_transactions", "dram_write_transactions") / warps
-    shared = run.total(*_SHARED) / warps
-    run.refuse(
+    by_name = dict(zip(profiles.counter_names, profiles.counters.T, strict=True))
+    return warp_inputs(by_name, gpu, profiles.kernels)
+
+
+def warp_inputs(
+    by_name: Mapping[str, Floats], gpu: GpuParameters, kernels: Sequence[str]
+) -> WarpInputs:
+    """The inputs of K kernels, from their counters (K,) by the names of nvprof.
+
+    Memory instructions are transactions / transactions per request. Two fallbacks: without the
+    requests of global memory, 4 transactions make an instruction; without those of shared
+    memory, every transaction is an instruction. Without inst_fp_64 no FP64 is charged.
+    A warp has one period at least, also where only some warps touch memory.
+
+    Raises InputError where a counter is missing, negative or contradicts another, and where the
+    occupancy is not above 0 and at most 1.
+
+    By hand: 100 warps of 50 instructions, all of which hit the L2 cache.
+
+    >>> counts = dict(zip(COUNTERS, [100, 0.25, 50, 0, 0, 1200, 400, 0, 0]))
+    >>> arrays = {name: np.array([count]) for name, count in counts.items()}
+    >>> print(warp_inputs(arrays, load_gpu("gtx980"), ["copy"]).l2_hit_rate)
+    [1.]
+    """
+    require_counters([*by_name])
+    counters = NvprofCounters(by_name, kernels)
+    warps = _warps(counters)
+    occupancy = _occupancy(counters)
+    transactions = counters.total("l2_read_transactions", "l2_write_transactions") / warps
+    dram = counters.total("dram_read_transactions", "dram_write_transactions") / warps
+    shared = counters.total(*_SHARED) / warps
+    counters.refuse(
         (transactions == 0) & (dram > 0),
         "l2_read_transactions",
         "and no L2 writes, but DRAM transactions, which pass through the L2; measure them again",
     )
     miss_rate = np.divide(dram, transactions, out=np.zeros_like(dram), where=transactions > 0)
 
-    requests = run.requests(_GLOBAL)
+    requests = counters.requests(_GLOBAL)
     memory_instructions = (
         transactions / TRANSACTIONS_PER_INSTRUCTION if requests is None else requests / warps
     )
-    shared_requests = run.requests(_SHARED)
+    shared_requests = counters.requests(_SHARED)
     shared_instructions = shared if shared_requests is None else shared_requests / warps
-    instructions = run.count("inst_per_warp")
-    fp64 = run.optional("inst_fp_64") / (THREADS_PER_WARP * warps)
-    texture = uses_texture_path(run)
+    instructions = counters.count("inst_per_warp")
+    fp64 = counters.optional("inst_fp_64") / (THREADS_PER_WARP * warps)
+    texture = uses_texture_path(counters)
 
     conditions = {
         _MISS_RATE: miss_rate > 1,
@@ -569,10 +574,10 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
         _TEXTURE: texture == 1,
         _NO_FP64: np.isnan(fp64),
         _NO_TEXTURE: np.isnan(texture),
-        _assumed(run.lacking_for_requests(_GLOBAL), TRANSACTIONS_PER_INSTRUCTION, "memory"): (
+        _assumed(counters.lacking_for_requests(_GLOBAL), TRANSACTIONS_PER_INSTRUCTION, "memory"): (
             np.full(warps.shape, requests is None)
         ),
-        _assumed(run.lacking_for_requests(_SHARED), 1, "shared-memory"): (
+        _assumed(counters.lacking_for_requests(_SHARED), 1, "shared-memory"): (
             (shared > 0) & (shared_requests is None)
         ),
     }
@@ -587,23 +592,29 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
             0, instructions - memory_instructions - shared_instructions
         ),
         fp64_instructions=np.nan_to_num(fp64),
-        flags=flags_of(conditions),
+        flags=_flags(conditions),
     )
 
 
-def _warps(run: NvprofRun) -> Floats:
-    if run.has("warps"):
-        warps = run.count("warps")
-        run.refuse(warps == 0, "warps", "is 0; a kernel has one warp at least")
+def _flags(conditions: Mapping[str, Mask]) -> tuple[tuple[str, ...], ...]:
+    """For each kernel the flags whose condition (K,) holds of it."""
+    by_kernel = zip(*conditions.values(), strict=True)
+    return tuple(tuple(compress(conditions, holds)) for holds in by_kernel)
+
+
+def _warps(counters: NvprofCounters) -> Floats:
+    if counters.has("warps"):
+        warps = counters.count("warps")
+        counters.refuse(warps == 0, "warps", "is 0; a kernel has one warp at least")
         return warps
-    workgroups, size = (run.count(name) for name in _LAUNCH)
-    run.refuse(workgroups * size == 0, _LAUNCH[0], "times workgroup_size is 0")
+    workgroups, size = (counters.count(name) for name in _LAUNCH)
+    counters.refuse(workgroups * size == 0, _LAUNCH[0], "times workgroup_size is 0")
     return np.asarray(workgroups * np.ceil(size / THREADS_PER_WARP))
 
 
-def _occupancy(run: NvprofRun) -> Floats:
-    occupancy = run.count("achieved_occupancy")
-    run.refuse(
+def _occupancy(counters: NvprofCounters) -> Floats:
+    occupancy = counters.count("achieved_occupancy")
+    counters.refuse(
         ~((occupancy > 0) & (occupancy <= 1)),
         "achieved_occupancy",
         "is not above 0 and at most 1; it is the share of the warps that a CU can hold",

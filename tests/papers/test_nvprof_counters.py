@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from synthetic.profiled import profiles
 
-from mlscale.papers.wang_chu_inputs import NvprofRun, uses_texture_path
+from mlscale.papers.wang_chu_inputs import nvprof_counters, uses_texture_path
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,14 @@ from mlscale.papers.wang_chu_inputs import NvprofRun, uses_texture_path
 def test_texture_use_is_unknown_without_both_counters(
     counters: dict[str, float], expected: float
 ) -> None:
-    run = NvprofRun(profiles({name: [value] for name, value in counters.items()}))
+    run = nvprof_counters(profiles({name: [value] for name, value in counters.items()}))
     np.testing.assert_array_equal(uses_texture_path(run), [expected])
 
 
 def test_the_columns_that_requests_lack_are_named() -> None:
-    run = NvprofRun(profiles({"gld_transactions": [1.0], "gld_transactions_per_request": [1.0]}))
+    run = nvprof_counters(
+        profiles({"gld_transactions": [1.0], "gld_transactions_per_request": [1.0]})
+    )
     assert run.lacking_for_requests(("gld_transactions", "gst_transactions")) == [
         "gst_transactions",
         "gst_transactions_per_request",
