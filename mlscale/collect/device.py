@@ -97,7 +97,7 @@ def device_at_hand(backend: str | None = None) -> DeviceInfo:
     raise InputError(f"no device to measure on; {'; '.join(complaints)}")
 
 
-def _of_properties(properties: Any) -> dict[str, Any]:
+def _named_by_both(properties: Any) -> dict[str, Any]:
     """What CUDA and HIP call alike."""
     return {
         "name": properties.name.decode(),
@@ -123,7 +123,7 @@ def _cuda() -> DeviceInfo:
     _require_compiler(nvrtc, version)
     ask(runtime.cudaGetDeviceCount)
     properties = ask(runtime.cudaGetDeviceProperties, 0)
-    called = _of_properties(properties)
+    called = _named_by_both(properties)
     return DeviceInfo(
         backend="cuda",
         driver="CUDA {}.{}".format(*version),
@@ -145,12 +145,12 @@ def _require_compiler(nvrtc: Any, driver: tuple[int, int]) -> None:
     wheel = "nvidia-cuda-nvrtc-cu12" if major == 12 else "nvidia-cuda-nvrtc"
     install = f"pip install 'cuda-python=={major}.*' '{wheel}=={major}.{minor}.*'"
     try:
-        _, *own = nvrtc.nvrtcVersion()
+        _, *version = nvrtc.nvrtcVersion()
     except RuntimeError:
         raise InputError(f"NVRTC, CUDA's compiler, is missing: {install}") from None
-    if (*own,) > driver:
+    if (*version,) > driver:
         raise InputError(
-            f"NVRTC {own[0]}.{own[1]} is newer than the driver, which has CUDA {major}.{minor}: "
+            f"NVRTC {version[0]}.{version[1]} is newer than the driver, which has CUDA {major}.{minor}: "
             f"{install}"
         )
 
@@ -195,7 +195,7 @@ def _hip() -> DeviceInfo:
         memory_mhz=properties.memoryClockRate / 1e3,
         cu_axis="CU mask",
         sensors=_amd_sensors(),
-        **_of_properties(properties),
+        **_named_by_both(properties),
     )
 
 

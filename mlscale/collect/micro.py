@@ -38,8 +38,8 @@ def probes(info: DeviceInfo) -> Iterator[tuple[Probe, Entry]]:
         ("shared_delay", "shared", (full, 1024), partial(_read_shared, full), reads, (500, 4_000)),
     ):
         for length in lengths:
-            name, of_length = f"{quantity}_{length}", partial(case, length)
-            entry = Entry(name, quantity, f"micro_{source}", {}, threads, block, of_length)
+            name, lengthened = f"{quantity}_{length}", partial(case, length)
+            entry = Entry(name, quantity, f"micro_{source}", {}, threads, block, lengthened)
             yield Probe(name, quantity, work * length), entry
     yield from _volkovs(info, far)
 

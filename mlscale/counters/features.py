@@ -5,9 +5,7 @@ millisecond. `utilisation`: fractions of the device's peaks. `table2`: the 22 of
 2015, Table II. With `+power` behind it, such as `utilisation+power`, a kind has the power at the
 base beside it. Nothing is fitted here: a value depends on its own kernel and the device alone.
 
-Utilisation features: what a kernel uses of its device, from nvprof counters.
-
-Counts are divided by time and by the device's peak; the profiler's own *_throughput columns are
+Utilisation features say what a kernel uses of its device, from nvprof counters. Counts are divided by time and by the device's peak; the profiler's own *_throughput columns are
 never used, because they come from passes at other clocks. Rates per cycle are per compute unit.
 """
 
@@ -202,8 +200,8 @@ _SUBSTITUTES = {
 }
 
 
-class _CountedRun:
-    """One run of each kernel: its counters, and what its base and device add."""
+class _Counts:
+    """The counters of each kernel, and what its base and device add."""
 
     def __init__(self, profiles: Profiles, device: Device) -> None:
         self.profiles, self.device = profiles, device
@@ -230,10 +228,10 @@ class _CountedRun:
 
 @dataclass(frozen=True)
 class Utilisation:
-    """One feature: the counters that it is made of, and its formula on a run."""
+    """One feature: the counters that it is made of, and its formula on a counts."""
 
     counters: tuple[str, ...]
-    formula: Callable[[_CountedRun], Floats]
+    formula: Callable[[_Counts], Floats]
 
     def missing_counters(self, profiles: Profiles) -> list[str]:
         """The counters that the profile has not, nor what stands in for them."""
@@ -247,42 +245,46 @@ class Utilisation:
     def compute(self, profiles: Profiles, device: Device) -> Floats:
         """The feature of every kernel, (K,); NaN where a counter is missing or a count is 0/0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self.formula(_CountedRun(profiles, device))
+            values = self.formula(_Counts(profiles, device))
         return np.where(np.isfinite(values), values, np.nan)
 
 
 def _as_counted(counter: str) -> Utilisation:
-    return Utilisation((counter,), lambda run: run[counter])
+    return Utilisation((counter,), lambda counts: counts[counter])
 
 
 def _per_cycle(*counters: str, bytes_each: int = 1) -> Utilisation:
     """The sum of counters per cycle and CU, or the bytes that they stand for."""
     return Utilisation(
         counters,
-        lambda run: bytes_each * np.sum([run[name] for name in counters], axis=0) / run.cycles,
+        lambda counts: (
+            bytes_each * np.sum([counts[name] for name in counters], axis=0) / counts.cycles
+        ),
     )
 
 
-def _of_peak(counter: str, peak: str) -> Utilisation:
+def _share_of_peak(counter: str, peak: str) -> Utilisation:
     """A counter per cycle and CU as a share of a peak, which is a field of Device."""
     return Utilisation(
-        (counter,), lambda run: run[counter] / run.cycles / getattr(run.device, peak)
+        (counter,), lambda counts: counts[counter] / counts.cycles / getattr(counts.device, peak)
     )
 
 
-def _log_stall(run: _CountedRun) -> Floats:
+def _log_stall(counts: _Counts) -> Floats:
     """Resident warps per instruction in flight: how much latency is left to hide."""
-    waves = run.device.max_waves_per_cu
-    return np.asarray(np.log((waves * run["achieved_occupancy"] + 0.5) / (run["ipc"] + 0.05)))
+    waves = counts.device.max_waves_per_cu
+    return np.asarray(np.log((waves * counts["achieved_occupancy"] + 0.5) / (counts["ipc"] + 0.05)))
 
 
-def _write_share(run: _CountedRun) -> Floats:
-    reads, writes = run["dram_read_transactions"], run["dram_write_transactions"]
+def _write_share(counts: _Counts) -> Floats:
+    reads, writes = counts["dram_read_transactions"], counts["dram_write_transactions"]
     return np.asarray(writes / (reads + writes + 1))
 
 
-def _l2_miss_ratio(run: _CountedRun) -> Floats:
-    return np.clip((run["dram_read_transactions"] + 1) / (run["l2_read_transactions"] + 1), 0, 2)
+def _l2_miss_ratio(counts: _Counts) -> Floats:
+    return np.clip(
+        (counts["dram_read_transactions"] + 1) / (counts["l2_read_transactions"] + 1), 0, 2
+    )
 
 
 _DRAM = ("dram_read_transactions", "dram_write_transactions")
@@ -291,8 +293,8 @@ _L2 = ("l2_read_transactions", "l2_write_transactions")
 UTILISATIONS: dict[str, Utilisation] = {
     "dram_utilisation": Utilisation(
         _DRAM,
-        lambda run: run.device.share_of_bandwidth(
-            run.dram_bytes, run.seconds, run.profiles.base.memory_mhz
+        lambda counts: counts.device.share_of_bandwidth(
+            counts.dram_bytes, counts.seconds, counts.profiles.base.memory_mhz
         ),
     ),
     "l2_bytes_per_cycle": _per_cycle(*_L2, bytes_each=SECTOR_BYTES),
@@ -301,30 +303,34 @@ UTILISATIONS: dict[str, Utilisation] = {
         "shared_load_transactions", "shared_store_transactions"
     ),
     "global_transactions_per_cycle": _per_cycle("gld_transactions", "gst_transactions"),
-    "issue_utilisation": _of_peak("inst_executed", "schedulers_per_cu"),
-    "ipc_utilisation": Utilisation(("ipc",), lambda run: run["ipc"] / run.device.schedulers_per_cu),
-    "fp32_utilisation": _of_peak("inst_fp_32", "lanes_per_cu"),
-    "integer_utilisation": _of_peak("inst_integer", "lanes_per_cu"),
-    "special_function_utilisation": _of_peak(
+    "issue_utilisation": _share_of_peak("inst_executed", "schedulers_per_cu"),
+    "ipc_utilisation": Utilisation(
+        ("ipc",), lambda counts: counts["ipc"] / counts.device.schedulers_per_cu
+    ),
+    "fp32_utilisation": _share_of_peak("inst_fp_32", "lanes_per_cu"),
+    "integer_utilisation": _share_of_peak("inst_integer", "lanes_per_cu"),
+    "special_function_utilisation": _share_of_peak(
         "flop_count_sp_special", "special_function_lanes_per_cu"
     ),
-    "fp64_utilisation": _of_peak("inst_fp_64", "fp64_lanes_per_cu"),
+    "fp64_utilisation": _share_of_peak("inst_fp_64", "fp64_lanes_per_cu"),
     "occupancy": _as_counted("achieved_occupancy"),
     "log_eligible_warps": Utilisation(
-        ("eligible_warps_per_cycle",), lambda run: np.log(run["eligible_warps_per_cycle"] + 0.1)
+        ("eligible_warps_per_cycle",),
+        lambda counts: np.log(counts["eligible_warps_per_cycle"] + 0.1),
     ),
     "warp_efficiency": _as_counted("warp_execution_efficiency"),
     "cu_activity": _as_counted("sm_efficiency"),
     "log_stall": Utilisation(("achieved_occupancy", "ipc"), _log_stall),
     "log_dram_bytes_per_instruction": Utilisation(
-        (*_DRAM, "inst_executed"), lambda run: np.log1p(run.dram_bytes / run["inst_executed"])
+        (*_DRAM, "inst_executed"),
+        lambda counts: np.log1p(counts.dram_bytes / counts["inst_executed"]),
     ),
     "log_l2_bytes_per_instruction": Utilisation(
-        (*_L2, "inst_executed"), lambda run: np.log1p(run.l2_bytes / run["inst_executed"])
+        (*_L2, "inst_executed"), lambda counts: np.log1p(counts.l2_bytes / counts["inst_executed"])
     ),
     "texture_hit_rate": _as_counted("tex_cache_hit_rate"),
     "l2_miss_ratio": Utilisation((_DRAM[0], _L2[0]), _l2_miss_ratio),
     "dram_write_share": Utilisation(_DRAM, _write_share),
-    "log_time_ms": Utilisation((), lambda run: np.log(run.profiles.time_ms)),
-    "log_warps": Utilisation(("warps",), lambda run: np.log(run["warps"])),
+    "log_time_ms": Utilisation((), lambda counts: np.log(counts.profiles.time_ms)),
+    "log_warps": Utilisation(("warps",), lambda counts: np.log(counts["warps"])),
 }

@@ -158,8 +158,8 @@ def use_and_sources(
             numbers[number] = filled
     waiting = _log_waiting(numbers["occupancy"], numbers["issue"], device)
     numbers["stall"] = _either(numbers["stall"], waiting)
-    of = profiles.optional_counter
-    unit = np.fmax(of("core_utilisation"), of("texture_utilisation"))
+    counter = profiles.optional_counter
+    unit = np.fmax(counter("core_utilisation"), counter("texture_utilisation"))
     return KernelUse(**numbers, **_launch(profiles, device), unit=unit), sources
 
 
@@ -282,14 +282,16 @@ def _written(profiles: Profiles, _: Device) -> Floats:
 
 def _vector_issue(profiles: Profiles, device: Device) -> Floats:
     """Of AMD's CUs a share: GCN's and CDNA's take a wave of 64 lanes a cycle, RDNA's two of 32."""
-    of_a_wave = device.wave_size / device.lanes_per_cu if device.vendor == "AMD" else 1.0
-    return profiles.counter("V_IPC") * of_a_wave
+    waves_per_instruction = (
+        device.wave_size / device.lanes_per_cu if device.vendor == "AMD" else 1.0
+    )
+    return profiles.counter("V_IPC") * waves_per_instruction
 
 
 def _shared_instructions(profiles: Profiles, _: Device) -> Floats:
-    of = profiles.optional_counter
-    issue = _either(of("V_IPC"), of("VALUBusy") * 0.01)
-    return issue * of("LDSInsts") / of("VALUInsts")
+    counter = profiles.optional_counter
+    issue = _either(counter("V_IPC"), counter("VALUBusy") * 0.01)
+    return issue * counter("LDSInsts") / counter("VALUInsts")
 
 
 def _waiting_time(profiles: Profiles, _: Device) -> Floats:
@@ -358,16 +360,18 @@ def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:
 
     Table II has workgroups only, of all launches: a workgroup then counts as one wave.
     """
-    of = profiles.optional_counter
-    launches = _either(of("n_launches"), np.ones(len(profiles.kernels)))
-    workgroups = _either(of("workgroups"), of("NumWorkGroups"))
+    counter = profiles.optional_counter
+    launches = _either(counter("n_launches"), np.ones(len(profiles.kernels)))
+    workgroups = _either(counter("workgroups"), counter("NumWorkGroups"))
     with np.errstate(divide="ignore", invalid="ignore"):
-        waves = _either(of("waves") / of("workgroups"), of("workgroup_size") / device.wave_size)
+        waves = _either(
+            counter("waves") / counter("workgroups"), counter("workgroup_size") / device.wave_size
+        )
         waves = _either(np.ceil(waves), np.where(np.isnan(workgroups), np.nan, 1.0))
         return {
             "workgroups": np.maximum(workgroups / np.maximum(launches, 1), 1),
             "waves_per_workgroup": np.maximum(waves, 1),
-            "resident_waves": np.fmin(of("Occupancy") * 0.01, 1) * device.max_waves_per_cu,
+            "resident_waves": np.fmin(counter("Occupancy") * 0.01, 1) * device.max_waves_per_cu,
         }
 
 

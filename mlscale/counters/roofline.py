@@ -3,7 +3,7 @@
 A kernel that reaches 60 % of neither peak waits for latency, as Nsight Compute says of it too;
 shares within 10 points of each other are called balanced, which is a convention of ours.
 
-Counters and features for a reader: what they are in words, and their values with units.
+`meaning` and `readable` show a reader what counters and features are, and their values with units.
 """
 
 import math
@@ -98,7 +98,7 @@ def _unit_shares(profiles: Profiles) -> dict[str, Floats]:
 
 
 # Table II of Wu et al., HPCA 2015: by name what it is, and its unit.
-_OF_INSTRUCTIONS = {
+_INSTRUCTIONS = {
     "VALUInsts": "vector ALU instructions",
     "SALUInsts": "scalar ALU instructions",
     "VFetchInsts": "vector loads",
@@ -107,7 +107,7 @@ _OF_INSTRUCTIONS = {
     "LDSInsts": "shared-memory (LDS) instructions",
 }
 _TABLE_2 = {
-    **{name: (f"{words}, of all instructions", "%") for name, words in _OF_INSTRUCTIONS.items()},
+    **{name: (f"{words}, of all instructions", "%") for name, words in _INSTRUCTIONS.items()},
     "VALUUtilization": ("active lanes of a vector instruction", "%"),
     "VALUBusy": ("time in which vector ALU instructions run", "%"),
     "SALUBusy": ("time in which scalar ALU instructions run", "%"),
@@ -143,34 +143,34 @@ _PREFIXES = ("", "k", "M", "G", "T", "P")
 _WITH_PREFIX = frozenset({"B", "B/s", "Hz"})
 
 
-def _of_log(value: float) -> float:
+def _percent_of_log(value: float) -> float:
     return 100 * math.exp(value)
 
 
-def _of_root(value: float) -> float:
+def _percent_of_root(value: float) -> float:
     return 100 * value**2
 
 
-def _of_share(value: float) -> float:
+def _percent(value: float) -> float:
     return 100 * value
 
 
 # The inputs that `mlscale.counters.kernel_use.inputs` computes: by name what undoes that it is a
 # logarithm, a root or a share, and the unit then.
 INPUTS: dict[str, tuple[Callable[[float], float], str]] = {
-    "memory share": (_of_log, "%"),
-    "busiest core unit": (_of_log, "%"),
-    "issue use": (_of_root, "%"),
-    "l2 use": (_of_root, "%"),
-    "texture use": (_of_root, "%"),
-    "shared use": (_of_root, "%"),
-    "fp64 use": (_of_root, "%"),
-    "occupancy": (_of_share, "%"),
+    "memory share": (_percent_of_log, "%"),
+    "busiest core unit": (_percent_of_log, "%"),
+    "issue use": (_percent_of_root, "%"),
+    "l2 use": (_percent_of_root, "%"),
+    "texture use": (_percent_of_root, "%"),
+    "shared use": (_percent_of_root, "%"),
+    "fp64 use": (_percent_of_root, "%"),
+    "occupancy": (_percent, "%"),
     "eligible waves": (lambda value: math.exp(value) - 0.1, ""),
     "stall": (math.exp, ""),
-    "L2 miss ratio": (_of_share, "%"),
-    "write share": (_of_share, "%"),
-    "lane efficiency": (_of_share, "%"),
+    "L2 miss ratio": (_percent, "%"),
+    "write share": (_percent, "%"),
+    "lane efficiency": (_percent, "%"),
 }
 
 
