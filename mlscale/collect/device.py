@@ -145,13 +145,13 @@ def _require_compiler(nvrtc: Any, driver: tuple[int, int]) -> None:
     wheel = "nvidia-cuda-nvrtc-cu12" if major == 12 else "nvidia-cuda-nvrtc"
     install = f"pip install 'cuda-python=={major}.*' '{wheel}=={major}.{minor}.*'"
     try:
-        _, *version = nvrtc.nvrtcVersion()
+        _, *compiler = nvrtc.nvrtcVersion()
     except RuntimeError:
         raise InputError(f"NVRTC, CUDA's compiler, is missing: {install}") from None
-    if (*version,) > driver:
+    if (*compiler,) > driver:
         raise InputError(
-            f"NVRTC {version[0]}.{version[1]} is newer than the driver, which has CUDA {major}.{minor}: "
-            f"{install}"
+            f"NVRTC {compiler[0]}.{compiler[1]} is newer than the driver, which has CUDA "
+            f"{major}.{minor}: {install}"
         )
 
 

@@ -5,8 +5,9 @@ millisecond. `utilisation`: fractions of the device's peaks. `table2`: the 22 of
 2015, Table II. With `+power` behind it, such as `utilisation+power`, a kind has the power at the
 base beside it. Nothing is fitted here: a value depends on its own kernel and the device alone.
 
-Utilisation features say what a kernel uses of its device, from nvprof counters. Counts are divided by time and by the device's peak; the profiler's own *_throughput columns are
-never used, because they come from passes at other clocks. Rates per cycle are per compute unit.
+Utilisation features say what a kernel uses of its device, from nvprof counters. Counts are divided
+by time and by the device's peak; the profiler's own *_throughput columns are never used, because
+they come from passes at other clocks. Rates per cycle are per compute unit.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -228,7 +229,7 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Utilisation:
-    """One feature: the counters that it is made of, and its formula on a counts."""
+    """One feature: the counters that it is made of, and its formula on a c."""
 
     counters: tuple[str, ...]
     formula: Callable[[_Counts], Floats]
@@ -250,41 +251,35 @@ class Utilisation:
 
 
 def _as_counted(counter: str) -> Utilisation:
-    return Utilisation((counter,), lambda counts: counts[counter])
+    return Utilisation((counter,), lambda c: c[counter])
 
 
 def _per_cycle(*counters: str, bytes_each: int = 1) -> Utilisation:
     """The sum of counters per cycle and CU, or the bytes that they stand for."""
     return Utilisation(
         counters,
-        lambda counts: (
-            bytes_each * np.sum([counts[name] for name in counters], axis=0) / counts.cycles
-        ),
+        lambda c: bytes_each * np.sum([c[name] for name in counters], axis=0) / c.cycles,
     )
 
 
 def _share_of_peak(counter: str, peak: str) -> Utilisation:
     """A counter per cycle and CU as a share of a peak, which is a field of Device."""
-    return Utilisation(
-        (counter,), lambda counts: counts[counter] / counts.cycles / getattr(counts.device, peak)
-    )
+    return Utilisation((counter,), lambda c: c[counter] / c.cycles / getattr(c.device, peak))
 
 
-def _log_stall(counts: _Counts) -> Floats:
+def _log_stall(c: _Counts) -> Floats:
     """Resident warps per instruction in flight: how much latency is left to hide."""
-    waves = counts.device.max_waves_per_cu
-    return np.asarray(np.log((waves * counts["achieved_occupancy"] + 0.5) / (counts["ipc"] + 0.05)))
+    waves = c.device.max_waves_per_cu
+    return np.asarray(np.log((waves * c["achieved_occupancy"] + 0.5) / (c["ipc"] + 0.05)))
 
 
-def _write_share(counts: _Counts) -> Floats:
-    reads, writes = counts["dram_read_transactions"], counts["dram_write_transactions"]
+def _write_share(c: _Counts) -> Floats:
+    reads, writes = c["dram_read_transactions"], c["dram_write_transactions"]
     return np.asarray(writes / (reads + writes + 1))
 
 
-def _l2_miss_ratio(counts: _Counts) -> Floats:
-    return np.clip(
-        (counts["dram_read_transactions"] + 1) / (counts["l2_read_transactions"] + 1), 0, 2
-    )
+def _l2_miss_ratio(c: _Counts) -> Floats:
+    return np.clip((c["dram_read_transactions"] + 1) / (c["l2_read_transactions"] + 1), 0, 2)
 
 
 _DRAM = ("dram_read_transactions", "dram_write_transactions")
@@ -293,9 +288,7 @@ _L2 = ("l2_read_transactions", "l2_write_transactions")
 UTILISATIONS: dict[str, Utilisation] = {
     "dram_utilisation": Utilisation(
         _DRAM,
-        lambda counts: counts.device.share_of_bandwidth(
-            counts.dram_bytes, counts.seconds, counts.profiles.base.memory_mhz
-        ),
+        lambda c: c.device.share_of_bandwidth(c.dram_bytes, c.seconds, c.profiles.base.memory_mhz),
     ),
     "l2_bytes_per_cycle": _per_cycle(*_L2, bytes_each=SECTOR_BYTES),
     "texture_bytes_per_cycle": _per_cycle("tex_cache_transactions", bytes_each=SECTOR_BYTES),
@@ -304,9 +297,7 @@ UTILISATIONS: dict[str, Utilisation] = {
     ),
     "global_transactions_per_cycle": _per_cycle("gld_transactions", "gst_transactions"),
     "issue_utilisation": _share_of_peak("inst_executed", "schedulers_per_cu"),
-    "ipc_utilisation": Utilisation(
-        ("ipc",), lambda counts: counts["ipc"] / counts.device.schedulers_per_cu
-    ),
+    "ipc_utilisation": Utilisation(("ipc",), lambda c: c["ipc"] / c.device.schedulers_per_cu),
     "fp32_utilisation": _share_of_peak("inst_fp_32", "lanes_per_cu"),
     "integer_utilisation": _share_of_peak("inst_integer", "lanes_per_cu"),
     "special_function_utilisation": _share_of_peak(
@@ -316,21 +307,21 @@ UTILISATIONS: dict[str, Utilisation] = {
     "occupancy": _as_counted("achieved_occupancy"),
     "log_eligible_warps": Utilisation(
         ("eligible_warps_per_cycle",),
-        lambda counts: np.log(counts["eligible_warps_per_cycle"] + 0.1),
+        lambda c: np.log(c["eligible_warps_per_cycle"] + 0.1),
     ),
     "warp_efficiency": _as_counted("warp_execution_efficiency"),
     "cu_activity": _as_counted("sm_efficiency"),
     "log_stall": Utilisation(("achieved_occupancy", "ipc"), _log_stall),
     "log_dram_bytes_per_instruction": Utilisation(
         (*_DRAM, "inst_executed"),
-        lambda counts: np.log1p(counts.dram_bytes / counts["inst_executed"]),
+        lambda c: np.log1p(c.dram_bytes / c["inst_executed"]),
     ),
     "log_l2_bytes_per_instruction": Utilisation(
-        (*_L2, "inst_executed"), lambda counts: np.log1p(counts.l2_bytes / counts["inst_executed"])
+        (*_L2, "inst_executed"), lambda c: np.log1p(c.l2_bytes / c["inst_executed"])
     ),
     "texture_hit_rate": _as_counted("tex_cache_hit_rate"),
     "l2_miss_ratio": Utilisation((_DRAM[0], _L2[0]), _l2_miss_ratio),
     "dram_write_share": Utilisation(_DRAM, _write_share),
-    "log_time_ms": Utilisation((), lambda counts: np.log(counts.profiles.time_ms)),
-    "log_warps": Utilisation(("warps",), lambda counts: np.log(counts["warps"])),
+    "log_time_ms": Utilisation((), lambda c: np.log(c.profiles.time_ms)),
+    "log_warps": Utilisation(("warps",), lambda c: np.log(c["warps"])),
 }
