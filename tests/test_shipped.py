@@ -14,7 +14,7 @@ from synthetic.tidy import refused
 
 from mlscale import HardwareConfig, Profiles, train
 from mlscale.data.datasets import path
-from mlscale.data.devices import Device, load_device
+from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import BOUNDED
@@ -51,22 +51,29 @@ class TestOfferedGrid:
         at = HardwareConfig(108, 1410.0, 1593.0)
         grid = offered_grid(load_device("a100-sxm4-80gb"), at, TRAINED)
         assert grid.engine_mhz == tuple(float(mhz) for mhz in range(705, 1411, 15))
-        assert grid.cu_count == (108,)
-        assert grid.memory_mhz == (1593.0,)
-
-    def test_the_base_joins_the_clocks(self) -> None:
+        assert (grid.cu_count, grid.memory_mhz) == ((108,), (1593.0,))
         at = HardwareConfig(108, 1093.0, 1590.0)
         grid = offered_grid(load_device("a100-sxm4-80gb"), at, TRAINED)
-        assert 1093.0 in grid.engine_mhz
+        assert 1093.0 in grid.engine_mhz  # the base joins the clocks
         assert grid.memory_mhz == (1590.0, 1593.0)
 
-    def test_low_memory_clocks_are_left_out_but_the_bases(self) -> None:
-        # An RTX 4090 lists 405, 810, 5001, 10251 and 10501 MHz; half of 10501 is 5250.5.
-        device = load_device("rtx4090")
-        high = offered_grid(device, HardwareConfig(128, 2520.0, 10251.0), TRAINED)
-        assert high.memory_mhz == (10251.0,)
-        low = offered_grid(device, HardwareConfig(128, 2520.0, 5001.0), TRAINED)
-        assert low.memory_mhz == (5001.0, 10251.0)
+    @pytest.mark.parametrize(
+        ("device", "memory_mhz", "offered"),
+        [
+            # An RTX 4090 lists 405, 810, 5001, 10251 and 10501 MHz; half of 10501 is 5250.5.
+            ("rtx4090", 10251.0, (10251.0,)),
+            ("rtx4090", 5001.0, (5001.0, 10251.0)),
+            # Under CUDA its driver keeps the state P2, of 10251; ncu prints 10501 as 10.49 GHz.
+            ("rtx4090", 10490.0, (10251.0, 10490.0, 10501.0)),
+            ("rtx-a6000", 7601.0, (5001.0, 7601.0, 8001.0)),
+            # ROCm lists 772 and 1100 MHz too, and sets neither.
+            ("rx7900xtx", 1249.0, (1249.0,)),
+            ("mi300x", 1300.0, (1300.0,)),
+        ],
+    )
+    def test_memory_clocks(self, device: str, memory_mhz: float, offered: tuple[float]) -> None:
+        at = HardwareConfig(load_device(device).cu_count, 1500.0, memory_mhz)
+        assert offered_grid(load_device(device), at, TRAINED).memory_mhz == offered
 
     def test_the_lowest_clock_is_that_of_the_table_that_went_lowest(self) -> None:
         """The second table went down to 0.3 of its highest clock: of 1410 MHz that is 423."""
@@ -76,33 +83,13 @@ class TestOfferedGrid:
             grid = offered_grid(load_device("a100-sxm4-80gb"), at, trained)
             assert grid.engine_mhz[0] == 435
 
-    def test_a_geforces_highest_memory_clock_is_offered_where_the_run_had_it(self) -> None:
-        """Under CUDA the driver keeps the state P2, of 10251 MHz; ncu prints 10501 as 10.49 GHz."""
-        at = HardwareConfig(128, 2520.0, 10490.0)
-        grid = offered_grid(load_device("rtx4090"), at, TRAINED)
-        assert grid.memory_mhz == (10251.0, 10490.0, 10501.0)
-        workstation = load_device("rtx-a6000")
-        at = HardwareConfig(workstation.cu_count, 1500.0, 7601.0)
-        assert offered_grid(workstation, at, TRAINED).memory_mhz == (*(5001.0, 7601.0, 8001.0),)
-
     def test_a_radeons_clocks_end_near_the_rated_one(self) -> None:
         # The driver takes 500 to 5000 MHz, the sheet says 2500; training went down to half.
-        at = HardwareConfig(96, 2400.0, 1249.0)
-        grid = offered_grid(load_device("rx7900xtx"), at, TRAINED)
+        grid = offered_grid(load_device("rx7900xtx"), HardwareConfig(96, 2400.0, 1249.0), TRAINED)
         assert (grid.engine_mhz[0], grid.engine_mhz[-1]) == (1313.0, 2625.0)
 
-    @pytest.mark.parametrize(("key", "own"), [("rx7900xtx", 1249.0), ("mi300x", 1300.0)])
-    def test_a_memory_clock_that_nobody_can_set_stays(self, key: str, own: float) -> None:
-        """ROCm lists 772 and 1100 MHz too, and sets neither."""
-        device = load_device(key)
-        assert len(device.memory_clocks_mhz()) > 1
-        at = HardwareConfig(device.cu_count, 2000.0, own)
-        assert offered_grid(device, at, TRAINED).memory_mhz == (own,)
-
     def test_even_steps_where_the_list_is_not_known(self) -> None:
-        device: Device = load_device("mi300x")
-        assert not device.engine_clocks_mhz()
-        grid = offered_grid(device, HardwareConfig(304, 2100.0, 1300.0), TRAINED)
+        grid = offered_grid(load_device("mi300x"), HardwareConfig(304, 2100.0, 1300.0), TRAINED)
         assert grid.engine_mhz[-1] == 2100
         assert np.allclose(np.diff(grid.engine_mhz), 2100 / EVEN_STEPS, atol=1)
         assert min(grid.engine_mhz) >= 1050
@@ -110,10 +97,6 @@ class TestOfferedGrid:
 
 class TestModelFor:
     MODEL = train(made.measurements(8), made.CLOCKS.mid)
-
-    def test_its_own_gpu_and_base_leave_it_as_it_is(self) -> None:
-        own = made.measurements(2, seed=3).profiles(made.CLOCKS.mid)
-        assert model_for(self.MODEL, own) is self.MODEL
 
     def test_another_gpu_is_predicted_at_its_clocks(self) -> None:
         new = profiles("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0))
@@ -303,14 +286,3 @@ class TestShippedModel:
         for key, cus, is_told in (("gb200", 152, True), ("h100-sxm5", 132, False)):
             name, model = shipped_model(new := profiles(key, HardwareConfig(cus, 1980.0, 2619.0)))
             assert ("even steps are tried" in choice_note(name, model, new)) == is_told, key
-
-    def test_a_card_names_the_sources(self) -> None:
-        _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))
-        # Four tables of time, seven more of power.
-        assert len(model.card["sources"]) == 11
-        assert all("NV-DVFS-Benchmark" in source for source in model.card["sources"][:4])
-        locked = ("rtx5060ti-16gb", "rtx3070ti", "rtx3060", "rtx2060s")
-        assert model.card["power_learnt_from"] == [
-            *("a100-sxm4-80gb", "rtx8000", "v100", "p100"),
-            *locked,
-        ]

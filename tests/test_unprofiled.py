@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic import bottleneck_kernels, frugal
+from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
@@ -26,7 +26,6 @@ from mlscale.model.unprofiled import (
     POWER_AS_THE_MEAN,
     complete,
     exchanging,
-    refuse_little_cover,
     with_exchanges_kept,
 )
 from mlscale.predictors.baselines import MeanSurface
@@ -91,34 +90,8 @@ class TestClosedForm:
             assert (every[quantity].values[:2] == surfaces.values).all()
         assert every.warnings == two.warnings
 
-    def test_its_place_among_the_others_does_not_matter(self) -> None:
-        swapped = MODEL.predict(three().select([0, 2, 1]))
-        assert swapped["time"].values[:, *SLOW] == pytest.approx([2.0, 1.6, 1.0], rel=1e-9)
-        assert swapped.flags[1] == (AS_THE_MEAN,)
-
 
 class TestIntervals:
-    def test_they_span_the_profiled_ones_and_what_a_kernel_can_be_bound_by(self) -> None:
-        data = bottleneck_kernels.measurements(8)
-        model = train(data, bottleneck_kernels.CLOCKS.mid, "bottleneck")
-        profiles = data.profiles(model.base)
-        counters = profiles.counters.copy()
-        counters[2:] = np.nan
-        times = model.predict(replace(profiles, counters=counters), 0.9)["time"]
-        assert times.low is not None
-        assert times.high is not None
-        of_profiled = model.predict(profiles.select([0, 1]), 0.9)["time"]
-        assert of_profiled.low is not None
-        assert (times.low[:2] == of_profiled.low).all()
-        assert (times.low[2:] <= times.low[:2].min(axis=0)).all()
-        assert (times.high[2:] >= times.high[:2].max(axis=0)).all()
-        assert (times.low[2:] <= times.values[2:]).all()
-        assert (times.values[2:] <= times.high[2:]).all()
-        base, grid = model.base, model.grid
-        slow = grid.index(replace(base, engine_mhz=grid.engine_mhz[0]))
-        assert times.high[2, *slow] >= base.engine_mhz / grid.engine_mhz[0]
-        assert times.low[2, *slow] <= 1
-
     def test_the_ends_by_hand(self) -> None:
         """Profiled kernels that no clock changes, from 0.95 to 1.05; the base is 8, 800 and 700.
 
@@ -247,10 +220,6 @@ class TestExchanges:
 
 
 class TestOfTheRun:
-    def test_what_counters_cover(self) -> None:
-        # 10 ms of 15 ms.
-        assert advise(MODEL, three()).run.counters_cover_percent == pytest.approx(200 / 3)
-
     def test_a_kernel_like_the_mean_changes_no_advice_of_the_lowest_clock(self) -> None:
         with_it = advise(MODEL, three(), "clock").whole_run
         without = advise(MODEL, three().select([0, 1]), "clock").whole_run
@@ -315,11 +284,6 @@ class TestLittleCover:
         with refused(r"^78.7 % of the run's time is in kernels without counters"):
             advise(MODEL, replace(self.run(37), kernels=names))
         advise(MODEL, self.run(37))
-
-    def test_a_time_at_a_further_clock_is_enough(self) -> None:
-        config = replace(MID, engine_mhz=600.0)
-        point = MeasuredPoint(config, np.array([np.nan, np.nan, 1.2]), None)
-        refuse_little_cover(replace(self.run(91), points=(point,)))
 
 
 class TestTimesAlone:
