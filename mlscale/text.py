@@ -71,10 +71,13 @@ def with_ranges(texts: Sequence[str]) -> str:
         >>> with_ranges(["GPU 0: 75.5 MHz of 80", "GPU 10: 9 MHz of 80", "GPU 2: 9 MHz of 80"])
         'GPU 0 to 10: 9 to 75.5 MHz of 80'
     """
-    columns = zip(*(re.findall(_NUMBER, text) for text in texts), strict=True)
-    numbers = (sorted(set(own), key=lambda text: float(text.replace(" ", ""))) for own in columns)
-    ranges = (own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in numbers)
-    return re.sub(_NUMBER, lambda _: next(ranges), texts[0])
+    ranges = []
+    for numbers in zip(*(re.findall(_NUMBER, text) for text in texts), strict=True):
+        in_order = sorted(numbers, key=lambda text: float(text.replace(" ", "")))
+        first, last = in_order[0], in_order[-1]
+        ranges.append(first if first == last else f"{first} to {last}")
+    places = iter(ranges)
+    return re.sub(_NUMBER, lambda _: next(places), texts[0])
 
 
 def counted(number: int, noun: str) -> str:

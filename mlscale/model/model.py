@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
 from mlscale.data.profiles import Profiles, read_profiles
@@ -95,8 +95,8 @@ class Model:
         What lies beyond is flagged, and its intervals are wider. Without such settings the model is
         returned as it is.
         """
-        configs = configs_of("configs", configs)
         axes = {}
+        configs = list(configs)
         for axis in AXES:
             trained = getattr(self.grid, axis)
             asked = {getattr(config, axis) for config in configs}

@@ -1,15 +1,12 @@
 """The table of mlscale predict as CSV or Parquet: predicted, encoded and written part by part.
 
 Few rows are written with the standard library alone, so that a one-shot prediction starts fast.
-Many are encoded by Arrow, on all cores.
+Many are written by Arrow, where it is installed.
 """
 
 import csv
 import io
-import os
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -63,47 +60,21 @@ def _parts(
 ) -> Iterator[Encoded]:
     """Yield the columns of predictions, some kernels after others, encoded. Raises InputError.
 
-    Several parts are worked at on all cores, with a progress bar on a terminal.
+    With a progress bar on a terminal where there are several parts.
     """
     count, step = len(profiles.kernels), max(1, PART // model.grid.size)
     if not profiles.has_counters.all():
         step = count  # the others rest on all profiled kernels
-    run_drawn_w = drawn_w(profiles)
+    starts: Iterable[int] = range(0, count, step)
+    if count > step:
+        from tqdm import tqdm
 
-    def part(start: int) -> Encoded:
+        starts = tqdm(starts, unit="part", disable=None, leave=False)
+    run_drawn_w = drawn_w(profiles)
+    for start in starts:
         kernels = range(start, min(start + step, count))
         predictions = model.predict(profiles.select(kernels), COVERAGE)
-        return encode(replace(predictions, run_drawn_w=run_drawn_w).columns(targets))
-
-    if count <= step:
-        yield part(0)
-        return
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    from tqdm import tqdm
-
-    cores = os.cpu_count() or 1
-    futures: deque[Future[Encoded]] = deque()
-    bar = tqdm(total=count, unit="kernel", disable=None, leave=False)
-    with bar, _one_thread_of_blas(), ThreadPoolExecutor(cores) as pool:
-        for start in range(0, count, step):
-            futures.append(pool.submit(part, start))
-            if len(futures) > 2 * cores:  # so that no more parts than these are in memory
-                yield futures.popleft().result()
-                bar.update(step)
-        for future in futures:
-            yield future.result()
-            bar.update(step)
-
-
-def _one_thread_of_blas() -> AbstractContextManager[object]:
-    """Keep BLAS, where that can be asked of it, from threads beside those that fill all cores."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:
-        return nullcontext()
-    limits: AbstractContextManager[object] = threadpool_limits(1, "blas")
-    return limits
+        yield encode(replace(predictions, run_drawn_w=run_drawn_w).columns(targets))
 
 
 def csv_by_standard_library(columns: Mapping[str, NDArray[Any]]) -> bytes:

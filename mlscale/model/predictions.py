@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import (
@@ -209,7 +209,7 @@ class Predictions(Mapping[str, Surfaces]):
     def _configs(self, targets: Targets | None) -> list[HardwareConfig]:
         """The targets; where none are named, the grid and the further points between its steps."""
         if targets is not None:
-            return configs_of("targets", targets)
+            return list(targets)
         points = [point.config for point in self.profiles.points]
         return [*self.grid, *(config for config in points if config not in self.grid)]
 

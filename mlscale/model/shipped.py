@@ -85,15 +85,14 @@ def extrapolations(model: Model, has_points: bool) -> list[str]:
     trained = model.trained_range
     notes = []
     for axis in AXES if trained else ():
-        known, asked = getattr(trained, axis), getattr(model.grid, axis)
-        sides = []
-        if asked[0] < known[0]:
-            sides.append(f"{asked[0]:g} is below {known[0]:g}, the lowest")
-        if asked[-1] > known[-1]:
-            sides.append(f"{asked[-1]:g} is above {known[-1]:g}, the highest")
-        notes += [
-            f"{axis} {side} that the training data speak for: extrapolated{wider}" for side in sides
-        ]
+        known, own = getattr(trained, axis), getattr(model.grid, axis)
+        for asked, end, below in ((own[0], known[0], True), (own[-1], known[-1], False)):
+            if (asked < end) if below else (asked > end):
+                side, most = ("below", "lowest") if below else ("above", "highest")
+                notes.append(
+                    f"{axis} {asked:g} is {side} {end:g}, the {most} that the training data speak "
+                    f"for: extrapolated{wider}"
+                )
     return notes
 
 
