@@ -120,20 +120,16 @@ class Model:
         if profiles.points:
             self.require_measured_points()
         warnings = tuple(warnings_for(self, profiles))
-        surfaces = self._predict_profiled(profiles.profiled, coverage)
+        profiled = profiles.profiled
+        times = self._surfaces(self.predictors["time"], profiled, coverage)
+        surfaces = {"time": times}
+        if self.why_no_power(profiles) is None:
+            self.power_kind(profiles)
+            kept = with_exchanges_kept(profiled, times)
+            surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
         profiles, surfaces = complete(profiles, surfaces)
         surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
-
-    def _predict_profiled(self, profiles: Profiles, coverage: float | None) -> dict[str, Surfaces]:
-        """Surfaces by quantity, of kernels that were all profiled. Raises InputError."""
-        times = self._surfaces(self.predictors["time"], profiles, coverage)
-        if self.why_no_power(profiles) is not None:
-            return {"time": times}
-        self.power_kind(profiles)
-        kept = with_exchanges_kept(profiles, times)
-        power = self._surfaces(self.predictors["power"], profiles, coverage, kept)
-        return {"time": times, "power": power}
 
     def _surfaces(
         self,
