@@ -258,19 +258,6 @@ def test_a_file_that_was_cut_off(wu: tuple[bytes, Profiles], tmp_path: Path) -> 
             load(path)
 
 
-def test_every_flipped_bit_of_the_directory(tmp_path: Path) -> None:
-    """The members are protected by checksums, the zip's directory is not."""
-    model, profiles = small("mean-surface")
-    content, path = content_of(model, tmp_path), tmp_path / "damaged.mlscale"
-    expected = answer(model, profiles)
-    for offset in range(content.index(b"PK\x01\x02"), len(content)):
-        damaged = bytearray(content)
-        damaged[offset] ^= 1 << offset % 8
-        path.write_bytes(damaged)
-        found = outcome(path, profiles)
-        assert found == expected or (isinstance(found, str) and len(found.splitlines()) == 1)
-
-
 @pytest.mark.parametrize(
     "value", [DELETED, None, -1, "x", []], ids=["deleted", None, -1, "x", "[]"]
 )
