@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-LARGEST = 1e30  # of what a model file holds; counters are below 2^63
+LARGEST = 1e30  # that can still be squared; counters are below 2^63
 
 
 def floats_of(values: Iterable[float | None]) -> Floats:
@@ -28,37 +28,28 @@ def is_finite(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def positions_of(argument: str, chosen: Any, count: int) -> list[int]:
+def positions_of(argument: str, chosen: Iterable[Any], count: int) -> list[int]:
     """The positions that an argument chooses out of so many: by number, or by a mask (count,).
 
-    Raises InputError, naming the argument, on anything else, and where there is no such position.
+    Raises InputError, naming the argument, where there is no such position.
     """
     try:
-        given = np.asarray(chosen)
-    except ValueError:  # a ragged list
-        given = np.empty((0, 0))
-    if given.dtype == bool and given.shape == (count,):
-        given = np.flatnonzero(given)
-    if given.shape == (0,):
-        return []
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise InputError(f"{argument} must be a list of positions, or a mask of {count}")
-    if beyond := [at for at in given.tolist() if not -count <= at < count]:
-        raise InputError(f"{argument}: there is no position {beyond[0]}, there are {count}")
-    return [int(at) for at in given]
+        positions: list[int] = np.arange(count)[list(chosen)].tolist()
+    except IndexError:
+        raise InputError(
+            f"{argument} must be a list of positions below {count}, or a mask of {count}"
+        ) from None
+    return positions
 
 
 def shaped(array: Any, *shape: int | None) -> Floats:
-    """Return the array if it has that shape, where None stands for any length.
-
-    Raises ValueError on another shape and on values that are not numbers.
-    """
+    """Return the array if it has that shape, where None stands for any length; else ValueError."""
     checked = np.asarray(array)
-    fits = len(checked.shape) == len(shape) and all(
-        want in (None, length) for want, length in zip(shape, checked.shape, strict=True)
-    )
-    if not fits or checked.dtype.kind not in "fib":
+    lengths = zip(shape, checked.shape, strict=False)
+    if len(checked.shape) != len(shape) or any(want not in (None, got) for want, got in lengths):
         raise ValueError(f"an array has the shape {checked.shape}, not {shape}")
+    if checked.dtype.kind not in "fib":
+        raise ValueError("an array holds something else than numbers")
     return checked
 
 

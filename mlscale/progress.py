@@ -1,14 +1,13 @@
 """What is done of long work in units, kept in a folder line by line and taken up again.
 
 FOLDER/progress.jsonl: a first line with the fingerprint of what the work depends on, then a line
-for each unit that is done, with its checksum. A line that was cut off or damaged, and what
+for each unit that is done. A line that was cut off, and what
 follows it, is not counted.
 """
 
 import json
-import zlib
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from mlscale.errors import InputError
 from mlscale.files import parse_json, read_bytes, write_text
@@ -34,13 +33,9 @@ class Progress:
                     "folder"
                 )
             self._read(mark)
-        head = {"fingerprint": mark}
-        lines = [json.dumps(head) + "\n", *(_line(n, result) for n, result in self.done.items())]
+        lines = [_head(mark), *(_line(number, result) for number, result in self.done.items())]
         write_text(self._path, "".join(lines))
-        try:
-            self._file: TextIO = self._path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
+        self._file = self._path.open("a", encoding="utf-8")
 
     @staticmethod
     def is_in(folder: Path) -> bool:
@@ -50,7 +45,7 @@ class Progress:
     def _read(self, mark: str) -> None:
         """Take over the whole lines of a record of that fingerprint."""
         head, *units = read_bytes(self._path).decode("utf-8", "replace").splitlines()
-        if head != json.dumps({"fingerprint": mark}):
+        if head != _head(mark).rstrip():
             raise InputError(
                 f"{self._path}: was made of other data, with other settings or by another "
                 "version; ask for the same again, or name another folder"
@@ -58,12 +53,9 @@ class Progress:
         for line in units:
             try:
                 unit = parse_json(line, str(self._path))
-                number, result = unit["unit"], unit["result"]
+                self.done[unit["unit"]] = unit["result"]
             except (InputError, KeyError, TypeError):
                 return
-            if line != _line(number, result).rstrip():
-                return
-            self.done[number] = result
 
     def add(self, number: int, result: Any) -> None:
         """Keep the result of one unit. Raises InputError when the disk does not take it."""
@@ -89,7 +81,9 @@ class Progress:
         self._path.unlink(missing_ok=True)
 
 
+def _head(mark: str) -> str:
+    return json.dumps({"fingerprint": mark}) + "\n"
+
+
 def _line(number: int, result: Any) -> str:
-    """A unit as a line of JSON, with the checksum of what it would be without."""
-    unit = {"unit": number, "result": result}
-    return json.dumps({**unit, "crc32": zlib.crc32(json.dumps(unit).encode())}) + "\n"
+    return json.dumps({"unit": number, "result": result}) + "\n"

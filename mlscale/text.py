@@ -6,20 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Patterns are compiled on first use, by the module re: most commands need none of them.
-_ESCAPES = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor: CSI
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles: OSC
-    r"|\x1b[ -/]*[0-~]"
-)
+_ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07"  # of a terminal: colours, titles
 _BLANKS = r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+"
 _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
+_DIRECTIONS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 _MOST_NAMED = 3
 _TENTH = 0.1  # of a percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
 _APART_FROM = 9999.5  # 10 000 has its thousands apart
 _FORMULA = "'*[=+@-]."
 _NUMBER = r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)"
-_DIRECTIONS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 def without_controls(text: str) -> str:
@@ -75,10 +71,13 @@ def with_ranges(texts: Sequence[str]) -> str:
         >>> with_ranges(["GPU 0: 75.5 MHz of 80", "GPU 10: 9 MHz of 80", "GPU 2: 9 MHz of 80"])
         'GPU 0 to 10: 9 to 75.5 MHz of 80'
     """
-    columns = zip(*(re.findall(_NUMBER, text) for text in texts), strict=True)
-    numbers = (sorted(set(own), key=lambda text: float(text.replace(" ", ""))) for own in columns)
-    ranges = (own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in numbers)
-    return re.sub(_NUMBER, lambda _: next(ranges), texts[0])
+    ranges = []
+    for numbers in zip(*(re.findall(_NUMBER, text) for text in texts), strict=True):
+        in_order = sorted(numbers, key=lambda text: float(text.replace(" ", "")))
+        first, last = in_order[0], in_order[-1]
+        ranges.append(first if first == last else f"{first} to {last}")
+    places = iter(ranges)
+    return re.sub(_NUMBER, lambda _: next(places), texts[0])
 
 
 def counted(number: int, noun: str) -> str:
@@ -149,8 +148,8 @@ def share_in_percent(share: float) -> str:
 def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
     """Which of the names may be meant by one that is none of them, the likeliest first.
 
-    Those that begin so, then those that have it somewhere, then those of like letters, as a whole
-    or up to their template or argument list; upper and lower case are alike.
+    Those that have it somewhere, the earlier the nearer, then those of like letters; upper and
+    lower case are alike.
 
     Example:
         >>> near_names("gem", ["scan", "void gemm<float>(float *)"])
@@ -158,26 +157,8 @@ def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
     """
     from difflib import get_close_matches
 
-    asked = name.casefold().strip()
-    folded = {other: other.casefold() for other in names}
-    holders = sorted(
-        (other for other, form in folded.items() if asked and asked in form),
-        key=lambda other: (folded[other].find(asked), len(other)),
-    )
-    by_form: dict[str, list[str]] = {}
-    for other, form in folded.items():
-        for key in {form, _function(form)}:
-            by_form.setdefault(key, []).append(other)
-    like = [
-        form
-        for key in dict.fromkeys((asked, _function(asked)))
-        for form in get_close_matches(key, by_form, n=most)
-        if key
-    ]
-    alike = [other for form in like for other in by_form[form]]
-    return list(dict.fromkeys([*holders, *alike]))[:most]
-
-
-def _function(name: str) -> str:
-    """What stands before templates and arguments, without the type that is returned."""
-    return re.split(r"[<(]", name, maxsplit=1)[0].rpartition(" ")[2]
+    asked = name.casefold()
+    folded = {other.casefold(): other for other in names}
+    holders = sorted((form for form in folded if asked in form), key=lambda form: form.find(asked))
+    like = get_close_matches(asked, folded, n=most)
+    return [folded[form] for form in dict.fromkeys([*holders, *like])][:most]

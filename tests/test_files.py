@@ -1,4 +1,7 @@
-"""Files are written whole or not at all; what the file system refuses is one line."""
+"""Files are written whole or not at all; what the file system refuses is one line.
+
+Expected: by hand, and by what the operating system says.
+"""
 
 import os
 import signal
@@ -10,7 +13,6 @@ from pathlib import Path
 import pytest
 from synthetic.tidy import refused
 
-from mlscale.errors import InputError
 from mlscale.files import only_writer, parse_json_object, read_bytes, whole_file, write_text
 
 
@@ -26,37 +28,24 @@ def write_some_then_fail(path: Path, error: BaseException) -> None:
 
 
 class TestWholeFile:
-    def test_is_there_when_the_block_has_ended(self, tmp_path: Path) -> None:
-        path = tmp_path / "new.txt"
-        with whole_file(path) as temporary:
-            temporary.write_bytes(b"all of it")
-            assert not path.exists()
-        assert path.read_bytes() == b"all of it"
-        assert names(tmp_path) == ["new.txt"]
-
     def test_replaces_an_old_file_at_the_end_only(self, tmp_path: Path) -> None:
-        path = tmp_path / "old.txt"
-        path.write_bytes(b"old")
-        with whole_file(path) as temporary:
-            temporary.write_bytes(b"new")
-            assert path.read_bytes() == b"old"
-        assert path.read_bytes() == b"new"
-        assert names(tmp_path) == ["old.txt"]
+        path = tmp_path / "file.txt"
+        for before, after in ((None, b"old"), (b"old", b"new")):
+            with whole_file(path) as temporary:
+                temporary.write_bytes(after)
+                assert (path.read_bytes() if path.exists() else None) == before
+            assert path.read_bytes() == after
+            assert names(tmp_path) == ["file.txt"]
 
-    @pytest.mark.parametrize("error", [RuntimeError("no"), InputError("no"), KeyboardInterrupt()])
-    def test_nothing_is_left_when_the_block_fails(
+    @pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()])
+    def test_the_old_file_stays_when_the_block_fails(
         self, tmp_path: Path, error: BaseException
     ) -> None:
-        with pytest.raises(type(error)) as caught:
-            write_some_then_fail(tmp_path / "new.txt", error)
-        assert caught.value is error
-        assert names(tmp_path) == []
-
-    def test_the_old_file_stays_when_the_block_fails(self, tmp_path: Path) -> None:
         path = tmp_path / "old.txt"
         path.write_bytes(b"old")
-        with pytest.raises(RuntimeError, match="no"):
-            write_some_then_fail(path, RuntimeError("no"))
+        with pytest.raises(type(error)) as caught:
+            write_some_then_fail(path, error)
+        assert caught.value is error
         assert path.read_bytes() == b"old"
         assert names(tmp_path) == ["old.txt"]
 
@@ -71,7 +60,6 @@ class TestWholeFile:
         before = os.umask(0o027)
         try:
             write_text(tmp_path / "new.txt", "text")
-            assert os.umask(0o027) == 0o027
         finally:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "new.txt").stat().st_mode) == 0o640
@@ -81,16 +69,13 @@ class TestWholeFile:
         [
             ("folder", "is a directory; give the name of a file"),
             ("nowhere/new.txt", "cannot be written: No such file or directory"),
-            ("file/new.txt", "cannot be written: Not a directory"),
         ],
     )
     def test_a_place_for_no_file_is_refused(self, tmp_path: Path, place: str, problem: str) -> None:
         (tmp_path / "folder").mkdir()
-        (tmp_path / "file").write_bytes(b"kept")
         with refused(f"{place}: {problem}"):
             write_text(tmp_path / place, "text")
-        assert sorted(tmp_path.rglob("*")) == [tmp_path / "file", tmp_path / "folder"]
-        assert (tmp_path / "file").read_bytes() == b"kept"
+        assert names(tmp_path) == ["folder"]
 
     def test_a_stream_is_written_to_and_stays(self, tmp_path: Path) -> None:
         # `-o /dev/null` as root must not turn the device into a file; a pipe stands for it.
@@ -103,34 +88,22 @@ class TestWholeFile:
         assert pipe.is_fifo()
         assert names(tmp_path) == ["pipe"]
 
-    @pytest.mark.parametrize("links", [0, 1, 2])
-    def test_what_stands_for_an_open_file_is_added_to(self, tmp_path: Path, links: int) -> None:
-        # As `mlscale ... -o /dev/stdout >> log` does, and -o onto a link to /dev/stdout.
-        log, folder = tmp_path / "log", tmp_path / "links"
-        folder.mkdir()
+    def test_an_open_file_is_added_to(self, tmp_path: Path) -> None:
+        # As `mlscale ... -o /dev/stdout >> log` does.
+        log = tmp_path / "log"
         log.write_bytes(b"before\n")
         with log.open("ab") as file:
-            path = Path(f"/dev/fd/{file.fileno()}")
-            for number in range(links):
-                (folder / f"{number}").symlink_to(path)
-                path = folder / f"{number}"
-            write_text(path, "text\n")
+            write_text(Path(f"/dev/fd/{file.fileno()}"), "text\n")
         assert log.read_bytes() == b"before\ntext\n"
-        assert names(tmp_path) == ["links", "log"]
 
     def test_a_link_stays_and_its_file_is_replaced(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         target, link = tmp_path / "folder" / "target", tmp_path / "link"
         target.write_bytes(b"old")
         link.symlink_to(target)
-        write_text(link, "new")
+        write_text(link, "µs\n")
         assert link.is_symlink()
-        assert target.read_bytes() == b"new"
-        assert names(tmp_path / "folder") == ["target"]
-
-    def test_text_is_utf8_with_its_line_ends_as_given(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "new.txt", "µs\n")
-        assert (tmp_path / "new.txt").read_bytes() == b"\xc2\xb5s\n"
+        assert target.read_bytes() == b"\xc2\xb5s\n"
 
 
 # A process that holds a folder, has begun to write a file there, and is killed.
@@ -149,10 +122,9 @@ with only_writer(folder), whole_file(folder / "new.txt") as part:
 class TestOnlyWriter:
     def test_a_second_one_is_refused_as_long_as_the_first_is_there(self, tmp_path: Path) -> None:
         with only_writer(tmp_path):
-            with refused(f"{tmp_path}: another mlscale writes there"), only_writer(tmp_path):
-                pass
-            with refused(f"{tmp_path}: another mlscale writes there"), only_writer(tmp_path):
-                pass
+            for _ in range(2):
+                with refused(f"{tmp_path}: another mlscale writes there"), only_writer(tmp_path):
+                    pass
         with only_writer(tmp_path):
             assert names(tmp_path) == []
 
@@ -165,45 +137,30 @@ class TestOnlyWriter:
             assert names(tmp_path) == [".mine"]
 
 
-class TestReadBytes:
-    def test_gives_every_byte(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_bytes(b"\r\n\x00\xff")
-        assert read_bytes(tmp_path / "file") == b"\r\n\x00\xff"
-
-    @pytest.mark.parametrize(
-        ("place", "problem"),
-        [
-            ("/dev/zero", "is a device"),  # without an end
-            ("nothing.csv", "cannot be read: No such file or directory"),
-            (".", "cannot be read: Is a directory"),
-            ("empty/table.csv", "cannot be read: Not a directory"),
-            ("empty", "is empty"),
-        ],
-    )
-    def test_what_cannot_be_read(self, tmp_path: Path, place: str, problem: str) -> None:
-        (tmp_path / "empty").touch()
-        with refused(f"^{tmp_path / place}: {problem}"):
-            read_bytes(tmp_path / place)
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("nothing.csv", "cannot be read: No such file or directory"),
+        (".", "cannot be read: Is a directory"),
+        ("empty", "is empty"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, place: str, problem: str) -> None:
+    (tmp_path / "empty").touch()
+    with refused(f"^{tmp_path / place}: {problem}"):
+        read_bytes(tmp_path / place)
 
 
-class TestParseJsonObject:
-    @pytest.mark.parametrize("content", ['{"a": [1, null]}', b'\xef\xbb\xbf{"a": [1, null]}'])
-    def test_reads_text_and_bytes(self, content: str | bytes) -> None:
-        assert parse_json_object(content, "x.json") == {"a": [1, None]}
-
-    @pytest.mark.parametrize(
-        ("content", "problem"),
-        [
-            ('{"a": 1', "x.json: is not valid JSON"),
-            ("", "x.json: is not valid JSON"),
-            (b"\xff\xfe\xfd", "x.json: is not valid JSON"),
-            ('{"a":\n\n1,}', "x.json: is not valid JSON"),
-            ("[" * 100_000, "x.json: .* nested too deeply; make the file anew"),
-            ("[1, 2]", "x.json: must hold a JSON object, not list"),
-            ('"text"', "x.json: must hold a JSON object, not str"),
-            ("null", "x.json: must hold a JSON object, not NoneType"),
-        ],
-    )
-    def test_names_the_source_of_anything_else(self, content: str | bytes, problem: str) -> None:
-        with refused(problem):
-            parse_json_object(content, "x.json")
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"a": 1', "x.json: is not valid JSON"),
+        (b"\xff\xfe\xfd", "x.json: is not valid JSON"),
+        ("[" * 100_000, "x.json: is not valid JSON"),
+        ("[1, 2]", "x.json: must hold a JSON object, not list"),
+    ],
+)
+def test_what_is_no_json_object_names_its_source(content: str | bytes, problem: str) -> None:
+    assert parse_json_object(b'\xef\xbb\xbf{"a": [1, null]}', "x.json") == {"a": [1, None]}
+    with refused(problem):
+        parse_json_object(content, "x.json")

@@ -1,6 +1,12 @@
-"""What works with NumPy and the small libraries alone, and what is said where more is needed."""
+"""What is imported for which work, and what works with NumPy and the small libraries alone.
 
+Expected: against pyproject.toml, the shipped models' cards, and the same command with all there is.
+"""
+
+import csv
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,12 +14,16 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from synthetic import bottleneck_kernels
 
+from mlscale import save, train
 from mlscale.cli.main import COMMANDS
+from mlscale.data.datasets import path
 from mlscale.errors import _EXTRAS, MissingLibraryError, extra_named
 
 PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
-HEAVY = sorted({library for libraries in _EXTRAS.values() for library in libraries})
+OF_EXTRAS = sorted({library for libraries in _EXTRAS.values() for library in libraries})
+HEAVY = {*OF_EXTRAS, "tqdm", "requests"}
 # Python finds None among its modules: the import of that library fails.
 RUN = """
 import sys
@@ -21,9 +31,10 @@ sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
 from mlscale.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
+SIMULATED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 
 
-def mlscale(folder: Path, *words: str, without: list[str] = HEAVY) -> tuple[int, str, str]:
+def mlscale(folder: Path, *words: str, without: list[str] = OF_EXTRAS) -> tuple[int, str, str]:
     """Status, standard output and standard error of the command without those libraries."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, ",".join(without), *words],
@@ -32,8 +43,56 @@ def mlscale(folder: Path, *words: str, without: list[str] = HEAVY) -> tuple[int,
     return done.returncode, done.stdout, done.stderr
 
 
+def imported(*words: str) -> set[str]:
+    """The modules that Python imports for a command or a script, and their packages."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV_"))}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *words],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    names = re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", done.stderr, re.MULTILINE)
+    return {*names, *(name.partition(".")[0] for name in names)}
+
+
+class TestImports:
+    def test_the_package_alone_imports_no_numpy(self) -> None:
+        found = imported("-c", "import mlscale")
+        assert "mlscale" in found
+        assert found.isdisjoint(HEAVY | {"numpy"})
+
+    def test_every_public_name_imports_nothing_heavy(self) -> None:
+        assert imported("-c", "from mlscale import *").isdisjoint(HEAVY)
+
+    @pytest.mark.parametrize("words", [("predict",), ("advise",), ("predict", "--json")])
+    def test_commands_on_a_table_import_nothing_heavy(self, words: tuple[str, ...]) -> None:
+        found = imported("-m", "mlscale", words[0], *SIMULATED, *words[1:])
+        assert {"mlscale", "numpy"} <= found  # so the list was read
+        assert found.isdisjoint(HEAVY)
+        assert found.isdisjoint({"mlscale.readers.reading", "mlscale.papers.wang_chu"})
+
+    def test_what_was_trained_with_torch_predicts_without(self, tmp_path: Path) -> None:
+        table, base = bottleneck_kernels.measurements(4), bottleneck_kernels.CLOCKS.mid
+        model, profile = tmp_path / "m.mlscale", tmp_path / "profile.csv"
+        save(train(table, base, "bottleneck"), model)
+        table.select([0]).write(profile)
+        script = "import sys, mlscale; assert len(mlscale.predict(*sys.argv[1:], 0.9)) == 2"
+        assert imported("-c", script, str(model), str(profile)).isdisjoint(HEAVY)
+
+    def test_a_large_export_is_read_without_pandas(self, tmp_path: Path) -> None:
+        """Arrow's own conversions to and from NumPy import it."""
+        header = "Index,KernelName,grd,wgr,SQ_WAVES,BeginNs,EndNs\n"
+        rows = "".join(f'{i},"f(int)",640,64,"1,000",{i}000,{i}900\n' for i in range(1, 10_000))
+        (tmp_path / "run.csv").write_text(header + rows)
+        script = (
+            "import sys, mlscale; mlscale.import_profile(sys.argv[1], device='made-gpu', "
+            "base={'cu_count': 4, 'engine_mhz': 1000, 'memory_mhz': 500})"
+        )
+        assert "pandas" not in imported("-c", script, str(tmp_path / "run.csv"))
+
+
 def test_each_extra_installs_the_libraries_that_its_message_names() -> None:
-    # Against pyproject.toml, by the names under which the libraries are distributed.
+    # By the names under which the libraries are distributed.
     distributions = packages_distributions()
     for extra, libraries in _EXTRAS.items():
         required = " ".join(PYPROJECT["project"]["optional-dependencies"][extra])
@@ -46,13 +105,11 @@ def test_each_extra_installs_the_libraries_that_its_message_names() -> None:
 def test_what_is_always_installed_is_in_no_extra() -> None:
     always = {name.partition(">")[0] for name in PYPROJECT["project"]["dependencies"]}
     assert "numpy" in always
-    assert always.isdisjoint(HEAVY)
+    assert always.isdisjoint(OF_EXTRAS)
 
 
 def test_advice_on_an_export(tmp_path: Path) -> None:
-    status, printed, problems = mlscale(
-        tmp_path, "advise", "h100-by-hand.csv", "--max-slowdown", "5", "--format", "json"
-    )
+    status, printed, problems = mlscale(tmp_path, "advise", "h100-by-hand.csv", "--json")
     assert status == 0, problems
     assert "whole_run" in json.loads(printed)
 
@@ -64,31 +121,25 @@ def test_every_command_tells_its_options(tmp_path: Path) -> None:
     assert [command for command in COMMANDS if command not in printed] == []
 
 
-def test_predictions_as_csv(tmp_path: Path) -> None:
-    # 48 configurations (the model's card), and a header.
-    words = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv", "-o", "predicted.csv")
-    status, _, problems = mlscale(tmp_path, "predict", *words)
-    assert status == 0, problems
-    assert len((tmp_path / "predicted.csv").read_text("utf-8").splitlines()) == 49
-
-
 def test_large_profiles_are_read_and_predicted_as_with_arrow(tmp_path: Path) -> None:
-    """More than 1 MB and 5000 rows, for which Arrow is used where it is: the same to the byte."""
-    from mlscale.data.datasets import path
-
+    """More than 1 MB and 5000 rows, for which Arrow is used where it is."""
     header, row = path("simulated-gcn3-profile.csv").read_text("utf-8").splitlines()[:2]
     place = header.split(",").index("kernel")
     cells = row.split(",")
     many = [",".join([*cells[:place], f"k{k}", *cells[place + 1 :]]) for k in range(6000)]
     (tmp_path / "many.csv").write_text("\n".join([header, *many, ""]), "utf-8")
     assert (tmp_path / "many.csv").stat().st_size > 1 << 20
-    for name, without in (("lean.csv", HEAVY), ("arrow.csv", ["torch"])):
-        words = ("simulated-gcn3.mlscale", "many.csv", "--at", "cu=8,engine=600,memory=700")
-        status, _, problems = mlscale(tmp_path, "predict", *words, "-o", name, without=without)
+    rows = []
+    for name, without in (("lean.csv", OF_EXTRAS), ("arrow.csv", ["torch"])):
+        words = (SIMULATED[0], "many.csv", "--at", "cu=8,engine=600,memory=700", "-o", name)
+        status, _, problems = mlscale(tmp_path, "predict", *words, without=without)
         assert status == 0, problems
-    lean = (tmp_path / "lean.csv").read_bytes()
-    assert lean.count(b"\n") == 6001
-    assert lean == (tmp_path / "arrow.csv").read_bytes()
+        with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+            rows.append(list(csv.DictReader(file)))
+    assert len(rows[0]) == len(rows[1]) == 6000
+    for lean, arrow in zip(*rows, strict=True):
+        assert lean["kernel"] == arrow["kernel"]
+        assert float(lean["time_ms"]) == float(arrow["time_ms"])
 
 
 @pytest.mark.parametrize(
@@ -125,8 +176,5 @@ def test_a_larger_extra_is_named_only_where_it_has_the_library() -> None:
 
     assert needs("pandas", "study").endswith("'mlscale[study]'")
     assert needs("torch", "study").endswith("'mlscale[train]'")
-
-
-def test_a_library_of_no_extra_stays_missing() -> None:
     with pytest.raises(ModuleNotFoundError), extra_named("this"):
         raise ModuleNotFoundError(name="a_library_of_mine")

@@ -1,4 +1,7 @@
-"""Prediction rows: units, factors, energy, flags, and what cannot be given."""
+"""Prediction rows: units, factors, energy, flags, and what cannot be given.
+
+Expected: by hand, from a model that says time ~ 1 / (CUs x engine clock), or in closed form.
+"""
 
 import json
 from dataclasses import replace
@@ -16,8 +19,7 @@ from synthetic import kernels as made
 from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, save, train
-from mlscale.data.datasets import path as shipped
+from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, train
 from mlscale.data.supply import UNLIMITED
 from mlscale.data.surfaces import Surfaces
 from mlscale.model.predictions import COLUMNS, COVERAGE, Predictions
@@ -47,36 +49,12 @@ class TestRows:
     def test_by_hand(self) -> None:
         # Half the CUs and half the clock: four times the time, a quarter of the power, and the
         # energy of the base, 2 ms x 50 W = 100 mJ and 0.5 ms x 80 W = 40 mJ.
-        rows = core_bound().predict(two_kernels()).rows([HardwareConfig(4, 400.0, 1000.0)])
-        common = {
-            "cu_count": 4,
-            "engine_mhz": 400.0,
-            "memory_mhz": 1000.0,
-            "time_ms_low": None,
-            "time_ms_high": None,
-            "power_w_low": None,
-            "power_w_high": None,
-            "flags": [],
-        }
-        assert rows == [
-            {
-                **common,
-                "kernel": "slow",
-                "time_ms": 8.0,
-                "time_factor": 4.0,
-                "power_w": 12.5,
-                "power_factor": 0.25,
-                "energy_mj": 100.0,
-            },
-            {
-                **common,
-                "kernel": "quick",
-                "time_ms": 2.0,
-                "time_factor": 4.0,
-                "power_w": 20.0,
-                "power_factor": 0.25,
-                "energy_mj": 40.0,
-            },
+        rows = MODEL.predict(two_kernels()).rows([HardwareConfig(4, 400.0, 1000.0)])
+        at = ["slow", 4, 400.0, 1000.0]
+        no_intervals = [None] * 4
+        assert [list(row.values()) for row in rows] == [
+            [*at, 8.0, 4.0, 12.5, 0.25, 100.0, *no_intervals, []],
+            ["quick", *at[1:], 2.0, 4.0, 20.0, 0.25, 40.0, *no_intervals, []],
         ]
 
     def test_have_the_documented_keys_and_are_json(self) -> None:
@@ -86,30 +64,31 @@ class TestRows:
             "energy_mj time_ms_low time_ms_high power_w_low power_w_high flags"
         )
         assert " ".join(COLUMNS) == documented
-        rows = core_bound().predict(two_kernels()).rows()
+        rows = MODEL.predict(two_kernels()).rows()
+        assert len(rows) == 2 * made.GRID.size
         assert all(tuple(row) == COLUMNS for row in rows)
         assert json.loads(json.dumps(rows)) == rows
 
-    def test_are_every_configuration_of_every_kernel(self) -> None:
-        rows = core_bound().predict(two_kernels()).rows()
-        assert [(r["kernel"], r["cu_count"], r["engine_mhz"], r["memory_mhz"]) for r in rows] == [
-            (kernel, c, e, m)
-            for kernel in ("slow", "quick")
-            for c in made.GRID.cu_count
-            for e in made.GRID.engine_mhz
-            for m in made.GRID.memory_mhz
-        ]
-
     def test_come_in_the_order_of_the_targets(self) -> None:
         targets = [made.GRID.config(i) for i in ((2, 0, 0), (0, 1, 2), (2, 0, 0))]
-        rows = core_bound().predict(two_kernels()).rows(targets)
+        rows = MODEL.predict(two_kernels()).rows(targets)
         assert [row["cu_count"] for row in rows] == [16, 4, 16] * 2
-        assert core_bound().predict(two_kernels()).rows([]) == []
+        assert MODEL.predict(two_kernels()).rows([]) == []
 
     def test_the_base_is_what_was_profiled(self) -> None:
         rows = train(made.measurements(), MID, clusters=4).predict(two_kernels()).rows([MID])
         assert [(r["time_ms"], r["power_w"]) for r in rows] == [(2.0, 50.0), (0.5, 80.0)]
         assert [(r["time_factor"], r["power_factor"]) for r in rows] == [(1.0, 1.0)] * 2
+
+    @pytest.mark.parametrize(("trained", "profiled"), [(False, True), (True, False)])
+    def test_without_power(self, trained: bool, profiled: bool) -> None:
+        predictions = core_bound(power=trained).predict(two_kernels(power=profiled))
+        for row in predictions.rows():
+            assert row["power_w"] is row["power_factor"] is row["energy_mj"] is None
+            assert row["time_ms"] > 0
+        run = predictions.whole_run([MID])
+        assert run["time_ms"].tolist() == [2.5]
+        assert all(np.isnan(run[name]).all() for name in ("power_w", "power_factor", "energy_mj"))
 
 
 class TestWholeRun:
@@ -152,11 +131,6 @@ class TestWholeRun:
         run = replace(predictions, surfaces=ends).whole_run([self.AT])
         assert [*run["time_ms_low"], *run["time_ms_high"]] == pytest.approx([32, 68])
         assert [*run["power_w_low"], *run["power_w_high"]] == pytest.approx([700 / 44] * 2)
-
-    def test_without_power_that_is_not_given(self) -> None:
-        run = core_bound(power=False).predict(replace(self.RUN, power_w=None)).whole_run([self.AT])
-        assert run["time_ms"].tolist() == pytest.approx([44])
-        assert all(np.isnan(run[name]).all() for name in ("power_w", "power_factor", "energy_mj"))
 
     def test_is_marked_as_its_kernels_are(self) -> None:
         run = MODEL.predict(self.RUN).whole_run([MID, HardwareConfig(8, 810.0, 700.0)])
@@ -245,16 +219,6 @@ class TestBetweenTheSteps:
             MODEL.predict(two_kernels()).rows([MID, target])
 
 
-class TestWithoutPower:
-    @pytest.mark.parametrize(("trained", "profiled"), [(False, True), (True, False)])
-    def test_power_and_energy_are_none(self, trained: bool, profiled: bool) -> None:
-        rows = core_bound(power=trained).predict(two_kernels(power=profiled)).rows()
-        assert len(rows) == 2 * made.GRID.size
-        for row in rows:
-            assert row["power_w"] is row["power_factor"] is row["energy_mj"] is None
-            assert row["time_ms"] > 0
-
-
 class TestFlags:
     @pytest.mark.parametrize("name", ["wu", "nearest"])
     def test_name_the_counter_once_for_time_and_power(self, name: str) -> None:
@@ -306,19 +270,6 @@ class TestIntervals:
                 else:
                     assert low < value < high
 
-    def test_are_shown(
-        self, bottleneck: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        save(bottleneck, tmp_path / "m.mlscale")
-        blocks.measurements(2, seed=1).write(tmp_path / "p.csv")
-        out, _ = succeed(
-            capsys, "predict", str(tmp_path / "m.mlscale"), str(tmp_path / "p.csv"), "--at", "mid"
-        )
-        heading, _, *rows = out.splitlines()
-        assert heading.count("90% from") == 2
-        values = rows[0].split()
-        assert values[4] == values[6] == values[7]  # time at the base, and its interval
-
 
 def test_energy_everywhere_is_time_times_power() -> None:
     """By hand: 2 ms x 50 W and 0.5 ms x 80 W at the base; what time gains, power loses."""
@@ -341,15 +292,6 @@ class TestAboveTheLimit:
         both = two_kernels()
         assert both.power_w is not None
         return replace(both, device="h100-sxm5", power_w=8 * both.power_w)
-
-    def test_rows_are_flagged(self) -> None:
-        predictions = self.MODEL.predict(self.profiles())
-        columns = predictions.columns(self.AT)
-        assert columns["power_w"].tolist() == pytest.approx([300, 500, 480, 800], rel=1e-9)
-        marked = ["", "", "", "above power limit"]
-        assert columns["flags"].tolist() == marked
-        rows = predictions.rows(self.AT)
-        assert [row["flags"] for row in rows] == [[], [], [], ["above power limit"]]
 
     def test_the_flag_stands_first(self) -> None:
         """Between the grid's 800 and 1000 MHz, in a table as in rows."""
@@ -375,22 +317,8 @@ class TestAboveTheLimit:
 
     def test_the_command_says_what_the_gpu_does(self, tmp_path: Path, capsys: Capture) -> None:
         model, profile = frugal.files(tmp_path, "h100-sxm5", power=8)
-        words = "rows marked 'above power limit' are of more than 700 W"
-        for mhz, is_said in ((1000, True), (800, False)):
+        for mhz, is_above in ((1000, True), (800, False)):
             at = f"cu=8,engine={mhz},memory=700"
-            said, _ = succeed(capsys, "predict", model, profile, "--at", at)
-            assert (words in said, "  above power limit\n" in said) == (is_said, is_said)
-            out, _ = succeed(capsys, "predict", model, profile, "--at", at, "--json")
-            document = json.loads(out)
-            assert any(words in warning for warning in document["warnings"]) == is_said
-
-
-def test_json_has_no_power_of_a_run_without(capsys: Capture) -> None:
-    """The made training step: its trace says how often its kernels run."""
-    files = (shipped(f"training-step-{name}") for name in ("ncu.csv", "trace.json.gz"))
-    given = ("--base", "engine=1410,memory=1593", "--at", "engine=1200", "--format", "json")
-    (run,) = json.loads(succeed(capsys, "predict", *files, *given)[0])["whole_run"]
-    assert run["time_factor"] > 1
-    assert {name for name, value in run.items() if value is None} == {
-        *("power_w", "power_factor", "energy_mj", "power_w_low", "power_w_high")
-    }
+            out, _ = succeed(capsys, "predict", model, profile, "--at", at)
+            words = "rows marked 'above power limit' are of more than 700 W"
+            assert (words in out, "  above power limit\n" in out) == (is_above, is_above)

@@ -1,39 +1,45 @@
-"""The public API: frames in and out, readable reprs, NumPy numbers and lists."""
+"""The public API: frames in and out, NumPy numbers and lists, and a Python user's usual mistakes.
 
+Expected: what went in, or by hand.
+"""
+
+import importlib
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 from synthetic import bottleneck_kernels
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
 import mlscale
-from mlscale import ConfigGrid, HardwareConfig, Measurements, Surfaces
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Model, Surfaces
 
 MID = made.GRID.mid
 
 
+@cache
+def core_bound() -> Model:
+    return mlscale.train(made.measurements(), MID, "core-bound")
+
+
 class TestFrames:
     def test_measurements_survive(self) -> None:
-        """Expected: what went in, row by row."""
         before = made.measurements()
-        after = Measurements.from_frame(before.to_frame(), metadata=before.metadata)
+        frame = before.to_frame()
+        after = Measurements.from_frame(frame, metadata=before.metadata)
         assert same_bits(after.time_samples, before.time_samples)
         assert same_bits(after.counter_samples, before.counter_samples)
-        assert (after.kernels, after.grid, after.metadata) == (
-            before.kernels,
-            before.grid,
-            before.metadata,
-        )
-
-    def test_index_levels_are_columns_and_the_device_can_be_given(self) -> None:
-        before = made.measurements()
-        frame = before.to_frame().drop(columns="device").set_index(["application", "kernel"])
+        assert after.kernels == before.kernels
+        assert (after.grid, after.metadata) == (before.grid, before.metadata)
+        frame = frame.drop(columns="device").set_index(["application", "kernel"])
         after = Measurements.from_frame(frame, device="other")
         assert (after.device, after.kernels) == ("other", before.kernels)
 
@@ -44,29 +50,28 @@ class TestFrames:
         assert np.isnan(data.counters[..., data.counter_names.index("busy_compute")]).all()
 
     def test_a_warning_is_of_the_line_that_asked(self) -> None:
-        """Hand: a notebook shows the line beside a warning, here one of this file."""
+        """A notebook shows the line beside a warning, here one of this file."""
         frame = made.measurements().to_frame().assign(temp_c=40.0)
         with pytest.warns(mlscale.DataWarning, match="'temp_c' looks like no counter") as told:
             Measurements.from_frame(frame)
         assert told[0].filename == __file__
 
-    def test_a_bad_frame_is_refused(self) -> None:
-        frame = made.measurements().to_frame()
-        with refused("the frame: row 1, column 'time_ms': the value is -1; it must be positive"):
-            Measurements.from_frame(frame.assign(time_ms=-1.0))
-        with refused("the frame: column 'busy_compute' holds .*; numbers are needed there"):
-            Measurements.from_frame(frame.assign(busy_compute="high"))
-        with refused("the frame: there is no column 'kernel'"):
-            Measurements.from_frame(frame.drop(columns="kernel"))
-        with refused("the frame: row 1, column 'kernel': is empty"):
-            Measurements.from_frame(frame.assign(kernel=None))
-        with refused("the frame: has no rows"):
-            Measurements.from_frame(frame.head(0))
-        with refused("the frame: two columns have the same name"):
-            Measurements.from_frame(pd.concat([frame, frame["time_ms"]], axis=1))
+    @pytest.mark.parametrize(
+        ("change", "problem"),
+        [
+            (lambda f: f.assign(time_ms=-1.0), "row 1, column 'time_ms': the value is -1; "),
+            (lambda f: f.assign(busy_compute="high"), "column 'busy_compute' holds .*; numbers"),
+            (lambda f: f.drop(columns="kernel"), "there is no column 'kernel'"),
+            (lambda f: f.head(0), "has no rows"),
+        ],
+    )
+    def test_a_bad_frame_is_refused(
+        self, change: Callable[[pd.DataFrame], pd.DataFrame], problem: str
+    ) -> None:
+        with refused(f"^the frame: {problem}"):
+            Measurements.from_frame(change(made.measurements().to_frame()))
 
     def test_surfaces(self) -> None:
-        """By hand: two kernels on two configurations."""
         grid = ConfigGrid((4,), (400.0, 800.0), (500.0,))
         values = np.array([[2.0, 1.0], [1.5, 1.0]]).reshape(2, 1, 2, 1)
         surfaces = Surfaces(grid, grid.config((0, 1, 0)), values, low=values / 2, high=values * 2)
@@ -79,11 +84,9 @@ class TestFrames:
             "low": [1.0, 0.5, 0.75, 0.5],
             "high": [4.0, 2.0, 3.0, 2.0],
         }
-        assert Surfaces(grid, surfaces.base, values).to_frame()["kernel"].tolist() == [0, 0, 1, 1]
 
     def test_predictions_are_the_rows(self) -> None:
-        model = mlscale.train(made.measurements(), MID, "core-bound")
-        predictions = model.predict(made.measurements(per_group=1, seed=1).profiles(MID))
+        predictions = core_bound().predict(made.measurements(per_group=1, seed=1).profiles(MID))
         targets = [MID, HardwareConfig(8, 850.0, 700.0)]
         frame, rows = predictions.to_frame(targets), predictions.rows(targets)
         assert tuple(frame.columns) == tuple(rows[0])
@@ -96,31 +99,14 @@ class TestFrames:
                     assert cells[name] == ("; ".join(value) if name == "flags" else value)
 
 
-class TestReprs:
-    def test_say_what_things_are(self) -> None:
-        # The words are regression only; the numbers are those of the made kernels.
-        data = made.measurements()
-        model = mlscale.train(data, MID, "core-bound")
-        predictions = model.predict(data.profiles(MID))
-        grid = "3 CU counts x 4 engine clocks x 3 memory clocks"
-        base = "cu=8,engine=800,memory=700"
-        assert repr(data) == (
-            f"<Measurements of 'made-gpu': 12 kernels of 12 applications, {grid}, 4 counters, "
-            "with power>"
-        )
-        assert repr(data.profiles(MID)) == (
-            f"<Profiles of 'made-gpu' at {base}: 12 kernels, 4 counters, with power>"
-        )
-        assert repr(model) == (
-            f"<Model of 'made-gpu': time by core-bound and power by core-bound, {grid}, "
-            f"base {base}>"
-        )
-        assert repr(predictions) == (
-            f"<Predictions of time and power: 12 kernels on 'made-gpu', {grid}>"
-        )
-        assert repr(predictions["time"]) == (
-            f"<Surfaces of 12 kernels on {grid}, relative to {base}>"
-        )
+def test_reprs_say_what_things_are() -> None:
+    """The words are regression only; the numbers are those of the made kernels."""
+    data = made.measurements()
+    profiles = data.profiles(MID)
+    assert "12 kernels" in repr(data)
+    assert "12 kernels, 4 counters, with power" in repr(profiles)
+    assert "time by core-bound and power by core-bound" in repr(core_bound())
+    assert "time and power: 12 kernels" in repr(core_bound().predict(profiles))
 
 
 class TestNumPyNumbersAndLists:
@@ -130,43 +116,23 @@ class TestNumPyNumbersAndLists:
         assert str(config.as_dict()) == "{'cu_count': 8, 'engine_mhz': 800.0, 'memory_mhz': 700}"
         grid = ConfigGrid(*(np.array(getattr(made.GRID, axis)) for axis in MID.as_dict()))
         assert grid == made.GRID
-        assert ConfigGrid(*map(list, vars(made.GRID).values())) == made.GRID
         assert hash(grid) == hash(made.GRID)
 
-    @pytest.mark.parametrize("index", [[1, 2, 1], np.array([1, 2, 1]), (np.int64(1), 2, 1)])
-    def test_are_indices_and_bases(self, index: object) -> None:
-        data = made.measurements()
-        assert made.GRID.config((1, 2, 1)) == made.GRID.config(index)  # type: ignore[arg-type]
-        model = mlscale.train(data, index, "mean-surface")  # type: ignore[arg-type]
-        assert model.base == made.GRID.config((1, 2, 1))
-
     @pytest.mark.parametrize(
-        "base", [list(made.GRID.index(MID)), "mid", "cu=8,engine=800,memory=700"]
+        "base",
+        [
+            list(made.GRID.index(MID)),
+            np.array(made.GRID.index(MID)),
+            "mid",
+            "cu=8,engine=800,memory=700",
+        ],
     )
-    def test_lists_and_texts_are_bases(self, base: list[int] | str) -> None:
+    def test_are_bases(self, base: Any) -> None:
         data = made.measurements()
         assert np.array_equal(data.relative("time", base), data.relative("time", MID))
         assert data.profiles(base).base == MID
         assert made.GRID.index(base) == made.GRID.index(MID)
-        predictor = mlscale.create("mean-surface").fit(data, base)
-        assert predictor.score(data, base) == predictor.score(data, MID)
         assert mlscale.train(data, base, "mean-surface").base == MID
-
-    @pytest.mark.parametrize(
-        ("base", "message"),
-        [
-            ("middle", "^'middle' is not a configuration; write it as cu=16,engine=800"),
-            ((0.5, 1, 1), r"^\(0.5, 1, 1\) is not a configuration; give a HardwareConfig, an inde"),
-            ([1, 2], r"^\[1, 2\] is not a configuration; "),
-            (None, "^None is not a configuration; "),
-        ],
-    )
-    def test_anything_else_is_no_base(self, base: Any, message: str) -> None:
-        data = made.measurements()
-        with refused(message):
-            mlscale.train(data, base, "mean-surface")
-        with refused(message):
-            data.relative("time", base)
 
     def test_are_hyper_parameters_of_a_saved_model(self, tmp_path: Path) -> None:
         data = made.measurements()
@@ -174,18 +140,21 @@ class TestNumPyNumbersAndLists:
         predictor = mlscale.load(tmp_path / "m.mlscale").predictors["time"]
         assert predictor.get_params()["neighbours"] == 2
 
-    @pytest.mark.parametrize("kernels", [[3, 1], np.array([3, 1]), (np.int64(3), 1)])
-    def test_select_kernels(self, kernels: object) -> None:
+    @pytest.mark.parametrize(
+        ("kernels", "positions"),
+        [([3, -11], [3, 1]), (np.array([3, 1]), [3, 1]), ([k == 3 for k in range(12)], [3])],
+    )
+    def test_select_kernels(self, kernels: Any, positions: list[int]) -> None:
+        """There are 12; a list of yes and no is a mask of all of them."""
         data = made.measurements()
-        names = (data.kernels[3], data.kernels[1])
-        assert data.select(kernels).kernels == names  # type: ignore[arg-type]
-        assert data.profiles(MID).select(kernels).kernels == names  # type: ignore[arg-type]
+        names = tuple(data.kernels[k] for k in positions)
+        assert data.select(kernels).kernels == names
+        assert data.profiles(MID).select(kernels).kernels == names
 
 
 class TestPredict:
     def test_takes_files_and_objects(self, tmp_path: Path) -> None:
-        data = made.measurements()
-        model = mlscale.train(data, MID, "core-bound")
+        data, model = made.measurements(), core_bound()
         model.save(tmp_path / "m.mlscale")
         data.write(tmp_path / "p.csv")
         profiles = mlscale.read_profiles(tmp_path / "p.csv", MID, "made-gpu")
@@ -206,14 +175,72 @@ class TestPredict:
         assert (most.low < half.low).any()
 
 
-class TestScore:
-    def test_is_minus_the_mean_error_away_from_the_base(self) -> None:
-        """By hand: 10 and 30 % too much at two targets, 0 at the base."""
-        grid = ConfigGrid((4,), (400.0, 800.0, 1600.0), (500.0,))
-        data = made.measurements(grid=grid).select([0])
-        predictor = mlscale.create("no-scaling").fit(data, (0, 1, 0))
-        data.time_samples[:] = np.array([1 / 1.1, 1.0, 1 / 1.3]).reshape(1, 1, 1, 3, 1)
-        assert predictor.score(data, (0, 1, 0)) == pytest.approx(-20.0, rel=1e-12)
+def test_the_score_is_minus_the_mean_error_away_from_the_base() -> None:
+    """By hand: 10 and 30 % too much at two targets, 0 at the base."""
+    grid = ConfigGrid((4,), (400.0, 800.0, 1600.0), (500.0,))
+    data = made.measurements(grid=grid).select([0])
+    predictor = mlscale.create("no-scaling").fit(data, (0, 1, 0))
+    data.time_samples[:] = np.array([1 / 1.1, 1.0, 1 / 1.3]).reshape(1, 1, 1, 3, 1)
+    assert predictor.score(data, (0, 1, 0)) == pytest.approx(-20.0, rel=1e-12)
+
+
+# What a Python user gets wrong, and what is told in one line.
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "a path for measurements": (
+        lambda: mlscale.train("table.parquet", MID),
+        "^measurements must be mlscale.Measurements, as .* give, not str$",
+    ),
+    "a path for a model": (
+        lambda: mlscale.advise("m.mlscale", made.measurements().profiles(MID)),
+        "^model must be a mlscale.Model, not str$",
+    ),
+    "measurements for profiles": (
+        lambda: core_bound().predict(made.measurements()),
+        "^profiles must be mlscale.Profiles, as .* give, not Measurements$",
+    ),
+    "an estimator of scikit-learn": (
+        lambda: mlscale.train(made.measurements(), MID, RandomForestRegressor()),
+        "RandomForestRegressor.* is not a predictor",
+    ),
+    "a text for a number": (
+        lambda: mlscale.train(made.measurements(), MID, "wu", clusters="8"),
+        "^clusters is a whole number or 'auto', not '8'$",
+    ),
+    "a base that is none": (
+        lambda: mlscale.train(made.measurements(), "middle"),
+        "^'middle' is not a configuration; write it as cu=16,engine=800",
+    ),
+    "a kernel that is not there": (
+        lambda: made.measurements().select([0, 99]),
+        "^kernels must be a list of positions below 12, or a mask of 12$",
+    ),
+    "a quantity that is not there": (
+        lambda: made.measurements().quantity("energy"),
+        "^there is no quantity 'energy'; one of time, power$",
+    ),
+    "a file that is not there": (
+        lambda: mlscale.read("nowhere.csv"),
+        "^nowhere.csv: cannot be read: No such file or directory$",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_one_line(mistake: str) -> None:
+    make, message = MISTAKES[mistake]
+    with refused(message):
+        make()
+
+
+def test_the_public_names_are_listed_once_and_resolve() -> None:
+    assert len(set(mlscale.__all__)) == len(mlscale.__all__)
+    assert set(mlscale.__all__) <= set(dir(mlscale))
+    from_star: dict[str, object] = {}
+    exec("from mlscale import *", from_star)
+    assert all(from_star[name] is not None for name in mlscale.__all__)
+    assert mlscale.ConfigGrid is importlib.import_module("mlscale.data.grid").ConfigGrid
+    with pytest.raises(AttributeError, match="module 'mlscale' has no attribute 'fit'"):
+        mlscale.fit  # noqa: B018
 
 
 def test_no_two_classes_have_one_name() -> None:

@@ -1,21 +1,20 @@
 """A trained model: a predictor of time and perhaps one of power, for one base configuration."""
 
 import copy
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
-from mlscale.data.profiles import Profiles, is_exchange, read_profiles
+from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type, warn
-from mlscale.files import path_of
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions
-from mlscale.model.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
+from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchanges_kept
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
     Bases,
@@ -62,13 +61,12 @@ class Model:
 
     def save(self, path: Path | str) -> None:
         """Write the model file, whole or not at all. Raises InputError."""
-        path = path_of(path)
         if self.untrained or self.trained_range is not None:
-            turned = f"turned to {self.device}" if self.untrained else "that extrapolates"
-            raise InputError(f"{path}: a model {turned} is not saved; save what it was")
-        model_file.write(
-            model_file.Trained(self.device, self.grid, self.base, self.predictors, self.card), path
-        )
+            raise InputError(
+                f"{path}: a model turned to another GPU or grid is not saved; save what it was"
+            )
+        trained = model_file.Trained(self.device, self.grid, self.base, self.predictors, self.card)
+        model_file.write(trained, Path(path))
 
     def for_gpu(
         self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
@@ -88,12 +86,7 @@ class Model:
         if isinstance(power, PredictsFromTimes):
             predictors["power"] = power
         return replace(
-            self,
-            device=device,
-            grid=grid,
-            base=base,
-            predictors=predictors,
-            untrained=True,
+            self, device=device, grid=grid, base=base, predictors=predictors, untrained=True
         )
 
     def extrapolating(self, configs: Iterable[HardwareConfig]) -> "Model":
@@ -102,22 +95,22 @@ class Model:
         What lies beyond is flagged, and its intervals are wider. Without such settings the model is
         returned as it is.
         """
-        steps = {axis: set(getattr(self.grid, axis)) for axis in AXES}
-        for config in configs_of("configs", configs):
-            for axis, own in steps.items():
-                setting, trained = getattr(config, axis), getattr(self.grid, axis)
-                if not trained[0] <= setting <= trained[-1]:
-                    own.add(setting)
-        grid = ConfigGrid(**{axis: tuple(sorted(own)) for axis, own in steps.items()})
+        axes = {}
+        configs = list(configs)
+        for axis in AXES:
+            trained = getattr(self.grid, axis)
+            asked = {getattr(config, axis) for config in configs}
+            beyond = {step for step in asked if not trained[0] <= step <= trained[-1]}
+            axes[axis] = tuple(sorted({*trained, *beyond}))
+        grid = ConfigGrid(**axes)
         return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
 
     def predict(self, profiles: Profiles, coverage: float | None = None) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
         coverage: with intervals that hold this share of the truth, from predictors that have
-        them. Kernels without counters are predicted like the mean of those that have some, see
-        `with_unprofiled`, and the time of those that exchange data between GPUs is kept, see
-        `with_exchanges_kept`. What was measured at further points is not predicted. Raises
+        them. Kernels of which counters tell nothing are completed at the end, see
+        `mlscale.model.unprofiled`. What was measured at further points is not predicted. Raises
         InputError where the profiles lack what a predictor needs, where they have further points
         that it makes nothing of, and where their power is of another kind.
         """
@@ -126,22 +119,16 @@ class Model:
             refuse_times_alone(profiles)
         if profiles.points:
             self.require_measured_points()
-        has_power = self.why_no_power(profiles) is None
-        if has_power:
-            self.power_kind(profiles)
+        warnings = tuple(warnings_for(self, profiles))
         profiled = profiles.profiled
-        learnt_exchanges = any(map(is_exchange, self.card.get("kernels", ())))
         times = self._surfaces(self.predictors["time"], profiled, coverage)
         surfaces = {"time": times}
-        if has_power:
-            kept = times if learnt_exchanges else with_exchanges_kept(profiled, times)
+        if self.why_no_power(profiles) is None:
+            self.power_kind(profiles)
+            kept = with_exchanges_kept(profiled, times)
             surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
-        warnings = tuple(warnings_for(self, profiles))
-        if profiled is not profiles:
-            profiles, surfaces = with_unprofiled(profiles, surfaces, not learnt_exchanges)
-        if not learnt_exchanges:
-            surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
-        surfaces = {q: with_measured(of, profiles, q) for q, of in surfaces.items()}
+        profiles, surfaces = complete(profiles, surfaces)
+        surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 
     def _surfaces(
@@ -222,14 +209,12 @@ def train(
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
     require_type("measurements", measurements, Measurements, MEASUREMENTS)
-    if not (isinstance(others, Sequence) and all(map(_is_training_set, others))):
-        raise InputError("others must be a list of pairs of mlscale.Measurements and their base")
     config = measurements.grid.config(base)
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")
     predictor = DEFAULT if predictor is None else predictor
     prototype = create(or_default(predictor, measurements, config), **parameters)
-    predictors = _of_each_quantity(prototype, measurements.power_samples is not None)
+    predictors = _for_each_quantity(prototype, measurements.power_samples is not None)
     pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
@@ -245,7 +230,7 @@ def train(
     return Model(measurements.device, measurements.grid, config, predictors, card)
 
 
-def _of_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predictor]:
+def _for_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predictor]:
     """New predictors alike, of time and, where it can be learnt, of power. Raises InputError."""
     if "quantity" in prototype.get_params():
         measured = [q for q in prototype.quantities if q == "time" or has_power]
@@ -265,14 +250,8 @@ def _of_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predic
     return predictors
 
 
-def _is_training_set(given: object) -> bool:
-    is_pair = isinstance(given, tuple | list) and len(given) == 2
-    return is_pair and isinstance(given[0], Measurements)  # type: ignore[index]
-
-
 def save(model: Model, path: Path | str) -> None:
     """Write a model file whole or not at all. Raises InputError."""
-    require_type("model", model, Model, A_MODEL)
     model.save(path)
 
 
@@ -283,11 +262,7 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
     """
-    path = path_of(path)
-    is_list = isinstance(predictors, Collection)
-    if not (is_list and all(isinstance(kind, type) for kind in predictors)):
-        raise InputError(f"predictors must be a list of classes, not {predictors!r}")
-    return Model(*model_file.read(path, predictors))
+    return Model(*model_file.read(Path(path), list(predictors)))
 
 
 def predict(
@@ -302,10 +277,8 @@ def predict(
         frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
     """
     if not isinstance(model, Model):
-        model = load(path_of(model, "model", f"{A_MODEL}, or the path of its file"))
+        model = load(model)
     if not isinstance(profiles, Profiles):
-        if not hasattr(profiles, "columns"):
-            path_of(profiles, "profiles", "mlscale.Profiles, a file's path or a data frame")
         profiles = read_profiles(profiles, model.base, model.device)
     return model.predict(profiles, coverage)
 

@@ -8,29 +8,29 @@ stands as {"array": "arrays/0.npy"}. See docs/file-formats.md. A predictor of on
 import io
 import json
 import math
-import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlscale.arrays import LARGEST
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
-from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
-from mlscale.files import MODEL, parse_json_object, read_bytes, require_kind, whole_file
+from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
-FORMAT_VERSION = 2
+FORMAT, FORMAT_VERSION = "mlscale model", 2
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # of all members unpacked
 _LARGEST_DOCUMENT_BYTES = 16 << 20
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may ask for any memory
+
+Array = NDArray[Any]
 
 
 class Trained(NamedTuple):
@@ -43,11 +43,15 @@ class Trained(NamedTuple):
     card: dict[str, Any]
 
 
+class _RefusedError(InputError):
+    """The file is whole, and refused for another reason, which the message tells."""
+
+
 def write(model: Trained, path: Path) -> None:
     """Write a model file whole or not at all. Raises InputError."""
-    arrays: list[np.ndarray[Any, Any]] = []
+    arrays: list[Array] = []
     document = {
-        "format": MODEL,
+        "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "device": model.device,
         **grid_state(model.grid, model.base),
@@ -69,54 +73,20 @@ def write(model: Trained, path: Path) -> None:
             _store(archive, _array_name(number), member.getvalue())
 
 
-def read(path: Path, predictors: Sequence[type[Predictor]]) -> Trained:
+def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     """Read a model file; no code is imported or run on its word.
 
-    predictors: the classes of predictors of one's own, which a file only names. Raises
-    InputError on a file that is damaged, foreign or too new, and on one that names a class that
-    was not given.
+    classes: of predictors of one's own, which a file only names. Raises InputError on a file that
+    is damaged, foreign or of another version, and on one that names a class that was not given.
     """
-    archived = _archive(path)
-    with _damage_told(path):
-        document, members = _content(path, archived)
-        grid, base = restore_grid(document)
-        arrays = {name: _array_of(member) for name, member in members.items() if name != _DOCUMENT}
-        restored = {
-            quantity: _restore(path, quantity, saved, arrays, (grid, base), predictors)
-            for quantity, saved in document["predictors"].items()
-        }
-        card = document["card"]
-        if "time" not in restored or not isinstance(card["metadata"], dict):
-            raise ValueError("it has no predictor of time, or no card")
-        if not all(isinstance(n, str) for n in (document["device"], *card.get("kernels", ()))):
-            raise TypeError("its device or a kernel is not a name")
-        register_facts(card["metadata"], str(path))
-        return Trained(document["device"], grid, base, restored, card)
-
-
-def predictor_names(path: Path | str) -> list[str]:
-    """Return the names of a model file's predictors; an own one is called module:Class.
-
-    No class is needed for that. Raises InputError on a file that is damaged or foreign.
-    """
-    archived = _archive(Path(path))
-    with _damage_told(Path(path)):
-        document, _ = _content(Path(path), archived)
-        return [str(saved["name"]) for saved in document["predictors"].values()]
-
-
-class _RefusedError(InputError):
-    """The file is whole, and refused for another reason, which the message tells."""
-
-
-@contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
-    """In the block, whatever is wrong is an InputError in one line, of a damaged file."""
+    content = read_bytes(path)
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        raise InputError(f"{path}: is not a whole mlscale model file")
     try:
-        yield
-    except _RefusedError:
-        raise
-    except Exception as error:
+        return _trained(content, classes)
+    except _RefusedError as error:
+        raise InputError(f"{path}: {error}") from None
+    except Exception as error:  # whatever is wrong with what is read
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         why = " ".join(why.split())[:300] or type(error).__name__
         raise InputError(
@@ -125,62 +95,72 @@ def _damage_told(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _archive(path: Path) -> io.BytesIO:
-    """Return the bytes of a zip archive. Raises InputError on another file."""
-    content = read_bytes(path)
-    require_kind(content, path, MODEL)
-    if not zipfile.is_zipfile(archived := io.BytesIO(content)):
-        raise InputError(f"{path}: is not a whole mlscale model file")
-    return archived
+def _trained(content: bytes, classes: Sequence[type[Predictor]]) -> Trained:
+    """What a file of this content holds. Raises whatever it does on damage."""
+    members = _members(content)
+    document = parse_json_object(members.pop(_DOCUMENT, b"{}"), _DOCUMENT)
+    if document.get("format") != FORMAT:
+        raise _RefusedError("is not a whole mlscale model file")
+    version = document.get("format_version")
+    if version != FORMAT_VERSION:
+        raise _RefusedError(
+            f"has model format {version}, this mlscale reads {FORMAT_VERSION}; "
+            "train it anew: mlscale train TABLE -o MODEL"
+        )
+    grid, base = restore_grid(document)
+    arrays = {name: _array(member) for name, member in members.items()}
+    predictors = {
+        quantity: _restored(quantity, saved, arrays, classes)
+        for quantity, saved in document["predictors"].items()
+    }
+    for quantity, saved in document["predictors"].items():
+        if "base" in saved["state"] and restore_grid(saved["state"]) != (grid, base):
+            raise ValueError(f"grid or base of '{quantity}' are not those of the model")
+    card = document["card"]
+    if "time" not in predictors or not isinstance(card["metadata"], dict):
+        raise ValueError("it has no predictor of time, or no card")
+    if not all(isinstance(name, str) for name in (document["device"], *card.get("kernels", ()))):
+        raise TypeError("its device or a kernel is not a name")
+    register_facts(card["metadata"], "its card")
+    return Trained(document["device"], grid, base, predictors, card)
 
 
-def _content(path: Path, archived: io.BytesIO) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a model file's document, and its members, which are no larger than they may be."""
-    with zipfile.ZipFile(archived) as archive:
+def _members(content: bytes) -> dict[str, bytes]:
+    """Unpack a zip, no more of it than there may be. Raises ValueError where it says more."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
         infos = archive.infolist()
         if sum(info.file_size for info in infos) > _LARGEST_BYTES:
             raise ValueError(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
+        members = {}
         for info in infos:
             if info.compress_type not in _COMPRESSIONS:
                 raise ValueError(f"'{info.filename[:40]}' is compressed in an unknown way")
             if info.filename == _DOCUMENT and info.file_size > _LARGEST_DOCUMENT_BYTES:
                 raise ValueError(f"{_DOCUMENT} has more than {_LARGEST_DOCUMENT_BYTES >> 20} MiB")
-        members = {info.filename: archive.read(info) for info in infos}
-    document = parse_json_object(members.get(_DOCUMENT, b"{}"), _DOCUMENT, True)
-    if document.get("format") != MODEL:
-        raise _RefusedError(f"{path}: is not an mlscale model file")
-    version = document.get("format_version")
-    if version != FORMAT_VERSION:
-        raise _RefusedError(
-            f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
-            "train it anew: mlscale train TABLE -o MODEL"
-        )
-    return document, members
+            with archive.open(info) as member:
+                members[info.filename] = member.read(info.file_size)
+        return members
 
 
-def _saved_name(kind: type[Predictor]) -> str:
-    """Return a built-in predictor's name, or module:Class."""
-    if PREDICTORS.get(kind.name) is kind:
-        return kind.name
-    return f"{kind.__module__}:{kind.__qualname__}"
+def _array(content: bytes) -> Array:
+    """The array of a member. Raises ValueError on anything but finite numbers."""
+    member = io.BytesIO(content)
+    np.lib.format.read_magic(member)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+    if math.prod(shape) * dtype.itemsize > len(content):  # NumPy would ask for that memory
+        raise ValueError(f"an array of {dtype}, {shape}, has fewer numbers than it says")
+    member.seek(0)
+    array: Array = np.lib.format.read_array(member, allow_pickle=False)
+    _require_finite(array)
+    return array
 
 
-def _class_of(path: Path, name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
-    """Return the class that a file names; of an own one the name of the class alone must agree."""
-    if ":" not in name:
-        return PREDICTORS[name]
-    for kind in own:
-        if kind.__qualname__ == name.partition(":")[2]:
-            return kind
-    class_name = name.rpartition(".")[2].rpartition(":")[2]
-    raise _RefusedError(
-        f"{path}: was made by the predictor '{name}', which is not part of mlscale; "
-        "give its class, if you trust it, by --predictor package.module:Class, or in Python by "
-        f"mlscale.load(path, predictors=[{class_name}])"
-    )
+def _require_finite(array: Array) -> None:
+    if array.dtype.kind not in "fib" or not (np.abs(array) <= LARGEST).all():
+        raise ValueError("an array holds something else than finite numbers")
 
 
-def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path) -> dict[str, Any]:
+def _saved(predictor: Predictor, arrays: list[Array], path: Path) -> dict[str, Any]:
     if not isinstance(predictor, Savable):
         raise InputError(f"{path}: '{predictor.name}' cannot be saved: it lacks state and restore")
     try:
@@ -188,41 +168,57 @@ def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path)
     except ValueError as error:
         raise InputError(f"{path}: '{predictor.name}' cannot be saved: {error}") from None
     return {
-        "name": _saved_name(type(predictor)),
+        "name": _class_name(type(predictor)),
         "parameters": predictor.get_params(),
         "state": state,
     }
 
 
-def _restore(
-    path: Path,
+def _restored(
     quantity: str,
     saved: dict[str, Any],
-    arrays: dict[str, np.ndarray[Any, Any]],
-    trained: tuple[ConfigGrid, HardwareConfig],
-    own: Sequence[type[Predictor]],
+    arrays: dict[str, Array],
+    classes: Sequence[type[Predictor]],
 ) -> Predictor:
-    predictor = _class_of(path, saved["name"], own)()
+    predictor = _class(saved["name"], classes)()
     parameters = saved["parameters"]
     for name, default in predictor.get_params().items():
         if isinstance(default, tuple) and isinstance(parameters.get(name), list):
             parameters[name] = tuple(parameters[name])
     predictor.set_params(**parameters)
-    if quantity not in QUANTITIES or predictor.quantity != quantity:
+    if predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
     if not isinstance(predictor, Savable):
         raise TypeError(f"'{predictor.name}' cannot be restored")
-    predictor.restore(_with_arrays(saved["state"], arrays))
-    if "base" in saved["state"] and restore_grid(saved["state"]) != trained:
-        raise ValueError(f"grid or base of '{quantity}' are not those of the model")
-    return predictor
+    return predictor.restore(_with_arrays(saved["state"], arrays))
 
 
-def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """Return a state as JSON; its arrays are moved to the list."""
+def _class_name(kind: type[Predictor]) -> str:
+    """Return a built-in predictor's name, or module:Class."""
+    if PREDICTORS.get(kind.name) is kind:
+        return kind.name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _class(name: str, classes: Sequence[type[Predictor]]) -> type[Predictor]:
+    """Return the class that a file names; of one's own the name of the class alone must agree."""
+    if ":" not in name:
+        return PREDICTORS[name]
+    class_name = name.partition(":")[2]
+    for kind in classes:
+        if kind.__qualname__ == class_name:
+            return kind
+    raise _RefusedError(
+        f"was made by the predictor '{name}', which is not part of mlscale; "
+        "give its class, if you trust it, by --predictor package.module:Class, or in Python by "
+        f"mlscale.load(path, predictors=[{class_name.rpartition('.')[2]}])"
+    )
+
+
+def _without_arrays(value: Any, arrays: list[Array]) -> Any:
+    """Return a state as JSON; its arrays are moved to the list. Raises ValueError."""
     if isinstance(value, np.ndarray):
-        if not _finite_numbers(value):
-            raise ValueError("an array holds something else than finite numbers")
+        _require_finite(value)
         for number, stored in enumerate(arrays):  # what predictors share is stored once
             if stored.dtype == value.dtype and np.array_equal(stored, value):
                 return {"array": _array_name(number)}
@@ -235,7 +231,7 @@ def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     return value
 
 
-def _with_arrays(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+def _with_arrays(value: Any, arrays: dict[str, Array]) -> Any:
     """Return a state with its arrays in their places."""
     if isinstance(value, dict):
         if value.keys() == {"array"}:
@@ -246,31 +242,11 @@ def _with_arrays(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     return value
 
 
-def _array_of(content: bytes) -> np.ndarray[Any, Any]:
-    """The array of a member. Raises ValueError on any but finite numbers of a sane size."""
-    stream = io.BytesIO(content)
-    np.lib.format.read_magic(stream)
-    with warnings.catch_warnings(action="error"):  # of a header as Python 2 wrote it
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.kind not in "fib" or math.prod(shape) * dtype.itemsize > len(content):
-        raise ValueError(f"an array of {dtype}, {shape}, is not of the numbers that it says")
-    stream.seek(0)
-    array: np.ndarray[Any, Any] = np.load(stream, allow_pickle=False)
-    ends = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
-    if not (ends[0] >= -LARGEST and ends[1] <= LARGEST):  # nor is NaN within
-        raise ValueError(f"an array holds something else than finite numbers up to {LARGEST:g}")
-    return array
-
-
 def _python_number(value: Any) -> Any:
     """Return NumPy's numbers and arrays as Python's own, for JSON; else raise TypeError."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{value!r} is of type {type(value).__name__}")
-
-
-def _finite_numbers(array: np.ndarray[Any, Any]) -> bool:
-    return array.dtype.kind in "fib" and bool(np.isfinite(array).all())
 
 
 def _array_name(number: int) -> str:

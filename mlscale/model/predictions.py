@@ -1,6 +1,6 @@
 """Predictions: the surfaces of profiled kernels, and the absolute numbers that follow from them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
+from mlscale.arrays import Floats
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import (
@@ -149,40 +149,30 @@ class Predictions(Mapping[str, Surfaces]):
         `with_held_ends` says. What cannot be given is NaN; the flags of a row are joined by '; '.
         Raises InputError outside the grid's range.
         """
-        targets = self._with_points(targets)
-        configs, marks = self._targets(targets)
-        kernels, count = len(self.profiles.kernels), len(configs)
-        table: dict[str, Column] = dict.fromkeys(COLUMNS, np.full(kernels * count, np.nan))
-        table["kernel"] = np.repeat(np.array(self.profiles.kernels, dtype=object), count)
-        for axis in AXES:
-            table[axis] = np.tile([getattr(config, axis) for config in configs], kernels)
-        for quantity, name in QUANTITIES.items():
-            if quantity not in self.surfaces:
-                continue
-            surfaces, at_base = self.surfaces[quantity], self.profiles.quantity(quantity)
-            factors = self._at(surfaces.values, targets)
-            table[f"{quantity}_factor"] = factors.ravel()
-            table[name] = absolute_values(factors, at_base).ravel()
-            if surfaces.low is not None:
-                low = absolute_values(self._at(surfaces.low, targets), at_base)
-                table[f"{name}_low"] = low.ravel()
-        for quantity, high in self._high_ends(targets).items():
-            table[f"{QUANTITIES[quantity]}_high"] = high.ravel()
-        self._put_measured(table, configs)
-        table["energy_mj"] = table["time_ms"] * table["power_w"]
-        table["flags"] = np.full(kernels * count, "", dtype=object)
-        for mark in dict.fromkeys(marks):
-            texts = ["; ".join((*mark, *flags)) for flags in self.flags]
-            rows = np.tile(np.array([own == mark for own in marks]), kernels)
-            notes = np.repeat(np.array(texts, dtype=object), count)
-            table["flags"] = np.where(rows, notes, table["flags"])
-        for row, mark in self._measured_marks(configs).items():
-            table["flags"][row] = "; ".join((*mark, *self.flags[row // count]))
-        is_above = self._is_above_limit(table)
-        table["flags"][is_above] = [
-            "; ".join(filter(None, (ABOVE_LIMIT, flags))) for flags in table["flags"][is_above]
-        ]
+        table = self._numbers(targets)
+        flags = ["; ".join(flags) for flags in self._row_flags(targets, table["power_w"])]
+        table["flags"] = np.array(flags, dtype=object)
         return table
+
+    def rows(self, targets: Targets | None = None) -> list[dict[str, Any]]:
+        """Return the same table row by row, for JSON: None where `columns` has NaN, flags as lists.
+
+        Slow for many kernels. Raises InputError outside the grid's range.
+        """
+        table = self._numbers(targets)
+        columns: dict[str, list[Any]] = {
+            name: [None if value != value else value for value in column.tolist()]  # noqa: PLR0124
+            for name, column in table.items()
+        }
+        columns["flags"] = [list(flags) for flags in self._row_flags(targets, table["power_w"])]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    @extra_named("'to_frame'")
+    def to_frame(self, targets: Targets | None = None) -> "pd.DataFrame":
+        """Return `columns` as a pandas DataFrame. Raises InputError outside the grid's range."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns(targets))
 
     def whole_run(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return `columns` without the kernel for the whole run, a row for each target (T,).
@@ -197,139 +187,137 @@ class Predictions(Mapping[str, Surfaces]):
             at_1200 = predictions.whole_run([HardwareConfig(132, 1200, 2619)])
             print(at_1200["time_factor"])
         """
-        targets = self._with_points(targets)
-        configs, marks = self._targets(targets)
-        each = self.columns(targets)
-        run: dict[str, Column] = {
-            axis: np.array([getattr(config, axis) for config in configs]) for axis in AXES
+        configs = self._configs(targets)
+        launches, at_base_ms = self.profiles.weights, self.profiles.run_times_ms
+        each = {
+            name: column.reshape(len(launches), len(configs))
+            for name, column in self._numbers(targets).items()
         }
-        launches = self.profiles.weights
-
-        def of_kernels(name: str) -> Floats:
-            return np.asarray(each[name]).reshape(len(launches), len(configs))
-
-        time_ms = of_kernels("time_ms")
+        run: dict[str, Column] = {axis: each[axis][0] for axis in AXES}
         for end in ("", "_low", "_high"):
-            run[f"time_ms{end}"], _ = run_in_sequence(of_kernels(f"time_ms{end}"), None, launches)
-            _, run[f"power_w{end}"] = run_in_sequence(
-                time_ms, of_kernels(f"power_w{end}"), launches
-            )
-        at_base_ms = self.profiles.run_times_ms
+            run[f"time_ms{end}"], _ = run_in_sequence(each[f"time_ms{end}"], None, launches)
+            power_w = each[f"power_w{end}"]
+            _, run[f"power_w{end}"] = run_in_sequence(each["time_ms"], power_w, launches)
         run["time_factor"] = run["time_ms"] / at_base_ms.sum()
-        power_w = self.profiles.quantity("power") if "power" in self.surfaces else np.nan
-        run["power_factor"] = run["power_w"] * at_base_ms.sum() / (at_base_ms * power_w).sum()
+        base_w = self.profiles.quantity("power") if "power" in self.surfaces else np.nan
+        run["power_factor"] = run["power_w"] * at_base_ms.sum() / (at_base_ms * base_w).sum()
         run["energy_mj"] = run["time_ms"] * run["power_w"]
-        is_above = self._is_above_limit(each).reshape(len(launches), -1)
-        measured = self._measured_marks(configs)
-        for target, own in enumerate(marks):
-            of_all = {measured.get(k * len(marks) + target, own) for k in range(len(launches))}
-            marks[target] = of_all.pop() if len(of_all) == 1 else own
-        flags = [
-            "; ".join((*([ABOVE_LIMIT] if is_above[:, target].any() else ()), *mark))
-            for target, mark in enumerate(marks)
-        ]
-        run["flags"] = np.array(flags, dtype=object)
+        above_limit = np.any(~self.supply.suffices(each["power_w"]), axis=0).tolist()
+        run["flags"] = np.array(self._run_flags(configs, above_limit), dtype=object)
         return run
 
-    def rows(self, targets: Targets | None = None) -> list[dict[str, Any]]:
-        """Return the same table row by row, for JSON: None where `columns` has NaN, flags as lists.
+    def _configs(self, targets: Targets | None) -> list[HardwareConfig]:
+        """The targets; where none are named, the grid and the further points between its steps."""
+        if targets is not None:
+            return list(targets)
+        points = [point.config for point in self.profiles.points]
+        return [*self.grid, *(config for config in points if config not in self.grid)]
 
-        Slow for many kernels. Raises InputError outside the grid's range.
-        """
-        targets = self._with_points(targets)
-        configs, marks = self._targets(targets)
-        table = self.columns(targets)
-        columns = {
-            name: [None] * len(column)
-            if column.dtype.kind == "f" and np.isnan(column).all()
-            else column.tolist()
-            for name, column in table.items()
-        }
-        each = [[*mark, *flags] for flags in self.flags for mark in marks]
-        for row, mark in self._measured_marks(configs).items():
-            each[row] = [*mark, *self.flags[row // len(marks)]]
-        for row in np.flatnonzero(self._is_above_limit(table)).tolist():
-            each[row].insert(0, ABOVE_LIMIT)
-        columns["flags"] = each
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-    @extra_named("'to_frame'")
-    def to_frame(self, targets: Targets | None = None) -> "pd.DataFrame":
-        """Return `columns` as a pandas DataFrame. Raises InputError outside the grid's range."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns(targets))
-
-    def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], list[Marks]]:
-        """Return each row's configuration, and its flags, whatever the kernel."""
-        configs = configs_of("targets", self.grid if targets is None else targets)
-        return configs, [(*self._between(c), *self._beyond(c)) for c in configs]
-
-    def _with_points(self, targets: Targets | None) -> Targets | None:
-        """The targets; where none are named, the further points between steps beside the grid."""
-        between = [at.config for at in self.profiles.points if at.config not in self.grid]
-        return [*self.grid, *between] if targets is None and between else targets
-
-    def _put_measured(self, table: dict[str, Column], configs: Sequence[HardwareConfig]) -> None:
-        """Put what was measured between two steps in place; on the grid it is already."""
+    def _numbers(self, targets: Targets | None) -> dict[str, Column]:
+        """`columns` without flags."""
+        configs = self._configs(targets)
+        kernels, count = len(self.profiles.kernels), len(configs)
+        nothing = np.full(kernels * count, np.nan)
+        table: dict[str, Column] = dict.fromkeys(COLUMNS[:-1], nothing)
+        table["kernel"] = np.repeat(np.array(self.profiles.kernels, dtype=object), count)
+        for axis in AXES:
+            table[axis] = np.tile([getattr(config, axis) for config in configs], kernels)
         for quantity, surfaces in self.surfaces.items():
-            names = [QUANTITIES[quantity]]
-            names += [f"{names[0]}_{end}" for end in ("low", "high") if surfaces.low is not None]
-            for config, factors in self.profiles.measured_factors(quantity):
-                known = np.flatnonzero(np.isfinite(factors))
-                places = [t for t, own in enumerate(configs) if own == config not in self.grid]
-                for rows in (known * len(configs) + place for place in places):
-                    table[f"{quantity}_factor"][rows] = factors[known]
-                    for name in names:
-                        table[name][rows] = (factors * self.profiles.quantity(quantity))[known]
+            name, at_base = QUANTITIES[quantity], self.profiles.quantity(quantity)
+            measured = self._measured(quantity, configs)
+            is_measured = np.isfinite(measured)
+            factors = np.where(is_measured, measured, self._at(surfaces.values, configs))
+            table[f"{quantity}_factor"] = factors.ravel()
+            table[name] = absolute_values(factors, at_base).ravel()
+            if surfaces.low is not None:
+                low = np.where(is_measured, measured, self._at(surfaces.low, configs))
+                table[f"{name}_low"] = absolute_values(low, at_base).ravel()
+            if surfaces.high is not None:
+                measured_high = absolute_values(measured, at_base)
+                high = np.where(is_measured, measured_high, self._highs(quantity, configs))
+                table[f"{name}_high"] = high.ravel()
+        table["energy_mj"] = table["time_ms"] * table["power_w"]
+        return table
 
-    def _measured_marks(self, configs: Sequence[HardwareConfig]) -> dict[int, Marks]:
-        """By row that it was measured, and its other marks."""
-        if not self.profiles.points:
-            return {}
-        is_measured = {q: np.zeros((len(self.flags), len(configs)), dtype=bool) for q in QUANTITIES}
-        for quantity, of in is_measured.items():
-            for config, factors in self.profiles.measured_factors(quantity):
-                of[:, [own == config for own in configs]] |= np.isfinite(factors)[:, None]
-        marks = {}
-        for k, target in np.argwhere(is_measured["time"]).tolist():
-            whole = "power" not in self.surfaces or is_measured["power"][k, target]
-            mark = MEASURED if whole else TIME_MEASURED
-            marks[k * len(configs) + target] = (mark, *self._beyond(configs[target]))
+    def _row_flags(self, targets: Targets | None, power_w: Floats) -> list[Marks]:
+        """Of each row, of this power [W], the flags."""
+        marks = self._marks(self._configs(targets))
+        flags = [
+            (*mark, *of_kernel)
+            for of_targets, of_kernel in zip(marks, self.flags, strict=True)
+            for mark in of_targets
+        ]
+        for row in np.flatnonzero(~self.supply.suffices(power_w)):
+            flags[row] = (ABOVE_LIMIT, *flags[row])
+        return flags
+
+    def _run_flags(
+        self, configs: Sequence[HardwareConfig], above_limit: Iterable[bool]
+    ) -> list[str]:
+        """Of each target (T,) the flags of the whole run: a mark that all kernels share."""
+        flags = []
+        by_target = zip(*self._marks(configs), strict=True)
+        for marks, plain, is_above in zip(
+            by_target, self._plain_marks(configs), above_limit, strict=True
+        ):
+            shared = marks[0] if len(set(marks)) == 1 else plain
+            flags.append("; ".join((ABOVE_LIMIT, *shared) if is_above else shared))
+        return flags
+
+    def _marks(self, configs: Sequence[HardwareConfig]) -> list[list[Marks]]:
+        """What the rows of each kernel and target are, beside predictions on the grid."""
+        plain = self._plain_marks(configs)
+        marks = [plain.copy() for _ in self.profiles.kernels]
+        has_time, has_power = (np.isfinite(self._measured(q, configs)) for q in QUANTITIES)
+        if "power" not in self.surfaces:
+            has_power = has_time
+        for k, target in np.argwhere(has_time):
+            mark = MEASURED if has_power[k, target] else TIME_MEASURED
+            marks[k][target] = (mark, *(other for other in plain[target] if other != INTERPOLATED))
         return marks
 
-    def _between(self, config: HardwareConfig) -> Marks:
-        return () if config in self.grid else (INTERPOLATED,)
+    def _plain_marks(self, configs: Sequence[HardwareConfig]) -> list[Marks]:
+        """Of each target, whatever the kernel, whether it is between steps or beyond training."""
+        trained = self.trained_range
+        return [
+            (
+                *(() if config in self.grid else (INTERPOLATED,)),
+                *(() if trained is None or trained.spans(config) else (EXTRAPOLATED,)),
+            )
+            for config in configs
+        ]
 
-    def _beyond(self, config: HardwareConfig) -> Marks:
-        is_inside = self.trained_range is None or self.trained_range.spans(config)
-        return () if is_inside else (EXTRAPOLATED,)
+    def _measured(self, quantity: str, configs: Sequence[HardwareConfig]) -> Floats:
+        """Factors that were measured at further points (K, T), NaN elsewhere."""
+        measured = np.full((len(self.profiles.kernels), len(configs)), np.nan)
+        for config, factors in self.profiles.measured_factors(quantity):
+            for target, asked in enumerate(configs):
+                if asked == config:
+                    measured[:, target] = np.where(np.isnan(factors), measured[:, target], factors)
+        return measured
 
-    def _is_above_limit(self, table: dict[str, Column]) -> Mask:
-        return ~self.supply.suffices(table["power_w"])
+    def _at(self, values: Floats, configs: Sequence[HardwareConfig]) -> Floats:
+        """Return factors (K, T) at the targets."""
+        factors = [interpolate(values, self.grid, config)[0] for config in configs]
+        return np.array(factors).reshape(len(configs), len(values)).T
 
-    def _high_ends(self, targets: Targets | None) -> dict[str, Floats]:
-        """Return the high ends (K, T) that there are, as the board's limit leaves them."""
-        highs = {q: of.high for q, of in self._held.items() if of.high is not None}
-        if targets is None or not highs:
-            return {quantity: high.reshape(len(high), -1) for quantity, high in highs.items()}
-        at_each = [self._high_at(config) for config in targets]
-        return {
-            quantity: np.array([high[quantity] for high in at_each]).reshape(-1, len(of)).T
-            for quantity, of in highs.items()
-        }
+    def _highs(self, quantity: str, configs: Sequence[HardwareConfig]) -> Floats:
+        """Return the high ends (K, T), absolute, as the board's limit leaves them.
 
-    def _high_at(self, config: HardwareConfig) -> dict[str, Floats]:
-        """Those at one target (K,); between steps they are held there, not interpolated."""
-        index, held = (0, -1, 0), self._held
-        if config in self.grid:
-            index = self.grid.index(config)
-        else:
-            lower = (mhz for mhz in self.grid.engine_mhz if mhz < config.engine_mhz)
-            clocks = (*lower, config.engine_mhz)
-            below = ConfigGrid((config.cu_count,), clocks, (config.memory_mhz,))
-            held = self._hold({q: by_power_laws(of, below) for q, of in self.surfaces.items()})
-        return {q: of.high[:, *index] for q, of in held.items() if of.high is not None}
+        Between two steps they are held there, not interpolated.
+        """
+        ends = np.empty((len(self.profiles.kernels), len(configs)))
+        for target, config in enumerate(configs):
+            held, index = self._held, (0, -1, 0)
+            if config in self.grid:
+                index = self.grid.index(config)
+            else:
+                lower = (mhz for mhz in self.grid.engine_mhz if mhz < config.engine_mhz)
+                clocks = (*lower, config.engine_mhz)
+                below = ConfigGrid((config.cu_count,), clocks, (config.memory_mhz,))
+                held = self._hold({q: by_power_laws(factors, below) for q, factors in self.items()})
+            ends[:, target] = held[quantity].high[:, *index]  # type: ignore[index]
+        return ends
 
     @cached_property
     def _held(self) -> dict[str, Surfaces]:
@@ -337,12 +325,8 @@ class Predictions(Mapping[str, Surfaces]):
         return self._hold(self.surfaces)
 
     def _hold(self, surfaces: dict[str, Surfaces]) -> dict[str, Surfaces]:
-        absolute = {q: of.absolute(self.profiles.quantity(q)) for q, of in surfaces.items()}
-        return with_held_ends(absolute, self.supply)
-
-    def _at(self, values: Floats, targets: Targets | None) -> Floats:
-        """Return factors (K, T) at the targets, by default everywhere on the grid."""
-        if targets is None:
-            return values.reshape(len(values), -1)
-        factors = [interpolate(values, self.grid, config)[0] for config in targets]
-        return np.array(factors).reshape(len(factors), len(values)).T
+        in_units = {
+            quantity: factors.absolute(self.profiles.quantity(quantity))
+            for quantity, factors in surfaces.items()
+        }
+        return with_held_ends(in_units, self.supply)

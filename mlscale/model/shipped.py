@@ -135,65 +135,65 @@ def _turned(
     extrapolate: bool,
 ) -> Model:
     """The model turned to the profiles' GPU and base; see `model_for`. Raises InputError."""
-    predictor = model.predictors["time"]
+    predictor, base = model.predictors["time"], profiles.base
     if not isinstance(predictor, PredictsOtherGpus):
         raise InputError(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
-            f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
+            f"{base}; '{predictor.name}' predicts no other GPU and base"
         )
     if isinstance(predictor, HasFeatures):
         refuse_times_alone(profiles)
         device: Device | None = device_with_peaks(profiles.device)
     else:
         device = find_device(profiles.device)
-    trained = offered_grid(device, profiles, predictor.trained_grids())
-    grid = trained
+    trained = predictor.trained_grids()
+    grid = usual = offered_grid(device, base, trained)
     if targets:
-        _require_reachable(device, trained, targets)
-        around = trained if profiles.points else ()  # a point moves the curve over all clocks
-        grid = ConfigGrid.spanning([profiles.base, *targets, *around])
+        _require_reachable(device, usual, targets)
+        around = usual if profiles.points else ()  # a point moves the curve over all clocks
+        grid = ConfigGrid.spanning([base, *targets, *around])
     elif extrapolate:
-        grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
-    if slower := _below(grid, profiles):  # what was measured is never outside
+        grid = offered_grid(device, base, trained, FARTHEST)
+    if slower := _measured_below(grid, profiles):
         grid = ConfigGrid.spanning([*grid, *slower])
-    turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)
-    return replace(turned, trained_range=_trained_range(grid, trained, predictor.trained_grids()))
+    turned = model.for_gpu(profiles.device, grid, base, peaks)
+    return replace(turned, trained_range=_trained_range(grid, usual, trained))
 
 
-def _below(grid: ConfigGrid, profiles: Profiles) -> list[HardwareConfig]:
-    """Where times were measured at engine clocks below a grid's."""
+def _measured_below(grid: ConfigGrid, profiles: Profiles) -> list[HardwareConfig]:
+    """Where times were measured at engine clocks below a grid's: they are never outside."""
     lowest = grid.engine_mhz[0]
     configs = [point.config for point in profiles.points if point.config.engine_mhz < lowest]
-    return [one for one in configs if grid.spans(replace(one, engine_mhz=lowest))]
+    return [config for config in configs if grid.spans(replace(config, engine_mhz=lowest))]
 
 
 def _trained_range(
-    grid: ConfigGrid, offered: ConfigGrid, trained: tuple[ConfigGrid, ...]
+    grid: ConfigGrid, usual: ConfigGrid, trained: Sequence[ConfigGrid]
 ) -> ConfigGrid | None:
     """What training speaks for on another GPU's grid, None where the grid stays within.
 
     From the least of its highest clock that training knows to the highest: see `offered_grid`.
     """
-    steps = {"cu_count": grid.cu_count}
+    axes = {"cu_count": grid.cu_count}
     for axis in AXES[1:]:
-        own, highest = getattr(grid, axis), getattr(offered, axis)[-1]
-        lowest = min(round(_least_share(trained, axis) * highest), getattr(offered, axis)[0])
-        steps[axis] = tuple(sorted({lowest, highest, max(highest, own[-1])}))
-    known = ConfigGrid(**steps)
+        first, highest = getattr(usual, axis)[0], getattr(usual, axis)[-1]
+        lowest = min(round(_least_share(trained, axis) * highest), first)
+        axes[axis] = tuple(sorted({lowest, highest, max(highest, getattr(grid, axis)[-1])}))
+    known = ConfigGrid(**axes)
     return None if all(map(known.spans, grid)) else known
 
 
-def _least_share(trained: tuple[ConfigGrid, ...], axis: str) -> float:
+def _least_share(trained: Sequence[ConfigGrid], axis: str) -> float:
     """The lowest clock of any training table as a share of its highest."""
     return float(min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained))
 
 
 def _require_reachable(
-    device: Device | None, trained: ConfigGrid, targets: Sequence[HardwareConfig]
+    device: Device | None, usual: ConfigGrid, targets: Sequence[HardwareConfig]
 ) -> None:
     """Raise InputError on a clock that the GPU does not reach."""
     for axis in AXES[1:]:
-        highest = getattr(trained, axis)[-1]
+        highest = getattr(usual, axis)[-1]
         if device is not None and device.datasheet is not None:
             highest = max(highest, getattr(device.datasheet, axis))
         most = max(getattr(target, axis) for target in targets)
@@ -207,23 +207,22 @@ def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
     device = find_device(profiles.device)
     if device is None:
         return []
-    cus = (device.cu_count,) if len(model.grid.cu_count) > 1 else ()
-    offered = {"cu_count": cus, **_clocks(device)}
-    base = profiles.base.as_dict()
-    return [
-        HardwareConfig(**{**base, axis: step})  # type: ignore[arg-type]
-        for axis, steps in offered.items()
-        for step in steps
-        if getattr(model.grid, axis)[0] / FARTHEST
-        <= step
-        <= getattr(model.grid, axis)[-1] * FARTHEST
-    ]
+    offered: dict[str, tuple[float, ...]] = _clocks(device)
+    if len(model.grid.cu_count) > 1:
+        offered["cu_count"] = (device.cu_count,)
+    configs = []
+    for axis, steps in offered.items():
+        trained = getattr(model.grid, axis)
+        near = [step for step in steps if trained[0] / FARTHEST <= step <= trained[-1] * FARTHEST]
+        settings = [profiles.base.as_dict() | {axis: step} for step in near]
+        configs += [HardwareConfig(**setting) for setting in settings]  # type: ignore[arg-type]
+    return configs
 
 
 def offered_grid(
     device: Device | None,
-    profiles: Profiles,
-    trained: tuple[ConfigGrid, ...],
+    base: HardwareConfig,
+    trained: Sequence[ConfigGrid],
     beyond: float = 1.0,
 ) -> ConfigGrid:
     """Span the clocks that a GPU offers around the base of its profiles.
@@ -233,20 +232,19 @@ def offered_grid(
     than the lowest of any table is of its own, divided by `beyond`. What no table varies, as the
     CU count, is the base's.
     """
-    base = profiles.base
-    even = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
-    clocks = even if device is None else _clocks(device)
-    if device is not None:
+    if device is None:
+        clocks = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
+    else:
+        clocks = _clocks(device)
         clocks["memory_mhz"] = _for_cuda(device, base.memory_mhz, clocks["memory_mhz"])
-    axes = []
+    axes = {}
     for axis, offered in clocks.items():
-        own = getattr(base, axis)
+        at_base = getattr(base, axis)
         is_varied = any(len(getattr(grid, axis)) > 1 for grid in trained)
-        steps = np.array([*(offered if is_varied else ()), own])
-        lowest = _least_share(trained, axis) / beyond
-        steps = steps[(steps >= lowest * steps.max()) | (steps == own)]
-        axes.append(tuple(np.unique(steps).tolist()))
-    return ConfigGrid((base.cu_count,), *axes)
+        steps = np.array([*(offered if is_varied else ()), at_base])
+        lowest = _least_share(trained, axis) / beyond * steps.max()
+        axes[axis] = tuple(np.unique(steps[(steps >= lowest) | (steps == at_base)]).tolist())
+    return ConfigGrid((base.cu_count,), **axes)
 
 
 def _clocks(device: Device) -> dict[str, tuple[float, ...]]:
@@ -254,12 +252,12 @@ def _clocks(device: Device) -> dict[str, tuple[float, ...]]:
 
     Where those of the engine are not listed, even steps up to the highest that is known.
     """
-    engine = device.engine_clocks_mhz()
-    known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
-    highest = max((clock for clock in known if clock), default=0.0)
-    if highest and not engine:
-        engine = _even_steps(highest)
-    return {"engine_mhz": engine, "memory_mhz": device.settable_memory_mhz()}
+    engine_mhz = device.engine_clocks_mhz()
+    if not engine_mhz:
+        known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
+        highest = max((clock for clock in known if clock), default=0.0)
+        engine_mhz = _even_steps(highest) if highest else ()
+    return {"engine_mhz": engine_mhz, "memory_mhz": device.settable_memory_mhz()}
 
 
 def _for_cuda(device: Device, base_mhz: float, memory_mhz: tuple[float, ...]) -> tuple[float, ...]:

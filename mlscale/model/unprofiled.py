@@ -5,7 +5,6 @@ Those that exchange data between GPUs wait for links and for the others: their t
 they are no part of that mean.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,9 +24,6 @@ AS_KEPT = (
 )
 MOST_NAMED = 3  # kernels to profile
 MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does
-LONGEST_NAME = 60
-
-Predicted = dict[str, Surfaces]  # by quantity
 
 
 def refuse_times_alone(profiles: Profiles) -> None:
@@ -48,20 +44,18 @@ def refuse_little_cover(profiles: Profiles) -> None:
     """
     unknown_ms = _unknown_ms(profiles)
     times_ms = np.where(exchanging(profiles), 0, profiles.run_times_ms)
-    share = unknown_ms.sum() / profiles.run_times_ms.sum()
     if not profiles.are_times_alone and unknown_ms.sum() > MOST_UNKNOWN * times_ms.sum():
         raise InputError(
-            f"{share_in_percent(share)} % of the run's time is in kernels without counters, too "
-            "much to take them for the mean of the others: profile the kernels of most time too "
-            f"(docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}; or leave out those "
-            "without counters (--profiled-only)"
+            f"{share_in_percent(taken_for_the_mean(profiles))} % of the run's time is in kernels "
+            "without counters, too much to take them for the mean of the others: profile the "
+            f"kernels of most time too (docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}"
+            "; or leave out those without counters (--profiled-only)"
         )
 
 
 def taken_for_the_mean(profiles: Profiles) -> float:
     """The share of a run's time in kernels that nothing but the others' mean tells of, 0 to 1."""
-    unknown_ms = _unknown_ms(profiles)
-    return float(unknown_ms.sum() / profiles.run_times_ms.sum()) if unknown_ms.any() else 0.0
+    return float(_unknown_ms(profiles).sum() / profiles.run_times_ms.sum())
 
 
 def _unknown_ms(profiles: Profiles) -> Floats:
@@ -77,7 +71,7 @@ def kernels_of_most(profiles: Profiles, times_ms: Floats) -> str:
     """The kernels of most of these times (K,), with their shares of the whole run's."""
     percent = 100 * profiles.run_times_ms / profiles.run_times_ms.sum()
     return ", ".join(
-        f"'{shortened(profiles.kernels[k], LONGEST_NAME)}' ({percent[k]:.0f} %)"
+        f"'{shortened(profiles.kernels[k])}' ({percent[k]:.0f} %)"
         for k in np.argsort(-times_ms, kind="stable")[:MOST_NAMED]
         if times_ms[k]
     )
@@ -94,45 +88,85 @@ def left_out(profiles: Profiles) -> tuple[str, ...]:
     return (f"left out, as without counters: {kernels}, {percent} % of the run's time",)
 
 
-def with_unprofiled(
-    profiles: Profiles, predicted: Predicted, are_kept: bool = True
-) -> tuple[Profiles, Predicted]:
-    """Profiles and surfaces of all kernels, from the surfaces predicted for those with counters.
-
-    predicted: surfaces of the kernels of `profiles.has_counters`, in their order. A kernel without
-    counters scales in time as all profiled ones together do, weighted by their time in the run,
-    and in power as their energy at the base weighs. Its power at the base, where it was
-    not measured, is the profiled kernels' mean over their time. are_kept: the time of those that
-    exchange data between GPUs is kept, so that they count only where no other kernel is profiled.
-
-    Its interval spans all that the profiled kernels' values and intervals reach, and in time
-    what a kernel may reach that is bound by the CUs alone, by the memory alone, or by neither:
-    the profiled ones may be few. There is none where the predictor gives none.
-    """
-    rows = np.flatnonzero(profiles.has_counters)
-    counts = ~exchanging(profiles)[rows] if are_kept else np.ones(len(rows), dtype=bool)
-    counts |= not counts.any()
-    times = (profiles.weights * profiles.time_ms)[rows]
-    base_w = profiles.power_w
-    if "power" in predicted and base_w is not None:
-        mean_w = float(np.average(base_w[rows][counts], weights=times[counts]))
-        base_w = np.where(profiles.has_counters | np.isfinite(base_w), base_w, mean_w)
-    surfaces = {}
-    for quantity, of_profiled in predicted.items():
-        if quantity == "power" and base_w is not None:
-            joined = _joined(profiles, of_profiled, counts, times * base_w[rows], ())
-            surfaces[quantity] = _of_power_alone(profiles, joined) if are_kept else joined
-        else:
-            bounds = scaling_bounds(of_profiled.grid, of_profiled.base)
-            surfaces[quantity] = _joined(profiles, of_profiled, counts, times, bounds)
-    return replace(profiles, power_w=base_w), surfaces
-
-
 def exchanging(profiles: Profiles) -> Mask:
-    """Which kernels exchange data between GPUs, by their names, (K,); no run that was sampled."""
+    """Which kernels exchange data between GPUs, by their names, (K,); no run of a monitor's log."""
     if is_sampled(profiles.metadata):
         return np.zeros(len(profiles.kernels), dtype=bool)
     return np.array([is_exchange(name) for name in profiles.kernels], dtype=bool)
+
+
+def complete(
+    profiles: Profiles, predicted: dict[str, Surfaces]
+) -> tuple[Profiles, dict[str, Surfaces]]:
+    """Profiles and surfaces of all kernels, from the surfaces predicted for those with counters.
+
+    predicted: by quantity, of the kernels of `profiles.has_counters`, in their order. A kernel
+    without counters scales in time as all profiled ones together do, weighted by their time in the
+    run, and in power as their energy at the base weighs. Its power at the base, where it was not
+    measured, is the profiled kernels' mean over their time. Its interval spans all that the
+    profiled kernels' values and intervals reach, and in time what `scaling_bounds` allow: the
+    profiled ones may be few. There is none where the predictor gives none.
+    """
+    if not profiles.has_counters.all():
+        profiles, predicted = _with_unprofiled(profiles, predicted)
+    return profiles, predicted | {"time": with_exchanges_kept(profiles, predicted["time"])}
+
+
+def _with_unprofiled(
+    profiles: Profiles, predicted: dict[str, Surfaces]
+) -> tuple[Profiles, dict[str, Surfaces]]:
+    has_counters, exchanges = profiles.has_counters, exchanging(profiles)
+    counts = ~exchanges[has_counters]
+    counts |= not counts.any()  # those that exchange data are the mean where there is no other
+    times_ms = np.where(counts, profiles.run_times_ms[has_counters], 0)
+    time = predicted["time"]
+    bounds = scaling_bounds(time.grid, time.base)
+    flags = [AS_THE_MEAN] * len(exchanges)
+    surfaces = {"time": _with_mean(time, has_counters, times_ms, flags, bounds)}
+    base_w = profiles.power_w
+    if "power" in predicted and base_w is not None:
+        profiled_w = base_w[has_counters]
+        mean_w = float(np.average(profiled_w, weights=times_ms))
+        base_w = np.where(has_counters | np.isfinite(base_w), base_w, mean_w)
+        flags = [POWER_AS_THE_MEAN if is_kept else AS_THE_MEAN for is_kept in exchanges]
+        energies = times_ms * profiled_w
+        surfaces["power"] = _with_mean(predicted["power"], has_counters, energies, flags)
+    return replace(profiles, power_w=base_w), surfaces
+
+
+def _with_mean(
+    profiled: Surfaces,
+    has_counters: Mask,
+    weights: Floats,
+    flags: list[str],
+    bounds: tuple[Floats, ...] = (),
+) -> Surfaces:
+    """Surfaces of all K kernels: each profiled one as it is, the others the weighted mean of them.
+
+    weights (profiled kernels,): 0 for those that do not count. flags (K,): of the others. bounds
+    (C, E, M): what the others' intervals span besides.
+    """
+
+    def with_others(values: Floats, others: Floats) -> Floats:
+        filled = np.broadcast_to(others, (len(has_counters), *others.shape)).copy()
+        filled[has_counters] = values
+        return filled
+
+    counts = weights > 0
+    values, low, high = profiled.values, profiled.low, profiled.high
+    if low is not None and high is not None:
+        reached = [values[counts], low[counts], high[counts], *(bound[None] for bound in bounds)]
+        spanned = np.concatenate(reached)
+        low, high = with_others(low, spanned.min(axis=0)), with_others(high, spanned.max(axis=0))
+    known = iter(profiled.flags)
+    each = zip(has_counters, flags, strict=True)
+    return replace(
+        profiled,
+        values=with_others(values, np.average(values, axis=0, weights=weights)),
+        flags=tuple(next(known) if counted else (flag,) for counted, flag in each),
+        low=low,
+        high=high,
+    )
 
 
 def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
@@ -148,60 +182,14 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     bounds = scaling_bounds(times.grid, times.base)
     rows = kept[:, None, None, None]
     low, high = (
-        None if own is None else np.where(rows, bound, own)
-        for own, bound in zip((times.low, times.high), bounds, strict=True)
+        None if end is None else np.where(rows, bound, end)
+        for end, bound in zip((times.low, times.high), bounds, strict=True)
     )
     flags = zip(kept, times.flags, strict=True)
     return replace(
         times,
         values=np.where(rows, 1.0, times.values),
-        flags=tuple((AS_KEPT,) if is_kept else own for is_kept, own in flags),
+        flags=tuple((AS_KEPT,) if is_kept else known for is_kept, known in flags),
         low=low,
         high=high,
     )
-
-
-def _joined(
-    profiles: Profiles,
-    of_profiled: Surfaces,
-    counts: Mask,
-    weights: Floats,
-    bounds: Sequence[Floats],
-) -> Surfaces:
-    """Surfaces of all kernels: each profiled one's own, and for the others the weighted mean.
-
-    counts, weights (profiled kernels,): which make up the mean, and how much each; bounds
-    (C, E, M): what the others' intervals span besides.
-    """
-    has_counters = profiles.has_counters
-    values, low, high = of_profiled.values, of_profiled.low, of_profiled.high
-    own = values[counts]
-    ends: list[Floats | None] = [None, None]
-    if low is not None and high is not None:
-        least, most = low[counts].min(axis=0), high[counts].max(axis=0)
-        lowest = np.min([least, own.min(axis=0), *bounds], axis=0)
-        highest = np.max([most, own.max(axis=0), *bounds], axis=0)
-        ends = [_filled(low, lowest, has_counters), _filled(high, highest, has_counters)]
-    flags = iter(of_profiled.flags)
-    return replace(
-        of_profiled,
-        values=_filled(values, np.average(own, axis=0, weights=weights[counts]), has_counters),
-        flags=tuple(next(flags) if counted else (AS_THE_MEAN,) for counted in has_counters),
-        low=ends[0],
-        high=ends[1],
-    )
-
-
-def _of_power_alone(profiles: Profiles, power: Surfaces) -> Surfaces:
-    """Surfaces of power whose flags say nothing of a time that is kept."""
-    kept = exchanging(profiles) & ~profiles.has_counters
-    flags = zip(kept, power.flags, strict=True)
-    said = tuple((POWER_AS_THE_MEAN,) if is_kept else own for is_kept, own in flags)
-    return replace(power, flags=said)
-
-
-def _filled(own: Floats, others: Floats, has_counters: Mask) -> Floats:
-    """Values (K, C, E, M): those of profiled kernels, and one surface for each of the others."""
-    filled = np.broadcast_to(others, (len(has_counters), *others.shape)).copy()
-    filled[has_counters] = own
-    return filled

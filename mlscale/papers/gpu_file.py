@@ -14,7 +14,7 @@ from mlscale.data.devices import known_device, load_device
 from mlscale.data.table import LEAST, MOST, Table, missing_column
 from mlscale.data.table_files import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
-from mlscale.files import GPU, parse_json_object, read_bytes, require_kind
+from mlscale.files import parse_json_object, read_bytes
 from mlscale.papers.micro_benchmarks import Probe, compute_unit, measured_cycles, wang_chu_row
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_inputs import GpuParameters, gpu_of_row
@@ -71,9 +71,7 @@ def gpu_document(
 
 def read_gpu_file(path: Path) -> MeasuredGpu:
     """Read it. Raises InputError where it is another file, or of a device that is not known."""
-    content = read_bytes(path)
-    require_kind(content, path, GPU)
-    document = parse_json_object(content, str(path))
+    document = parse_json_object(read_bytes(path), str(path))
     try:
         row, unit = document["wang_chu"], document["compute_unit"]
         for numbers in (row or {}, unit):

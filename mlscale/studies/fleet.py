@@ -26,7 +26,7 @@ from mlscale.data.table_files import parquet_file, write_tables
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object
 from mlscale.model.model import Model, feature_warnings
-from mlscale.model.prediction_table import PART, arrow_table, as_arrow
+from mlscale.model.prediction_table import PART, as_arrow
 from mlscale.model.predictions import COVERAGE
 
 SUMS = "mlscale_sums"
@@ -179,7 +179,7 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
                 predictions = model.predict(profiles, COVERAGE)
                 predictions = replace(predictions, run_drawn_w=work.drawn_w)
                 notes.update(dict.fromkeys(predictions.warnings))
-                yield arrow_table(predictions, list(work.targets) or None)
+                yield as_arrow(predictions.columns(list(work.targets) or None))
             else:
                 notes.update(dict.fromkeys(feature_warnings(model, profiles)))
                 columns, of_these = advise_part(model, profiles, work.terms, work.base)

@@ -181,7 +181,7 @@ class TestInterrupted:
         with Progress(folder, "mark", resume=True) as kept:
             assert kept.done == EXPECTED  # what was added after the cut is whole
 
-    @pytest.mark.parametrize("damage", [("3", "4"), ('"unit"', '"knit"'), ("{", "["), ("}", "")])
+    @pytest.mark.parametrize("damage", [('"unit"', '"knit"'), ("{", "["), ("}", "")])
     def test_a_damaged_line_is_done_again(self, folder: Path, damage: tuple[str, str]) -> None:
         """The record is as it was but for its last line, in which one character is another."""
         *whole, last = (folder / PROGRESS).read_text().splitlines()

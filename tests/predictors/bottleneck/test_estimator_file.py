@@ -68,7 +68,7 @@ def test_a_model_turned_to_another_gpu_is_not_saved(tmp_path: Path) -> None:
     """Its grid is not that of its predictor, so the file could not be read."""
     model = train(made.measurements(4, grid=DRAM_GRID), DRAM_GRID.mid, "mean-surface")
     other = replace(model, device="p100", untrained=True)
-    with refused("m.mlscale: a model turned to p100 is not saved; save what it was"):
+    with refused("m.mlscale: a model .* is not saved; save what it was"):
         save(other, tmp_path / "m.mlscale")
     assert not list(tmp_path.iterdir())
 
