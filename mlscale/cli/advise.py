@@ -335,10 +335,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    subject.add_arguments(parser)
-    subject.add_weights(parser)
-    options.add_arguments(parser)
-    subject.add_also(parser)
+    options.add_subject(parser)
+    options.add_goal(parser)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
@@ -353,7 +351,7 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     limits = options.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(arguments, also=arguments.also)
+        of = subject.read(subject.asked(arguments))
     model, profiles, notes = of.model, of.profiles, (*(told if form == "json" else ()), *of.notes)
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     advice = replace(advice, warnings=(*notes, *advice.warnings))

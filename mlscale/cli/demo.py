@@ -66,7 +66,6 @@ def _advise_for_export() -> None:
         flush=True,
     )
     parser = argparse.ArgumentParser("mlscale advise")
-    parser.set_defaults(parser=parser)
     advise.add_arguments(parser)
     advise.run(parser.parse_args(words))
 

@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
 def predict(arguments: argparse.Namespace) -> None:
     """Predict a fleet into a folder. Raises InputError."""
     _refuse(arguments, ("parquet", "json"))
-    of, fleet = _subject(arguments, arguments.at, arguments.peaks)
+    of, fleet = _subject(arguments)
     folder = Path(arguments.output).resolve()
     _carry_out(arguments, of, prediction_work(fleet, folder, of.targets))
 
@@ -63,16 +64,14 @@ def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
         )
 
 
-def _subject(
-    arguments: argparse.Namespace, at: Sequence[str] = (), peaks: str | None = None
-) -> tuple[subject.Subject, Fleet]:
+def _subject(arguments: argparse.Namespace) -> tuple[subject.Subject, Fleet]:
     """The model, which the first rows choose, and the fleet. Raises InputError."""
-    _, files = subject.model_and_files(arguments)
-    if len(files) > 1:
+    asked = replace(subject.asked(arguments), also=())
+    if len(asked.files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
-    groups, columns = row_groups(options.input_file(files[0]))
-    head = first_rows(groups, HEAD_ROWS, arguments.profiled_only)
-    of = subject.read(arguments, at, peaks, head)
+    groups, columns = row_groups(options.input_file(asked.files[0]))
+    head = first_rows(groups, HEAD_ROWS, asked.profiled_only)
+    of = subject.read(asked, head)
     has_power = of.profiles.power_w is not None
     device, base = of.profiles.device, of.profiles.base
     return of, Fleet(groups, columns, device, base, arguments.profiled_only, has_power)

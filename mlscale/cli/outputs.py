@@ -87,17 +87,6 @@ def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> s
     return form
 
 
-def add_output_table(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that writes a tidy table."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="TABLE",
-        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
-    )
-
-
 @contextmanager
 def output_folder(text: str) -> Iterator[Path]:
     """Make a folder that this process alone writes to; a new one goes if nothing came of it.
@@ -130,10 +119,9 @@ def finished_document(path: Path, fingerprint: str, what: str = "study") -> dict
     except (OSError, InputError):
         return None
     if document.get("fingerprint") != fingerprint:
-        of = f"{document.get(what)} of {', '.join(document.get('tables', []))}"
         raise InputError(
-            f"{path.parent}: holds the results of another {what} ({of}), or of the same with other "
-            "data or settings; name another folder"
+            f"{path.parent}: holds the results of another {what}, or of the same with other data "
+            "or settings; name another folder"
         )
     return document
 
