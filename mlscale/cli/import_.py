@@ -25,58 +25,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       %(prog)s dvfs FILE -o TABLE\n"
         "       %(prog)s kernel-tuner CACHE ... -o TABLE"
     )
-    parser.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help="a profiler's export, with further passes and traces of the same run; or monitors' "
-        "logs, each of one run; after 'dvfs' a measurement file of NV-DVFS-Benchmark or a name of "
+    add = parser.add_argument
+    what = (
+        "a profiler's export, with further passes and traces of the same run; or monitors' logs, "
+        "each of one run; after 'dvfs' a measurement file of NV-DVFS-Benchmark or a name of "
         "'datasets list'; after 'kernel-tuner' its caches or T4 files, whose tuned clocks are the "
-        "grid",
+        "grid"
     )
+    add("file", nargs="+", metavar="FILE", help=what)
     options.add_facts(
-        parser.add_argument,
+        add,
         device="the GPU it was measured on: a name of 'devices list', a device file "
         "(docs/devices.md), or any other name (default: what the file says)",
         base="what the GPU was set to, where the files do not say it, e.g. "
         "cu=56,engine=1303,memory=715 (clocks in MHz)",
         power_of="of all rows",
     )
-    parser.add_argument(
-        "--application",
-        metavar="NAME",
-        help="the application of all kernels (default: the profiled program, else the file's name)",
+    what = "the application of all kernels (default: the profiled program, else the file's name)"
+    add("--application", metavar="NAME", help=what)
+    what = (
+        "write a row for each launch, as repetitions (default: the mean over the launches of a "
+        "kernel with the same grid and block)"
     )
-    parser.add_argument(
-        "--each",
-        action="store_true",
-        help="write a row for each launch, as repetitions (default: the mean over the launches of "
-        "a kernel with the same grid and block)",
-    )
-    parser.add_argument(
-        "--incomplete",
-        choices=("error", "drop"),
-        default="error",
-        help="what to do with a kernel of 'dvfs' that lacks configurations (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--append",
-        action="store_true",
-        help="add the rows to TABLE if it exists, for example those of another configuration",
-    )
-    parser.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="print each feature of Table II: exact, nearest or missing, and by which formula",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="TABLE",
-        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
-    )
+    add("--each", action="store_true", help=what)
+    what = "what to do with a kernel of 'dvfs' that lacks configurations (default: %(default)s)"
+    add("--incomplete", choices=("error", "drop"), default="error", help=what)
+    what = "add the rows to TABLE if it exists, for example those of another configuration"
+    add("--append", action="store_true", help=what)
+    what = "print each feature of Table II: exact, nearest or missing, and by which formula"
+    add("-v", "--verbose", action="store_true", help=what)
+    what = "tidy table to write; Parquet if it ends in .parquet, else CSV"
+    add("-o", "--output", required=True, metavar="TABLE", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:

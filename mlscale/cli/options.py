@@ -144,43 +144,34 @@ def add_subject(parser: argparse.ArgumentParser) -> None:
     from mlscale.model.shipped import FARTHEST
 
     parser.usage = "%(prog)s FILE ... [--model MODEL] [options]"
-    parser.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help="a profiler's export (with further passes and the trace of the same run), a monitor's "
-        "log, or a profile table (CSV or Parquet, a row for each kernel); a first file "
-        "*.mlscale is the model",
+    add = parser.add_argument
+    what = (
+        "a profiler's export (with further passes and the trace of the same run), a monitor's log, "
+        "or a profile table (CSV or Parquet, a row for each kernel); a first file *.mlscale is the "
+        "model"
     )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="model file, or the name of a shipped one (default: the shipped one that fits FILE)",
-    )
+    add("file", nargs="+", metavar="FILE", help=what)
+    what = "model file, or the name of a shipped one (default: the shipped one that fits FILE)"
+    add("--model", metavar="MODEL", help=what)
     add_predictor_class(parser)
-    parser.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="FILE[@CONFIG]",
-        help="times (and powers) of these kernels measured at another configuration: a table whose "
-        "rows name theirs, a table or a trace of the same application at CONFIG, e.g. "
+    what = (
+        "times (and powers) of these kernels measured at another configuration: a table whose rows "
+        "name theirs, a table or a trace of the same application at CONFIG, e.g. "
         "more.csv@engine=800 (the rest as at the base), or a monitor's log of the same run; may be "
-        "given again. A model that cannot use it says which can",
+        "given again. A model that cannot use it says which can"
     )
-    parser.add_argument(
-        "--profiled-only",
-        action="store_true",
-        help="leave out kernels without counters, of which a trace knows the time alone (default: "
-        "predict them like the mean of the others)",
+    add("--also", action="append", default=[], metavar="FILE[@CONFIG]", help=what)
+    what = (
+        "leave out kernels without counters, of which a trace knows the time alone (default: "
+        "predict them like the mean of the others)"
     )
-    parser.add_argument(
-        "--extrapolate",
-        action="store_true",
-        help="predict beyond the trained clocks and CU counts too, with a flag and wider "
-        f"intervals: wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of "
-        "'predict', where --at asks for it)",
+    add("--profiled-only", action="store_true", help=what)
+    what = (
+        "predict beyond the trained clocks and CU counts too, with a flag and wider intervals: "
+        f"wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of 'predict', where "
+        "--at asks for it)"
     )
+    add("--extrapolate", action="store_true", help=what)
     add_facts(
         parser.add_argument_group("what FILE does not say").add_argument,
         device="the GPU it was measured on: a name of 'mlscale devices list', or a device file",
@@ -192,13 +183,11 @@ def add_subject(parser: argparse.ArgumentParser) -> None:
 
 def add_predictor_class(parser: argparse.ArgumentParser) -> None:
     """Add the class of a predictor that a model file only names."""
-    parser.add_argument(
-        "--predictor",
-        type=predictor_class,
-        metavar="PREDICTOR",
-        help="package.module:Class of your own predictor, if MODEL was trained with it (a model "
-        "file never imports code by itself)",
+    what = (
+        "package.module:Class of your own predictor, if MODEL was trained with it (a model file "
+        "never imports code by itself)"
     )
+    parser.add_argument("--predictor", type=predictor_class, metavar="PREDICTOR", help=what)
 
 
 def add_facts(add: Callable[..., object], device: str, base: str, power_of: str) -> None:
@@ -208,31 +197,18 @@ def add_facts(add: Callable[..., object], device: str, base: str, power_of: str)
     """
     add("--device", type=device_key, metavar="DEVICE", help=device)
     add("--base", type=settings, metavar="CONFIG", help=base)
-    add(
-        "--skip-untimed",
-        action="store_true",
-        help="leave out kernels whose time no file says (default: refuse the export)",
+    what = "leave out kernels whose time no file says (default: refuse the export)"
+    add("--skip-untimed", action="store_true", help=what)
+    what = (
+        f"board power {power_of}: in watts, or a monitor's log of the run, of which the mean is "
+        "taken while the GPU works"
     )
-    add(
-        "--power",
-        metavar="W|FILE",
-        help=f"board power {power_of}: in watts, or a monitor's log of the run, of which the mean "
-        "is taken while the GPU works",
-    )
+    add("--power", metavar="W|FILE", help=what)
     add("--gpu", metavar="INDEX", help="the GPU to take from a log or trace of several")
-    add(
-        "--interval",
-        type=positive_number,
-        metavar="SECONDS",
-        help="seconds between two samples, for a log without time stamps",
-    )
-    add(
-        "--time",
-        type=positive_number,
-        metavar="MS",
-        help="the true time of the run in a log, in ms (default: as long as the GPU works in the "
-        "log)",
-    )
+    what = "seconds between two samples, for a log without time stamps"
+    add("--interval", type=positive_number, metavar="SECONDS", help=what)
+    what = "true time of the run in a log, in ms (default: as long as the GPU works in the log)"
+    add("--time", type=positive_number, metavar="MS", help=what)
 
 
 def given(arguments: argparse.Namespace) -> Given:
@@ -263,68 +239,41 @@ def add_goal(parser: argparse.ArgumentParser) -> None:
     """Add how often kernels run, and what is asked of advice on the run."""
     from mlscale.advice.objectives import OBJECTIVES
 
-    parser.add_argument(
-        "--weights",
-        metavar="FILE",
-        help="CSV with the columns kernel and launches, which says how often kernels run; kernels "
-        "that it does not name keep the launches of the profile",
+    add = parser.add_argument
+    what = (
+        "CSV with the columns kernel and launches, which says how often kernels run; kernels that "
+        "it does not name keep the launches of the profile"
     )
-    parser.add_argument(
-        "--minimize",
-        choices=tuple(OBJECTIVES),
-        help="what is to be least: energy, edp (energy x time), ed2p (energy x time^2), time, "
-        "power, or clock: the engine clock within a limit of time, by default 5 %% slower than "
-        "the base (default: energy, or clock where model or profile give no energy)",
+    add("--weights", metavar="FILE", help=what)
+    what = (
+        "what is to be least: energy, edp (energy x time), ed2p (energy x time^2), time, power, or "
+        "clock: the engine clock within a limit of time, by default 5 %% slower than the base "
+        "(default: energy, or clock where model or profile give no energy)"
     )
+    add("--minimize", choices=tuple(OBJECTIVES), help=what)
     add_limits(parser, "the whole run (all launches summed up)")
-    parser.add_argument(
-        "--lever",
-        choices=LEVERS,
-        default="clock",
-        help="what the answer is to set: clocks, or a power cap (default: %(default)s)",
+    what = "what the answer is to set: clocks, or a power cap (default: %(default)s)"
+    add("--lever", choices=LEVERS, default="clock", help=what)
+    what = (
+        "add time and energy of the run under these power caps, in W (without W, and by default "
+        "with --lever cap: from the GPU's lowest power limit to its highest)"
     )
-    parser.add_argument(
-        "--power-cap",
-        nargs="*",
-        type=positive_number,
-        metavar="W",
-        help="add time and energy of the run under these power caps, in W (without W, and by "
-        "default with --lever cap: from the GPU's lowest power limit to its highest)",
-    )
-    parser.add_argument(
-        "--commands",
-        action="store_true",
-        help="print the commands that set the advice on this GPU, and those that reset it; none is "
-        "run",
-    )
+    add("--power-cap", nargs="*", type=positive_number, metavar="W", help=what)
+    what = "print the commands that set the advice on this GPU, and that reset it; none is run"
+    add("--commands", action="store_true", help=what)
 
 
 def add_limits(parser: argparse.ArgumentParser, time_of: str) -> None:
     """Add what an advised configuration must keep; time_of: such as 'the kernel'."""
-    parser.add_argument(
-        "--max-power",
-        type=positive_number,
-        metavar="W",
-        help="highest power of each kernel, in W (default: no limit)",
-    )
-    parser.add_argument(
-        "--max-time",
-        type=positive_number,
-        metavar="MS",
-        help=f"highest time of {time_of}, in ms (default: no limit)",
-    )
-    parser.add_argument(
-        "--max-slowdown",
-        type=number_from_0,
-        metavar="PCT",
-        help=f"how much longer {time_of} may take than at the base, in percent",
-    )
-    parser.add_argument(
-        "--static-power",
-        type=number_from_0,
-        metavar="W",
-        help="what the board draws beside power_w, in W, if power_w is dynamic power only",
-    )
+    add = parser.add_argument
+    what = "highest power of each kernel, in W (default: no limit)"
+    add("--max-power", type=positive_number, metavar="W", help=what)
+    what = f"highest time of {time_of}, in ms (default: no limit)"
+    add("--max-time", type=positive_number, metavar="MS", help=what)
+    what = f"how much longer {time_of} may take than at the base, in percent"
+    add("--max-slowdown", type=number_from_0, metavar="PCT", help=what)
+    what = "what the board draws beside power_w, in W, if power_w is dynamic power only"
+    add("--static-power", type=number_from_0, metavar="W", help=what)
 
 
 def read_limits(arguments: argparse.Namespace) -> "Limits":
@@ -350,20 +299,15 @@ def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
 
 def add_fleet(parser: argparse.ArgumentParser) -> None:
     """Add the options of work on a fleet."""
-    group = parser.add_argument_group(
-        "fleets",
-        "FILE is a Parquet file of any size, or a folder of them, each row a\n"
-        "kernel; -o DIR/ gets a Parquet file for each row group",
+    what = "FILE is a Parquet file of any size, or a folder of them, each row a kernel;\n"
+    what += "-o DIR/ gets a Parquet file for each row group"
+    add = parser.add_argument_group("fleets", what).add_argument
+    add("--resume", action="store_true", help="continue the unfinished fleet in -o DIR/")
+    what = (
+        "run on the Dask cluster of this scheduler, such as tcp://host:8786; its machines must see "
+        "FILE and DIR/ under the same names"
     )
-    group.add_argument(
-        "--resume", action="store_true", help="continue the unfinished fleet in -o DIR/"
-    )
-    group.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="run on the Dask cluster of this scheduler, such as tcp://host:8786; its machines "
-        "must see FILE and DIR/ under the same names",
-    )
+    add("--dask", metavar="ADDRESS", help=what)
 
 
 def is_of_fleet(arguments: argparse.Namespace) -> bool:
@@ -388,42 +332,27 @@ def add_wu(parser: argparse.ArgumentParser) -> None:
     """Add what only the predictor wu can be told."""
     from mlscale.predictors.wu_clusters import LOSSES
 
-    parser.add_argument(
-        "--loss",
-        choices=LOSSES,
-        help="the loss that wu's networks are trained by; squared: of sigmoid outputs, as the "
-        "paper can be read literally (default: cross-entropy)",
+    add = parser.add_argument
+    what = (
+        "the loss that wu's networks are trained by; squared: of sigmoid outputs, as the paper can "
+        "be read literally (default: cross-entropy)"
     )
-    parser.add_argument(
-        "--log-ratios",
-        action="store_true",
-        default=None,
-        help="cluster the logarithms of wu's scaling values",
-    )
-    parser.add_argument(
-        "--counters",
-        type=names,
-        metavar="NAMES",
-        help="the features that wu uses, separated by commas (default: all of the kind)",
-    )
+    add("--loss", choices=LOSSES, help=what)
+    what = "cluster the logarithms of wu's scaling values"
+    add("--log-ratios", action="store_true", default=None, help=what)
+    what = "the features that wu uses, separated by commas (default: all of the kind)"
+    add("--counters", type=names, metavar="NAMES", help=what)
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add how tables of measurements are read."""
     from mlscale.data.measurements import AGGREGATES, INCOMPLETE
 
-    parser.add_argument(
-        "--incomplete",
-        choices=INCOMPLETE,
-        default="error",
-        help="what to do with a kernel that lacks configurations (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--repetitions",
-        choices=AGGREGATES,
-        default="median",
-        help="how repeated measurements become one (default: %(default)s)",
-    )
+    add = parser.add_argument
+    what = "what to do with a kernel that lacks configurations (default: %(default)s)"
+    add("--incomplete", choices=INCOMPLETE, default="error", help=what)
+    what = "how repeated measurements become one (default: %(default)s)"
+    add("--repetitions", choices=AGGREGATES, default="median", help=what)
 
 
 def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":

@@ -42,29 +42,18 @@ def add_format(
     default: None takes it from the name of the output file, see `add_output_of_format`.
     """
     endings = ", ".join(f"*{endings[0]}" for form, endings in _ENDINGS.items() if form in formats)
-    by_name = f"by the name of FILE: {endings}; else table"
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--format",
-        choices=formats,
-        default=default,
-        help=f"output format (default: {default or by_name})",
-    )
-    group.add_argument(
-        "--json",
-        action="store_const",
-        const="json",
-        dest="format",
-        help="the same as --format json",
-    )
+    add = parser.add_mutually_exclusive_group().add_argument
+    what = f"output format (default: {default or f'by the name of FILE: {endings}; else table'})"
+    add("--format", choices=formats, default=default, help=what)
+    what = "the same as --format json"
+    add("--json", action="store_const", const="json", dest="format", help=what)
 
 
 def add_output_of_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
     """Add a file to write, whose name says the format where --format does not."""
     add_format(parser, formats, default=None)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
-    )
+    what = "file to write (default: print on the terminal)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=what)
 
 
 def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> str:

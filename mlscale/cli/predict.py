@@ -55,22 +55,19 @@ MARKS = (ABOVE_LIMIT, MEASURED, TIME_MEASURED, INTERPOLATED, EXTRAPOLATED)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     options.add_subject(parser)
-    parser.add_argument(
-        "--at",
-        action="append",
-        type=options.configuration,
-        default=[],
-        metavar="CONFIG",
-        help="a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the "
-        "rest as at the base; may be given again (default: every configuration of the grid)",
+    what = (
+        "a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the rest "
+        "as at the base; may be given again (default: every configuration of the grid)"
     )
     parser.add_argument(
-        "--peaks",
-        metavar="PROFILES",
-        help="profiles of other kernels of a GPU without training data, at the same base, best "
-        "with some that are bound by memory; what they reach is taken for the GPU's peak (default: "
-        "what the kernels of the trained GPUs reach of theirs)",
+        "--at", action="append", type=options.configuration, default=[], metavar="CONFIG", help=what
     )
+    what = (
+        "profiles of other kernels of a GPU without training data, at the same base, best with "
+        "some that are bound by memory; what they reach is taken for the GPU's peak (default: what "
+        "the kernels of the trained GPUs reach of theirs)"
+    )
+    parser.add_argument("--peaks", metavar="PROFILES", help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 

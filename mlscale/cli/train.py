@@ -26,66 +26,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from mlscale.counters.features import FEATURE_KINDS
     from mlscale.readers.mapping import COUNTING_TOOLS
 
-    parser.add_argument(
-        "table",
-        nargs="+",
-        metavar="TABLE",
-        help="tidy table, CSV or Parquet. The model is for the GPU of the first one. From tables "
-        "of further GPUs it learns time, each from its mid-grid, if the predictor can (bottleneck)",
+    add = parser.add_argument
+    what = (
+        "tidy table, CSV or Parquet. The model is for the GPU of the first one. From tables of "
+        "further GPUs it learns time, each from its mid-grid, if the predictor can (bottleneck)"
     )
-    parser.add_argument(
-        "--base",
-        required=True,
-        type=options.configuration,
-        help="the configuration at which new kernels will be profiled: "
-        "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), 'mid', or "
-        "'highest' (every axis at its top)",
+    add("table", nargs="+", metavar="TABLE", help=what)
+    what = (
+        "the configuration at which new kernels will be profiled: cu=32,engine=1000,memory=1375 "
+        "(an axis of one step may be left out), 'mid', or 'highest' (every axis at its top)"
     )
-    parser.add_argument(
-        "--predictor",
-        type=options.predictor_name,
-        metavar="PREDICTOR",
-        help=f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck "
-        "where it knows the GPU's peaks and the counters; else, and with --features or --clusters, "
-        "wu)",
+    add("--base", required=True, type=options.configuration, help=what)
+    what = (
+        f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck where "
+        "it knows the GPU's peaks and the counters; else, and with --features or --clusters, wu)"
     )
+    add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--features",
-        choices=FEATURE_KINDS,
-        help="what to compute from the counters (default: table2 for AMD's counters, "
-        "utilisation for nvprof's on a known device, else raw)",
+    what = (
+        "what to compute from the counters (default: table2 for AMD's counters, utilisation for "
+        "nvprof's on a known device, else raw)"
     )
-    kinds.add_argument(
-        "--features-of",
-        choices=COUNTING_TOOLS,
-        metavar="TOOL",
-        help="take the features of Table II, without those that this profiler cannot give and "
-        f"without counters of another tool: {', '.join(COUNTING_TOOLS)}",
+    kinds.add_argument("--features", choices=FEATURE_KINDS, help=what)
+    what = (
+        "take the features of Table II, without those that this profiler cannot give and without "
+        f"counters of another tool: {', '.join(COUNTING_TOOLS)}"
     )
-    parser.add_argument(
-        "--clusters",
-        type=options.cluster_count,
-        metavar="K",
-        help="number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
-        "(default: 8, or the number of kernels if smaller)",
+    kinds.add_argument("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what)
+    what = (
+        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
+        "(default: 8, or the number of kernels if smaller)"
     )
-    parser.add_argument(
-        "--seed", type=options.seed, help="seed of a predictor that uses chance (default: 0)"
-    )
+    add("--clusters", type=options.cluster_count, metavar="K", help=what)
+    what = "seed of a predictor that uses chance (default: 0)"
+    add("--seed", type=options.seed, help=what)
     options.add_wu(parser)
-    parser.add_argument(
-        "--leave-out",
-        action="append",
-        default=[],
-        metavar="APPLICATION",
-        help="train without all kernels of this application (not a kernel's name); may be given "
-        "again",
-    )
+    what = "train without all kernels of this application (not a kernel's name); may be given again"
+    add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
     options.add_reading(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="MODEL", help="model file to write"
-    )
+    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
