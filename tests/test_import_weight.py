@@ -14,6 +14,7 @@ from synthetic import kernels as made
 
 import mlscale
 from mlscale import Model, save, train
+from mlscale.data.datasets import path
 
 HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
          "pooch", "requests")  # fmt: skip
@@ -79,7 +80,35 @@ class TestPredictAndAdvise:
         factors = wu_model.predict(new)["time"].values
         assert [row["time_factor"] for row in rows] == factors.ravel().tolist()
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["h100-by-hand.csv"],
+            ["training-step-ncu.csv", "training-step-trace.json.gz", "--power", "300"],
+        ],
+        ids=["two kernels", "training step"],
+    )
+    def test_advise_loads_a_part_of_the_package(self, words: list[str]) -> None:
+        """Caps, commands, the report, studies and training are left to those who ask for them."""
+        given = [str(path(word)) if "." in word else word for word in words]
+        base = ["--base", "engine=1410,memory=1593"] if len(words) > 1 else []
+        done = run("-c", ADVISE_AND_COUNT, "advise", *given, *base)
+        modules, lines = map(int, done.stdout.rstrip().rpartition("\n")[2].split())
+        assert modules <= MOST_MODULES
+        assert lines <= MOST_LINES
 
+
+# Of 139 modules with 34,000 lines.
+MOST_MODULES, MOST_LINES = 71, 19_000
+ADVISE_AND_COUNT = """
+import sys
+from pathlib import Path
+from mlscale.cli.main import main
+assert main(sys.argv[1:]) == 0
+own = [m for name, m in sys.modules.items() if name.partition(".")[0] == "mlscale"]
+lines = [Path(m.__file__).read_text(encoding="utf-8").count(chr(10)) for m in own]
+print(len(own), sum(lines))
+"""
 LIKE_ANY_USER = """
 import sys
 import mlscale

@@ -4,11 +4,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer, parse_json_object
-from mlscale.progress import Progress
+
+if TYPE_CHECKING:
+    from mlscale.progress import Progress
 
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
 _NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
@@ -116,7 +118,7 @@ def finished_document(path: Path, fingerprint: str, what: str = "study") -> dict
 
 
 def in_order(
-    running: Iterator[tuple[int, Any]], total: int, progress: Progress | None, folder: str | None
+    running: Iterator[tuple[int, Any]], total: int, progress: "Progress | None", folder: str | None
 ) -> list[Any]:
     """Return all results in order, with a progress bar; an interrupt says what is kept."""
     from tqdm import tqdm
