@@ -67,13 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
-        shown = ShownWarnings()
-        warnings.showwarning = shown.show
+        warnings.showwarning = ShownWarnings().show
         try:
             try:
                 _run(words)
             finally:
-                shown.tell_counts()
                 print(end="", flush=True)  # here, where a closed pipe is answered
         except InputError as error:
             print_line(f"mlscale: error: {error}")

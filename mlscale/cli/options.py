@@ -80,7 +80,7 @@ def seed(text: str) -> int:
 def whole_number(text: str) -> int:
     """A whole number of at least 1."""
     with suppress(ValueError):
-        if int(text) >= 1:
+        if 1 <= int(text) <= LARGEST_SEED:
             return int(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
 

@@ -1,7 +1,4 @@
-"""Text for a terminal or a file: tables in aligned columns.
-
-Warnings about the data as a terminal shows them: each once.
-"""
+"""Text for a terminal or a file: tables in aligned columns, flags, warnings each once."""
 
 import csv
 import io
@@ -10,7 +7,6 @@ import math
 import re
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import compress
@@ -166,10 +162,10 @@ def without_empty(
 
 
 class ShownWarnings:
-    """Shows each warning once, and counts how often it came."""
+    """Shows each warning about the data once, in one line, and any other as Python does."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self._texts: set[str] = set()
 
     def show(
         self,
@@ -180,19 +176,13 @@ class ShownWarnings:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        """Show a warning about the data in one line, any other as Python does."""
+        """Show a warning: in place of `warnings.showwarning`."""
         if not issubclass(category, DataWarning):
             text = warnings.formatwarning(message, category, filename, lineno, line)
             print(text, file=file or sys.stderr)
-            return
-        self._counts[str(message)] += 1
-        if self._counts[str(message)] == 1:
+        elif str(message) not in self._texts:
+            self._texts.add(str(message))
             print_warnings([str(message)])
-
-    def tell_counts(self) -> None:
-        """Say which warnings came more than once."""
-        repeated = {text: count for text, count in self._counts.items() if count > 1}
-        print_warnings(f"{count} times: {text}" for text, count in repeated.items())
 
 
 @contextmanager
