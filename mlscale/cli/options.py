@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -131,7 +132,8 @@ def command_line(words: Sequence[str]) -> str:
     shown = []
     for word in words:
         option, equals, path = word.partition("=") if word.startswith("--") else ("", "", word)
-        name = Path(path).name if Path(path).parent.is_dir() else path
+        is_in_folder = os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120
+        name = os.path.basename(path) if is_in_folder else path  # noqa: PTH119
         shown.append(f"{option}{equals}{name}")
     return shlex.join(["mlscale", *shown])
 
@@ -312,7 +314,8 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
 
 def is_of_fleet(arguments: argparse.Namespace) -> bool:
     """Whether FILE is a folder or -o names one by a '/' at its end."""
-    return Path(arguments.file[-1]).is_dir() or (arguments.output or "").endswith("/")
+    is_folder = os.path.isdir(arguments.file[-1])  # noqa: PTH112, which raises on some names
+    return is_folder or (arguments.output or "").endswith("/")
 
 
 # Tables of measurements, and the training on them.
@@ -369,7 +372,7 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
     """Read a table as the options of `add_reading` say. Raises InputError, also on an export."""
     from mlscale.data.measurements import read
 
-    if path.is_file() and not is_tidy(path):
+    if not is_tidy(path):
         from mlscale.readers.files import open_file
         from mlscale.readers.reading import FORMS
 
@@ -386,12 +389,11 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
 
 def input_file(text: str) -> Path:
     """A file to read: the path, or else the shipped file of that name."""
-    path = Path(text)
-    if path.exists() or "/" in text:
-        return path
-    return datasets.shipped().get(text, path)
+    if os.path.exists(text) or "/" in text:  # noqa: PTH110, which raises on some names
+        return Path(text)
+    return datasets.shipped().get(text, Path(text))
 
 
 def is_table(path: Path) -> bool:
     """Whether a file that is there is a tidy table."""
-    return path.is_file() and is_tidy(path)
+    return os.path.isfile(path) and is_tidy(path)  # noqa: PTH113, which raises on some names

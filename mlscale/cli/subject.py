@@ -4,6 +4,7 @@ All files are read first, those of further runs too; then the model is chosen.
 """
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -155,7 +156,7 @@ def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
     predictor: the class of a predictor that the file only names.
     """
     file = Path(text)
-    if not file.exists() and "/" not in text:
+    if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
         name = text.removesuffix(_MODEL_SUFFIX)
         if name in FORMER:
             raise InputError(f"{text}: this model is not shipped any more; {FORMER[name]}")

@@ -113,7 +113,8 @@ def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
     known = {application for table in tables for application in table.applications}
     if unknown := set(arguments.leave_out) - known:
         raise InputError(
-            f"{', '.join(map(str, paths))}: there is no application '{min(unknown)}' to leave out"
+            f"{', '.join(map(str, paths))}: there is no application '{min(unknown)}' to leave out; "
+            "--leave-out takes applications, not kernels"
         )
     kept = [
         table.select(
