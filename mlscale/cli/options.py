@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlscale.data.measurements import Measurements
     from mlscale.predictors.base import Predictor
 
-LARGEST_SEED = 2**32 - 1
+LARGEST = 2**32 - 1
 LEVERS = ("clock", "cap")
 
 
@@ -73,15 +73,15 @@ def predictor_class(text: str) -> "type[Predictor]":
 
 def seed(text: str) -> int:
     """A seed that every library takes."""
-    if not text.isdecimal() or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {LARGEST_SEED}")
+    if not text.isdecimal() or int(text) > LARGEST:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {LARGEST}")
     return int(text)
 
 
 def whole_number(text: str) -> int:
     """A whole number of at least 1."""
     with suppress(ValueError):
-        if 1 <= int(text) <= LARGEST_SEED:
+        if 1 <= int(text) <= LARGEST:
             return int(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
 

@@ -75,10 +75,10 @@ def kernel_name(name: str) -> str:
 def kernel_names(names: Iterable[str]) -> dict[str, str]:
     """Each name for a terminal; those that are shortened to the same are numbered, (1), (2), ..."""
     shown = {name: kernel_name(name) for name in names}
-    of_text: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for name, text in shown.items():
-        of_text.setdefault(text, []).append(name)
-    for text, alike in of_text.items():
+        by_text.setdefault(text, []).append(name)
+    for text, alike in by_text.items():
         if len(alike) > 1:
             shown |= {name: f"{text} ({place})" for place, name in enumerate(alike, start=1)}
     return shown
@@ -105,26 +105,26 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
     """Return a line for each flag of each kernel; what several kernels share stands once.
 
     So do flags that differ in numbers alone, with the range of these. most: of the kernels, from
-    the first, whose own flags are told; the others' are counted.
+    the first, whose remaining flags are told; the others' are counted.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
-    for kernel, own in flags.items():
-        for flag in own:
+    for kernel, flags_of_kernel in flags.items():
+        for flag in flags_of_kernel:
             alike.setdefault(without_numbers(flag), []).append((kernel, flag))
-    own_flags: list[tuple[str, str]] = []
+    single: list[tuple[str, str]] = []
     lines: list[str] = []
     for pairs in alike.values():
         kernels = {kernel for kernel, _ in pairs}
         if len(kernels) == 1:
-            own_flags += pairs
+            single += pairs
             continue
         count = "all" if len(kernels) == len(flags) else len(kernels)
         lines.append(f"flag: {count} kernels: {with_ranges([flag for _, flag in pairs])}\n")
     places = {kernel: place for place, kernel in enumerate(flags)}
-    own_flags.sort(key=lambda pair: places[pair[0]])
+    single.sort(key=lambda pair: places[pair[0]])
     told, shown = set(list(flags)[:most]), kernel_names(flags)
-    lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in own_flags if kernel in told]
-    if untold := sum(kernel not in told for kernel, _ in own_flags):
+    lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in single if kernel in told]
+    if untold := sum(kernel not in told for kernel, _ in single):
         lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")
     return lines
 
