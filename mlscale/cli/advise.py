@@ -358,7 +358,7 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     limits = options.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(subject.asked(arguments))
+        of = subject.read(subject.asked(arguments, arguments.weights))
     model, profiles, notes = of.model, of.profiles, (*(told if form == "json" else ()), *of.notes)
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     advice = replace(advice, warnings=(*notes, *advice.warnings))

@@ -70,9 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{first}: is a tidy table; other commands take it as it is")
     else:
         paths = [Path(name) for name in arguments.file]
-        text = _import_run(
-            paths, options.given(arguments), output, arguments.append, arguments.verbose
-        )
+        given = options.given(arguments, arguments.application, arguments.each)
+        text = _import_run(paths, given, output, arguments.append, arguments.verbose)
     print_or_write(f"{text}\n", None)
 
 

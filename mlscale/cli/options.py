@@ -213,8 +213,10 @@ def add_facts(add: Callable[..., object], device: str, base: str, power_of: str)
     add("--time", type=positive_number, metavar="MS", help=what)
 
 
-def given(arguments: argparse.Namespace) -> Given:
-    """What the options of `add_facts` say that files may not."""
+def given(
+    arguments: argparse.Namespace, application: str | None = None, each: bool = False
+) -> Given:
+    """What the options of `add_facts` say that files may not; application, each: see `Given`."""
     power = arguments.power
     if power is not None:
         try:
@@ -225,11 +227,11 @@ def given(arguments: argparse.Namespace) -> Given:
         device=arguments.device,
         base=arguments.base or {},
         gpu=arguments.gpu,
-        application=getattr(arguments, "application", None),
+        application=application,
         power=power,
         interval_s=arguments.interval,
         time_ms=arguments.time,
-        each=getattr(arguments, "each", False),
+        each=each,
         skip_untimed=arguments.skip_untimed,
     )
 

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     form = outputs.format_of_output(arguments, FORMATS)
     with kept_warnings() as told:
-        found = subject.read(subject.asked(arguments))
+        found = subject.read(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
     model, profiles, targets = found.model, found.profiles, list(found.targets) or None
     if form in ("csv", "parquet"):
         if arguments.output is None:

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = outputs.output_file(arguments.output)
     with kept_warnings() as told:
-        found = subject.read(subject.asked(arguments))
+        found = subject.read(subject.asked(arguments, arguments.weights))
     profiles = found.profiles
     shown = largest_kernels(profiles)
     if arguments.kernel is not None:

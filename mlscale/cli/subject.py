@@ -81,8 +81,16 @@ class Subject:
     files: tuple[Path, ...] = ()
 
 
-def asked(arguments: argparse.Namespace) -> Asked:
-    """What the options of `options.add_subject` and of the command say. Raises UsageError."""
+def asked(
+    arguments: argparse.Namespace,
+    weights: str | None = None,
+    at: Sequence[str] = (),
+    peaks: str | None = None,
+) -> Asked:
+    """What the options of `options.add_subject` say. Raises UsageError.
+
+    weights, at, peaks: of the options that not all commands have.
+    """
     model, files = arguments.model, arguments.file
     if is_model_name(files[0]):
         if model:
@@ -96,11 +104,11 @@ def asked(arguments: argparse.Namespace) -> Asked:
         model=model,
         predictor=arguments.predictor,
         also=tuple(arguments.also),
-        weights=getattr(arguments, "weights", None),
+        weights=weights,
         profiled_only=arguments.profiled_only,
         extrapolate=arguments.extrapolate,
-        at=tuple(getattr(arguments, "at", ())),
-        peaks=getattr(arguments, "peaks", None),
+        at=tuple(at),
+        peaks=peaks,
     )
 
 
@@ -111,21 +119,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     """
     named = load_model(asked.model, asked.predictor) if asked.model else None
     paths = tuple(map(input_file, asked.files))
-    readings: list[Table] = []
-    if len(paths) == 1 and is_tidy(paths[0]):
-        table = read_table(paths[0]) if head is None else head
-        profiles = _of_table(table, asked.given, named)
-        readings = [table] if head is None and _has_readings_elsewhere(table, profiles) else []
-    else:
-        profiles = _of_run(paths, asked.given)
-    if asked.weights:
-        profiles = with_weights(profiles, input_file(asked.weights))
-    notes: list[str] = []
-    if asked.profiled_only:
-        notes += left_out(profiles) if head is None else []
-        profiles = profiles.profiled
-    further = [*_further_runs(profiles, asked, paths), *((table, None) for table in readings)]
-    profiles = add_points(profiles, further) if further else profiles
+    profiles, notes = _profiles(asked, paths, named, head)
     if named is None:
         _require_peaks(profiles, asked.given.device)
         name, model = shipped_model(profiles)
@@ -140,6 +134,31 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
     )
+
+
+def _profiles(
+    asked: Asked, paths: Sequence[Path], model: Model | None, head: Table | None
+) -> tuple[Profiles, list[str]]:
+    """The profiles that all files hold, with further measured points; and notes on them.
+
+    model: one that is named, whose base is a table's where nothing else is. Raises InputError.
+    """
+    readings: list[FurtherRun] = []
+    if len(paths) == 1 and is_tidy(paths[0]):
+        table = read_table(paths[0]) if head is None else head
+        profiles = _of_table(table, asked.given, model)
+        if head is None and _has_readings_elsewhere(table, profiles):
+            readings = [(table, None)]
+    else:
+        profiles = _of_run(paths, asked.given)
+    if asked.weights:
+        profiles = with_weights(profiles, input_file(asked.weights))
+    notes: list[str] = []
+    if asked.profiled_only:
+        notes += left_out(profiles) if head is None else []
+        profiles = profiles.profiled
+    further = [*_further_runs(profiles, asked, paths), *readings]
+    return add_points(profiles, further) if further else profiles, notes
 
 
 # Models.
