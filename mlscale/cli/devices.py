@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "is printed of a GPU that is like yours.",
     )
     what = "a name of the GPU, or a device file"
-    show.add_argument("device", type=options.known_device_key, metavar="DEVICE", help=what)
+    show.add_argument("device", type=options.device_key, metavar="DEVICE", help=what)
     outputs.add_format(show, ("table", "json"))
 
 

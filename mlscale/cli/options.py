@@ -42,16 +42,6 @@ def device_key(text: str) -> str:
     return text if device is None else device.key
 
 
-def known_device_key(text: str) -> str:
-    """As device_key, for a GPU that must be known."""
-    from mlscale.data.devices import load_device
-
-    try:
-        return load_device(device_key(text)).key
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def predictor_name(text: str) -> str:
     """The text, if it is 'default' or names a predictor."""
     from mlscale.predictors import DEFAULT

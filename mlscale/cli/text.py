@@ -42,12 +42,6 @@ def print_document(
     print(json.dumps(document, indent=1) if as_json else as_text(document))
 
 
-def written(document: Mapping[str, Any]) -> list[str]:
-    """A paragraph of the files that were drawn; none where there are none."""
-    lines = [f"written: {file}" for file in document.get("figures", ())]
-    return ["\n".join(lines)] if lines else []
-
-
 def json_text(document: Any) -> str:
     """A document as the commands print and write it."""
     return json.dumps(document, indent=1) + "\n"

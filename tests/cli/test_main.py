@@ -42,7 +42,6 @@ USAGE = {
     "advise p.csv --max-time 0": ("'0' is not a positive, finite number", "advise"),
     "advise p.csv --max-slowdown -1": ("'-1' is not a finite number of at least 0", "advise"),
     "devices list --format csv --json": ("not allowed with argument", "devices list"),
-    "devices show gtx970": ("'mlscale devices list'", "devices show"),
     f"{TRAIN} --predictor wo": ("no-scaling, engine-bound, core-bound", "train"),
     f"{TRAIN} --predictor extra-trees": ("exists for studies only", "train"),
     f"{TRAIN} --features table2 --features-of ncu": ("not allowed with argument", "train"),
