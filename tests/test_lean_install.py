@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from synthetic import bottleneck_kernels
 
+import mlscale as mlscale_package
 from mlscale import save, train
 from mlscale.cli.main import COMMANDS
 from mlscale.data.datasets import path
@@ -31,6 +32,7 @@ sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
 from mlscale.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
+MOST_MODULES, MOST_LINES = 71, 19_000  # of the package that `advise` loads: half of its lines
 SIMULATED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 
 
@@ -89,6 +91,27 @@ class TestImports:
             "base={'cu_count': 4, 'engine_mhz': 1000, 'memory_mhz': 500})"
         )
         assert "pandas" not in imported("-c", script, str(tmp_path / "run.csv"))
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["h100-by-hand.csv"],
+            ["training-step-ncu.csv", "training-step-trace.json.gz", "--power", "300",
+             "--base", "engine=1410,memory=1593"],
+        ],
+        ids=["two kernels", "training step"],
+    )  # fmt: skip
+    def test_advise_loads_a_part_of_the_package(self, words: list[str]) -> None:
+        """Caps, commands, the report, studies and training are left to those who ask for them."""
+        files = [str(path(word)) if "." in word else word for word in words]
+        package = Path(mlscale_package.__file__).parent
+        found = imported("-m", "mlscale", "advise", *files)
+        places = [package.parent / f"{name.replace('.', '/')}.py" for name in found]
+        places += [package.parent / name.replace(".", "/") / "__init__.py" for name in found]
+        loaded = {place for place in places if place.is_relative_to(package) and place.is_file()}
+        assert {package / "advice" / "advise.py"} <= loaded
+        assert len(loaded) <= MOST_MODULES
+        assert sum(place.read_text("utf-8").count("\n") for place in loaded) <= MOST_LINES
 
 
 def test_each_extra_installs_the_libraries_that_its_message_names() -> None:

@@ -9,14 +9,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlscale.advice.caps import CapAdvice
 from mlscale.advice.search import Advice
 from mlscale.data.devices import Device, known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
+
+if TYPE_CHECKING:
+    from mlscale.advice.caps import CapAdvice
 
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
@@ -66,7 +68,7 @@ def commands_for_second_run(profiles: Profiles) -> tuple[int, Commands]:
     return second_mhz, _for_gpu(known, profiles.metadata, of_clocks)
 
 
-def commands_for_cap(caps: CapAdvice, device: str, metadata: Mapping[str, Any]) -> Commands:
+def commands_for_cap(caps: "CapAdvice", device: str, metadata: Mapping[str, Any]) -> Commands:
     """The commands for the best power cap, as `commands_for_clocks`; a note where none helps."""
     if caps.best is None or not caps.helps:
         return Commands(notes=("nothing to set: the power cap stays as it is",))

@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from mlscale.advice.caps import OPEN_INTERVAL, CapAdvice, CappedRun
 from mlscale.advice.objectives import Limits
 from mlscale.advice.search import Advice, Recommendation
 from mlscale.data.grid import HardwareConfig
 from mlscale.model.predictions import COVERAGE
 from mlscale.text import counted, percent_in_words, rounded, time_in_words
+
+if TYPE_CHECKING:
+    from mlscale.advice.caps import CapAdvice, CappedRun
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
 _COVERAGE = f"{100 * COVERAGE:g} %: "
@@ -50,7 +53,7 @@ def verdict(advice: Advice) -> str:
     return f"{text}.{_bounds(advice, kept)}"
 
 
-def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
+def cap_verdict(caps: "CapAdvice", advice: Advice) -> str:
     """Say which power cap to set for the whole run, as `verdict` says which clocks.
 
     advice: for the same run.
@@ -77,12 +80,14 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         f"Set the power cap to {best.cap_w:g} W{own}: {_effects(advice, best.run, caps.objective)}"
     )
     text += _of_run(advice)
+    from mlscale.advice.caps import OPEN_INTERVAL
+
     if OPEN_INTERVAL in best.flags:
         text += f"; {OPEN_INTERVAL}"
     return f"{text}."
 
 
-def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | None = None) -> str:
+def _effects(advice: Advice, of: "Recommendation | CappedRun", objective: str | None = None) -> str:
     """What becomes of time, and of the objective where it is something to save.
 
     objective: by default that of the advice.

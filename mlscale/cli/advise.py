@@ -8,18 +8,16 @@ mlscale advise: the configuration to set for a run, and for each of its kernels.
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlscale.advice.advise import advise
-from mlscale.advice.caps import CapAdvice, CapPoint, caps_of_run
-from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.document import kernel_document, run_document
 from mlscale.advice.objectives import SAME, objective_name, slowdown_percent
 from mlscale.advice.search import WHOLE_RUN, Advice, OperatingPoint, Recommendation, Row
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.cli import options, outputs, subject
-from mlscale.cli.second_run import SecondRun, second_run
 from mlscale.cli.text import (
     AXIS_HEADINGS,
     columns,
@@ -43,14 +41,19 @@ from mlscale.model.model import Model
 from mlscale.model.predictions import INTERVAL
 from mlscale.text import number, share_in_percent
 
+if TYPE_CHECKING:
+    from mlscale.advice.caps import CapAdvice, CapPoint
+    from mlscale.advice.commands import Commands
+    from mlscale.cli.second_run import SecondRun
+
 
 @dataclass(frozen=True)
 class Levers:
     """What the user asked for beside the clocks; None for what was not asked for."""
 
     lever: str
-    caps: CapAdvice | None
-    commands: Commands | None
+    caps: "CapAdvice | None"
+    commands: "Commands | None"
 
     @property
     def is_cap(self) -> bool:
@@ -95,8 +98,12 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
     """What the options ask for, of the run that the advice is for. Raises InputError."""
     lever, caps, commands = arguments.lever, None, None
     if (cap_w := options.caps_asked(arguments)) is not None:
+        from mlscale.advice.caps import caps_of_run
+
         caps = caps_of_run(model, profiles, advice, cap_w, arguments.minimize, lever == "cap")
     if arguments.commands:
+        from mlscale.advice.commands import commands_for_cap, commands_for_clocks
+
         if lever == "cap" and caps:
             commands = commands_for_cap(caps, model.device, profiles.metadata)
         else:
@@ -104,7 +111,7 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
     return Levers(lever, caps, commands)
 
 
-def _cap_table(caps: CapAdvice) -> str:
+def _cap_table(caps: "CapAdvice") -> str:
     """Return the run under each cap for a terminal."""
     headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
     headers += ["saves %", INTERVAL, ""]
@@ -115,7 +122,7 @@ def _cap_table(caps: CapAdvice) -> str:
     return text + f"\nsaves % is of {saved}; engine MHz and power W are means over the run\n"
 
 
-def _cells(point: CapPoint, is_best: bool) -> list[str]:
+def _cells(point: "CapPoint", is_best: bool) -> list[str]:
     notes = ", ".join(["best", *point.flags] if is_best else point.flags)
     run = point.run
     if run is None:
@@ -132,7 +139,7 @@ def _cells(point: CapPoint, is_best: bool) -> list[str]:
     ]
 
 
-def _commands_text(commands: Commands) -> str:
+def _commands_text(commands: "Commands") -> str:
     """Return the commands for a terminal."""
     parts = []
     for title, lines in (("To set it:", commands.to_set), ("To reset it:", commands.to_reset)):
@@ -335,10 +342,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    subject.add_arguments(parser)
-    subject.add_weights(parser)
-    options.add_arguments(parser)
-    subject.add_also(parser)
+    options.add_subject(parser)
+    options.add_goal(parser)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
@@ -353,18 +358,22 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     limits = options.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(arguments, also=arguments.also)
+        of = subject.read(subject.asked(arguments, arguments.weights))
     model, profiles, notes = of.model, of.profiles, (*(told if form == "json" else ()), *of.notes)
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
     asked = read(arguments, model, profiles, advice)
-    further = second_run(arguments, of.files[0], profiles) if advice.is_bounded else None
+    further = None
+    if advice.is_bounded:
+        from mlscale.cli.second_run import second_run
+
+        further = second_run(arguments, of.files[0], profiles)
     text = _advice_text(model, advice, form, asked, further)
     print_or_write(text, arguments.output)
 
 
 def _advice_text(
-    model: Model, advice: Advice, form: str, asked: Levers, further: SecondRun | None
+    model: Model, advice: Advice, form: str, asked: Levers, further: "SecondRun | None"
 ) -> str:
     """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr.
 

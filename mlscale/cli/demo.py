@@ -1,4 +1,4 @@
-"""mlscale demo: an export of a real GPU to advice, then the main job on simulated data."""
+"""mlscale demo: an export in ncu's form to advice, then the main job on simulated data."""
 
 import argparse
 from importlib.util import find_spec
@@ -18,8 +18,7 @@ from mlscale.text import number
 
 SEED = 0
 EXPORT = "h100-by-hand.csv"
-LIBRARIES = ("matplotlib", "pyarrow", "sklearn", "torch")  # one of each extra that it needs
-MODEL = "simulated-gcn3.mlscale"
+LIBRARIES = ("matplotlib", "pyarrow", "sklearn", "torch")  # one of each extra that training needs
 FIGURES = {
     "mean": "mape", "median kernel": "median_kernel", "p90": "p90", "worst": "worst_kernel_mape",
 }  # fmt: skip
@@ -32,28 +31,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="mlscale-demo",
         metavar="DIR",
-        help="folder for model, predictions and picture (default: %(default)s)",
+        help="folder for model and picture (default: %(default)s)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Advise a clock for an export; then predict simulated kernels, and show the errors."""
+    """Advise a clock for an export; then train, predict simulated kernels, and show the errors."""
     with outputs.output_folder(arguments.output) as folder:
         missing = [name for name in LIBRARIES if find_spec(name) is None]
         if missing:
-            left_out = (
-                f"training: it predicts with the shipped {MODEL}, and measures the errors of "
-                "'extra-trees' in place of 'wu' and 'bottleneck'"
-                if missing == ["torch"]
-                else "its second part: training on simulated data, and how far predictions are off"
-            )
             print(
                 f"Not installed: {', '.join(missing)} (pip install 'mlscale[train]'). The demo "
-                f"leaves out {left_out}.\n"
+                "leaves out its second part: training on simulated data, and how far predictions "
+                "are off.\n"
             )
         _advise_for_export()
-        if missing in ([], ["torch"]):
-            _predict_simulated(folder, not missing)
+        if not missing:
+            _predict_simulated(folder)
 
 
 def _advise_for_export() -> None:
@@ -66,69 +60,64 @@ def _advise_for_export() -> None:
         flush=True,
     )
     parser = argparse.ArgumentParser("mlscale advise")
-    parser.set_defaults(parser=parser)
     advise.add_arguments(parser)
     advise.run(parser.parse_args(words))
 
 
-def _predict_simulated(folder: Path, has_torch: bool) -> None:
+def _predict_simulated(folder: Path) -> None:
     from mlscale.data.surfaces import absolute_percentage_error, without_base
     from mlscale.studies.crossval import folds
     from mlscale.studies.figures import draw_surface
 
     data = mlscale.read(datasets.path("simulated-gcn3.parquet"))
     base = data.grid.mid
-    print(
-        f"\n2. Simulated data (MGPUSim, not measured), all three axes: {len(data.kernels)} kernels "
-        f"at {data.grid.size} configurations of {data.device}."
-    )
-    if has_torch:
-        [(train_on, _)] = folds("holdout", data.applications, SEED)
-        model = mlscale.train(data.select(train_on), base)
-        mlscale.save(model, folder / "model.mlscale")
-        left_out = "left out by random number"
-    else:
-        model = mlscale.load(datasets.path(MODEL))
-        left_out = f"left out of {MODEL}"
+    [(train_on, _)] = folds("holdout", data.applications, SEED)
+    model = mlscale.train(data.select(train_on), base)
+    mlscale.save(model, folder / "model.mlscale")
     trained = model.card["applications"]
     unseen = data.select([k for k, name in enumerate(data.applications) if name not in trained])
     print(
-        f"Trained on {len(data.kernels) - len(unseen.kernels)} kernels; {left_out}: "
+        f"\n2. Simulated data (MGPUSim, not measured), all three axes: {len(data.kernels)} kernels "
+        f"at {data.grid.size} configurations of {data.device}.\n"
+        f"Trained on {len(data.kernels) - len(unseen.kernels)} kernels; left out by random number: "
         f"{', '.join(dict.fromkeys(unseen.applications))}."
     )
 
-    kernel = unseen.select([int(np.argmax(_memory_dependence(unseen.time_ms)))])
+    # Mean over CU counts and engine clocks of time at the lowest memory clock over the highest.
+    dependence = np.log(unseen.time_ms[..., 0] / unseen.time_ms[..., -1]).mean(axis=(1, 2))
+    kernel = unseen.select([int(np.argmax(dependence))])
     predictions = model.predict(kernel.profiles(base), COVERAGE)
     [predicted], [simulated] = predictions.time_ms, kernel.time_ms
+    errors = absolute_percentage_error(predicted, simulated)[None]
     print(
         f"\nPredicted time [ms] of {kernel.kernels[0]}, from its profile at {base}, and the "
         "simulated time in brackets\n(of the left-out kernels the one whose simulated time "
-        "depends most on the memory clock):\n"
-    )
-    print(_as_text(data.grid, predicted, simulated))
-    errors = absolute_percentage_error(predicted, simulated)[None]
-    print(
-        f"\nMean error of this kernel: {without_base(errors, data.grid.index(base)).mean():.1f} %"
+        "depends most on the memory clock):\n\n"
+        f"{_as_text(data.grid, predicted, simulated)}\n\n"
+        f"Mean error of this kernel: {without_base(errors, data.grid.index(base)).mean():.1f} %"
     )
     picture = folder / "surface.png"
     title = f"{kernel.kernels[0]}: simulated, and predicted from one profile at the base"
     draw_surface(picture, title, predictions, simulated, str(data.metadata["origin"]))
-    _show_errors(data, ["wu", "bottleneck"] if has_torch else ["extra-trees"])
-    written = [folder / "model.mlscale"] if has_torch else []
-    print(f"\nWritten: {', '.join(str(path) for path in (*written, picture))}")
+    _show_errors(data)
+    print(f"\nWritten: {folder / 'model.mlscale'}, {picture}")
 
 
-def _memory_dependence(time_ms: Floats) -> Floats:
-    """Of each kernel the time at the lowest memory clock over that at the highest, (K,).
+def _as_text(grid: ConfigGrid, predicted: Floats, simulated: Floats) -> str:
+    """Return a row for each CU count and engine clock, a column for each memory clock."""
+    lines = []
+    for c, cu_count in enumerate(grid.cu_count):
+        for e, engine_mhz in enumerate(grid.engine_mhz):
+            pairs = zip(predicted[c, e], simulated[c, e], strict=True)
+            cells = [f"{number(ours, 3)} ({number(true, 3)})" for ours, true in pairs]
+            lines.append([str(cu_count), f"{engine_mhz:g}", *cells])
+    headers = ["CUs", "engine MHz", *(f"memory {clock:g} MHz" for clock in grid.memory_mhz)]
+    return columns(headers, lines)
 
-    time_ms: (K, C, E, M). The geometric mean over CU counts and engine clocks.
-    """
-    ratios = np.log(time_ms[..., 0] / time_ms[..., -1])
-    return np.asarray(np.exp(ratios.mean(axis=(1, 2))))
 
-
-def _show_errors(data: Measurements, predictors: list[str]) -> None:
+def _show_errors(data: Measurements) -> None:
     """Print the errors of predictors on held-out applications, the trivial ones beside them."""
+    predictors = ["wu", "bottleneck"]
     rows = mlscale.study(
         "errors", data, predictors, jobs=1, quantity="time", clusters=12, split="holdout", seeds=1
     )
@@ -138,21 +127,3 @@ def _show_errors(data: Measurements, predictors: list[str]) -> None:
         for row in rows.to_dict("records")
     ]
     print(columns(["predictor", *FIGURES, "worst kernel"], lines))
-
-
-def _as_text(grid: ConfigGrid, predicted: Floats, simulated: Floats) -> str:
-    """Return a row for each CU count and engine clock, a column for each memory clock."""
-    lines = [
-        [
-            str(cu_count),
-            f"{engine:g}",
-            *(
-                f"{number(predicted[c, e, m], 3)} ({number(simulated[c, e, m], 3)})"
-                for m in range(len(grid.memory_mhz))
-            ),
-        ]
-        for c, cu_count in enumerate(grid.cu_count)
-        for e, engine in enumerate(grid.engine_mhz)
-    ]
-    headers = ["CUs", "engine MHz", *(f"memory {clock:g} MHz" for clock in grid.memory_mhz)]
-    return columns(headers, lines)

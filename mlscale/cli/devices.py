@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from mlscale.cli import options, outputs
-from mlscale.cli.text import columns, csv_text, or_dash
+from mlscale.cli.text import columns, csv_text, json_text, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.text import number
 
@@ -13,14 +13,13 @@ _UNITS = {
     "_mhz": "MHz", "_w": "W", "_bytes": "bytes", "_bits": "bits", "_gflops": "GFLOPS",
     "_gb_per_s": "GB/s", "bytes_per_cu": "bytes",
 }  # fmt: skip
-# Facts that are words: lines below the table of numbers, and what they are called there.
-_WORDS = {
+_IN_WORDS = {  # facts that stand below the table of numbers, and what they are called there
     "aliases": "also called",
     "shared_names": "shares the names",
     "clock_control": "clocks are set by",
     "note": "note",
 }
-_NO_FACTS = ("key", "name", "datasheet", "unverified", *_WORDS)
+_NOT_IN_TABLE = ("key", "name", "datasheet", "unverified", *_IN_WORDS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,53 +39,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "not from a source, is marked as unverified. JSON is the form of a device file: edit what "
         "is printed of a GPU that is like yours.",
     )
-    show.add_argument(
-        "device",
-        type=options.known_device_key,
-        metavar="DEVICE",
-        help="a name of the GPU, or a device file",
-    )
+    what = "a name of the GPU, or a device file"
+    show.add_argument("device", type=options.device_key, metavar="DEVICE", help=what)
     outputs.add_format(show, ("table", "json"))
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the action says. Raises InputError."""
-    match arguments.action:
-        case "list":
-            print(_list(arguments.format), end="")
-        case "show":
-            device = load_device(arguments.device)
-            print(_as_json(device) if arguments.format == "json" else _facts(device), end="")
+    if arguments.action == "list":
+        print(_list(arguments.format), end="")
+    else:
+        device = load_device(arguments.device)
+        print(_as_json(device) if arguments.format == "json" else _facts(device), end="")
 
 
 def _list(form: str) -> str:
     rows = [_row(load_device(key)) for key in device_keys()]
     if form == "json":
-        return json.dumps(rows, indent=1) + "\n"
+        return json_text(rows)
     if form == "csv":
         return csv_text(rows)
-    headers = [
-        "key", "name", "CUs", "engine MHz", "clocks", "memory MHz", "GB/s", "FP32 TFLOPS",
-        "limit W", "unverified",
-    ]  # fmt: skip
-    cells = [
-        [
-            row["key"],
-            row["name"],
-            str(row["cu_count"]),
-            or_dash(row["engine_mhz"]),
-            "-"
-            if row["engine_mhz_low"] is None
-            else f"{row['engine_mhz_low']:g} to {row['engine_mhz_high']:g}",
-            or_dash(row["memory_mhz"]),
-            or_dash(row["bandwidth_gb_per_s"]),
-            "-" if row["fp32_gflops"] is None else number(row["fp32_gflops"] / 1e3, 3),
-            or_dash(row["tdp_w"]),
-            str(row["unverified"]),
-        ]
-        for row in rows
-    ]
-    return columns(headers, cells) + "\n"
+    headings = {
+        "key": "key", "name": "name", "cu_count": "CUs", "engine_mhz": "engine MHz",
+        "clocks": "clocks", "memory_mhz": "memory MHz", "bandwidth_gb_per_s": "GB/s",
+        "fp32_tflops": "FP32 TFLOPS", "tdp_w": "limit W", "unverified": "unverified",
+    }  # fmt: skip
+    lines = []
+    for row in rows:
+        low, high, gflops = row["engine_mhz_low"], row["engine_mhz_high"], row["fp32_gflops"]
+        row["clocks"] = None if low is None else f"{low:g} to {high:g}"
+        row["fp32_tflops"] = None if gflops is None else number(gflops / 1e3, 3)
+        cells = [row[name] for name in headings]
+        lines.append([cell if isinstance(cell, str) else or_dash(cell) for cell in cells])
+    return columns(list(headings.values()), lines) + "\n"
 
 
 def _row(device: Device) -> dict[str, Any]:
@@ -108,39 +93,39 @@ def _row(device: Device) -> dict[str, Any]:
 
 
 def _facts(device: Device) -> str:
-    values = device.as_dict()
-    if device.datasheet is not None:
-        sheet = vars(device.datasheet)
-        values |= {f"datasheet.{name}": v for name, v in sheet.items() if name != "source"}
-    sources = device_sources(device.key)
+    """Every fact with its unit and source, then those in words."""
+    facts, sources = device.as_dict(), device_sources(device.key)
+    sheet = device.datasheet
+    if sheet is not None:
+        facts |= {f"datasheet.{name}": v for name, v in vars(sheet).items() if name != "source"}
     rows = []
-    for name, value in values.items():
-        if name in _NO_FACTS:
-            continue
-        source = "unverified" if name in device.unverified else "; ".join(sources.get(name, ()))
-        rows.append([name, _value(value), _unit(name), source])
+    for name, value in facts.items():
+        if name not in _NOT_IN_TABLE:
+            unit = next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
+            is_sourced = name not in device.unverified
+            source = "; ".join(sources.get(name, ())) if is_sourced else "unverified"
+            rows.append([name, _in_words(value), unit, source])
     lines = [f"{device.key}: {device.name}", columns(["fact", "value", "unit", "source"], rows)]
     if clocks := device.engine_clocks_mhz():
         lines.append(f"\noffers {len(clocks)} engine clocks, {clocks[0]:g} to {clocks[-1]:g} MHz")
-    if device.datasheet is not None:
-        lines.append(f"data sheet: {device.datasheet.source}")
+    if sheet is not None:
+        lines.append(f"data sheet: {sheet.source}")
     lines += [
-        f"{title}: {_value(values[name])}" for name, title in _WORDS.items() if values.get(name)
+        f"{called}: {_in_words(facts[name])}"
+        for name, called in _IN_WORDS.items()
+        if facts.get(name)
     ]
     return "\n".join(lines) + "\n"
 
 
-def _value(value: object) -> str:
+def _in_words(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_value, value))
+        return ", ".join(map(_in_words, value))
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)
 
 
-def _unit(name: str) -> str:
-    return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
-
-
 def _as_json(device: Device) -> str:
+    """The form of a device file, with the sources."""
     sources = {name: "; ".join(texts) for name, texts in device_sources(device.key).items()}
-    values = device.as_dict() | ({"sources": sources} if sources else {})
-    return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+    facts = device.as_dict() | ({"sources": sources} if sources else {})
+    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"

@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
 def predict(arguments: argparse.Namespace) -> None:
     """Predict a fleet into a folder. Raises InputError."""
     _refuse(arguments, ("parquet", "json"))
-    of, fleet = _subject(arguments, arguments.at, arguments.peaks)
+    of, fleet = _subject(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
     folder = Path(arguments.output).resolve()
     _carry_out(arguments, of, prediction_work(fleet, folder, of.targets))
 
@@ -47,7 +48,7 @@ def predict(arguments: argparse.Namespace) -> None:
 def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
     _refuse(arguments, ("table", "json"))
-    of, fleet = _subject(arguments)
+    of, fleet = _subject(subject.asked(arguments, arguments.weights))
     limits = options.read_limits(arguments)
     terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)
     _carry_out(arguments, of, advice_work(fleet, Path(arguments.output).resolve(), terms))
@@ -63,19 +64,16 @@ def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
         )
 
 
-def _subject(
-    arguments: argparse.Namespace, at: Sequence[str] = (), peaks: str | None = None
-) -> tuple[subject.Subject, Fleet]:
+def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
     """The model, which the first rows choose, and the fleet. Raises InputError."""
-    _, files = subject.model_and_files(arguments)
-    if len(files) > 1:
+    if len(asked.files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
-    groups, columns = row_groups(options.input_file(files[0]))
-    head = first_rows(groups, HEAD_ROWS, arguments.profiled_only)
-    of = subject.read(arguments, at, peaks, head)
+    groups, columns = row_groups(options.input_file(asked.files[0]))
+    head = first_rows(groups, HEAD_ROWS, asked.profiled_only)
+    of = subject.read(replace(asked, also=()), head)
     has_power = of.profiles.power_w is not None
     device, base = of.profiles.device, of.profiles.base
-    return of, Fleet(groups, columns, device, base, arguments.profiled_only, has_power)
+    return of, Fleet(groups, columns, device, base, asked.profiled_only, has_power)
 
 
 def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWork) -> None:

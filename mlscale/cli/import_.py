@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from mlscale.errors import InputError
 from mlscale.text import counted, number, share_in_percent
 
 if TYPE_CHECKING:
+    from mlscale.data.measurements import Incomplete
     from mlscale.data.table import Table
+    from mlscale.readers.given import Given
     from mlscale.readers.reading import Imported
 
 
@@ -22,57 +25,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       %(prog)s dvfs FILE -o TABLE\n"
         "       %(prog)s kernel-tuner CACHE ... -o TABLE"
     )
-    parser.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help="a profiler's export, with further passes and traces of the same run; or monitors' "
-        "logs, each of one run; after 'dvfs' a measurement file of NV-DVFS-Benchmark or a name of "
+    add = parser.add_argument
+    what = (
+        "a profiler's export, with further passes and traces of the same run; or monitors' logs, "
+        "each of one run; after 'dvfs' a measurement file of NV-DVFS-Benchmark or a name of "
         "'datasets list'; after 'kernel-tuner' its caches or T4 files, whose tuned clocks are the "
-        "grid",
+        "grid"
     )
-    options.add_device(
-        parser,
-        "the GPU it was measured on: a name of 'devices list', a device file (docs/devices.md), or "
-        "any other name (default: what the file says)",
-    )
-    options.add_settings(
-        parser,
-        "what the GPU was set to, where the files do not say it, e.g. "
+    add("file", nargs="+", metavar="FILE", help=what)
+    options.add_facts(
+        add,
+        device="the GPU it was measured on: a name of 'devices list', a device file "
+        "(docs/devices.md), or any other name (default: what the file says)",
+        base="what the GPU was set to, where the files do not say it, e.g. "
         "cu=56,engine=1303,memory=715 (clocks in MHz)",
+        power_of="of all rows",
     )
-    parser.add_argument(
-        "--application",
-        metavar="NAME",
-        help="the application of all kernels (default: the profiled program, else the file's name)",
+    what = "the application of all kernels (default: the profiled program, else the file's name)"
+    add("--application", metavar="NAME", help=what)
+    what = (
+        "write a row for each launch, as repetitions (default: the mean over the launches of a "
+        "kernel with the same grid and block)"
     )
-    parser.add_argument(
-        "--each",
-        action="store_true",
-        help="write a row for each launch, as repetitions (default: the mean over the launches of "
-        "a kernel with the same grid and block)",
-    )
-    options.add_untimed(parser)
-    options.add_power(parser, "of all rows")
-    options.add_log(parser)
-    parser.add_argument(
-        "--incomplete",
-        choices=("error", "drop"),
-        default="error",
-        help="what to do with a kernel of 'dvfs' that lacks configurations (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--append",
-        action="store_true",
-        help="add the rows to TABLE if it exists, for example those of another configuration",
-    )
-    parser.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="print each feature of Table II: exact, nearest or missing, and by which formula",
-    )
-    outputs.add_output_table(parser)
+    add("--each", action="store_true", help=what)
+    what = "what to do with a kernel of 'dvfs' that lacks configurations (default: %(default)s)"
+    add("--incomplete", choices=("error", "drop"), default="error", help=what)
+    what = "add the rows to TABLE if it exists, for example those of another configuration"
+    add("--append", action="store_true", help=what)
+    what = "print each feature of Table II: exact, nearest or missing, and by which formula"
+    add("-v", "--verbose", action="store_true", help=what)
+    what = "tidy table to write; Parquet if it ends in .parquet, else CSV"
+    add("-o", "--output", required=True, metavar="TABLE", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -80,26 +63,30 @@ def run(arguments: argparse.Namespace) -> None:
     output = outputs.output_file(arguments.output)
     first, *files = arguments.file
     if first == "dvfs" and len(files) == 1:
-        text = _import_dvfs(arguments, files[0], output)
+        text = _import_dvfs(files[0], arguments.device, arguments.incomplete, output)
     elif first == "kernel-tuner" and files:
-        text = _import_tuned(arguments, files, output)
+        text = _import_tuned(files, arguments.device, arguments.base, output)
     elif options.is_table(Path(first)):
         raise InputError(f"{first}: is a tidy table; other commands take it as it is")
     else:
-        text = _import_run(arguments, output)
+        paths = [Path(name) for name in arguments.file]
+        given = options.given(arguments, arguments.application, arguments.each)
+        text = _import_run(paths, given, output, arguments.append, arguments.verbose)
     print_or_write(f"{text}\n", None)
 
 
-def _import_dvfs(arguments: argparse.Namespace, name: str, output: Path) -> str:
+def _import_dvfs(name: str, device: str | None, incomplete: "Incomplete", output: Path) -> str:
+    """Import a table of NV-DVFS-Benchmark; what there is to say of it."""
     from mlscale.data import datasets
     from mlscale.data.devices import load_device
     from mlscale.data.nv_dvfs import read_nv_dvfs
 
     file = datasets.named_file(name)
-    device = arguments.device and load_device(arguments.device).key
-    if device is None and file != Path(name):
+    if device is not None:
+        device = load_device(device).key
+    elif file != Path(name):
         device = datasets.dataset(name).device
-    measurements = read_nv_dvfs(file, device, arguments.incomplete)
+    measurements = read_nv_dvfs(file, device, incomplete)
     measurements.write(output)
     power = "with" if measurements.power_samples is not None else "without"
     return (
@@ -110,47 +97,53 @@ def _import_dvfs(arguments: argparse.Namespace, name: str, output: Path) -> str:
     )
 
 
-def _import_tuned(arguments: argparse.Namespace, files: list[str], output: Path) -> str:
+def _import_tuned(
+    files: Sequence[str], device: str | None, base: Mapping[str, float] | None, output: Path
+) -> str:
+    """Import caches of kernel_tuner; what there is to say of them."""
     from mlscale.data.table_files import write_table
     from mlscale.readers.kernel_tuner import import_tuned
 
-    imported = import_tuned([Path(f) for f in files], arguments.device, arguments.base)
-    write_table(imported.table, output)
+    imported = import_tuned([Path(file) for file in files], device, base)
     table = imported.table
-    settings = {
-        name: len(set(table.numbers[name].tolist())) for name in ("engine_mhz", "memory_mhz")
-    }
+    write_table(table, output)
+    kernels, applications = set(table.text["kernel"]), set(table.text["application"])
+    engine_mhz, memory_mhz = (
+        len(set(table.numbers[name].tolist())) for name in ("engine_mhz", "memory_mhz")
+    )
     power = "with" if "power_w" in table.numbers else "without"
     return (
-        f"{output}: {counted(len(set(table.text['kernel'])), 'kernel')} of "
-        f"{counted(len(set(table.text['application'])), 'application')} on "
-        f"{table.text['device'][0]}, {counted(settings['engine_mhz'], 'engine clock')} x "
-        f"{counted(settings['memory_mhz'], 'memory clock')}, "
+        f"{output}: {counted(len(kernels), 'kernel')} of "
+        f"{counted(len(applications), 'application')} on {table.text['device'][0]}, "
+        f"{counted(engine_mhz, 'engine clock')} x {counted(memory_mhz, 'memory clock')}, "
         f"{counted(len(table), 'row')}, {power} power; left out: "
-        f"{counted(imported.failed, 'configuration')} that "
-        f"failed, {imported.off_clock} that ran more than 2 % off their clock"
+        f"{counted(imported.failed, 'configuration')} that failed, {imported.off_clock} that ran "
+        "more than 2 % off their clock"
     )
 
 
-def _import_run(arguments: argparse.Namespace, output: Path) -> str:
-    """Import the exports of a run, or the logs of some."""
+def _import_run(
+    paths: Sequence[Path], given: "Given", output: Path, append: bool, verbose: bool
+) -> str:
+    """Import the exports of a run, or the logs of some; what there is to say of them."""
     from tqdm import tqdm
 
     from mlscale.readers.reading import read_table
 
-    paths = [Path(name) for name in arguments.file]
     size_bytes = sum(path.stat().st_size for path in paths if path.is_file())
     with tqdm(total=size_bytes, unit="B", unit_scale=True, disable=None, leave=False) as bar:
-        imported = read_table(paths, options.given(arguments), progress=bar.update)
+        imported = read_table(paths, given, progress=bar.update)
     table = imported.table
     spans: dict[str, str] = table.metadata.get("busy_spans", {})
-    if spans:
-        said = f"{counted(len(table), 'row')} on {table.text['device'][0]}"
-    else:
-        said = _summary(imported, arguments.each)
-    lines = [f"{output}: {said}{_write(table, arguments, output)}"]
+    said = f"{counted(len(table), 'row')} on {table.text['device'][0]}"
+    if not spans:
+        said = _summary(imported, given.each)
+    if "power_source" in table.metadata:
+        watts = number(float(table.numbers["power_w"][0]))
+        said += f"; board power {watts} W ({table.metadata['power_source']})"
+    lines = [f"{output}: {said}{_write(table, output, append)}"]
     lines += [f"{kernel}: {span}\n  {_averages(table, kernel)}" for kernel, span in spans.items()]
-    if arguments.verbose and not spans:
+    if verbose and not spans:
         lines += [f"{path}: {title}" for path, title in zip(paths, imported.titles, strict=True)]
         lines.append(_mapping(imported))
     return "\n".join(lines)
@@ -167,23 +160,20 @@ def _averages(table: "Table", kernel: str) -> str:
     )
 
 
-def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
-    """Write the rows, and say what the summary cannot."""
+def _write(table: "Table", output: Path, append: bool) -> str:
+    """Write the rows, below those of the table that is there to append; say what came of that."""
     from mlscale.data.table_files import read_table, write_table
     from mlscale.readers.reading import appended, repeated_rows
 
-    text = ""
-    if "power_source" in table.metadata:
-        watts = number(float(table.numbers["power_w"][0]))
-        text = f"; board power {watts} W ({table.metadata['power_source']})"
-    rows = len(table)
-    if arguments.append and output.exists():
-        before, new = read_table(output), table
-        table = appended(before, new, str(output))
-        if again := repeated_rows(before, new):
-            text += f"; {counted(again, 'repetition')} of rows that were there"
-    write_table(table, output)
-    return text + (f"; {len(table)} rows in all" if len(table) > rows else "")
+    if not (append and output.exists()):
+        write_table(table, output)
+        return ""
+    before = read_table(output)
+    whole = appended(before, table, str(output))
+    write_table(whole, output)
+    again = repeated_rows(before, table)
+    repeated = f"; {counted(again, 'repetition')} of rows that were there" if again else ""
+    return f"{repeated}; {len(whole)} rows in all"
 
 
 def _summary(imported: "Imported", each: bool) -> str:

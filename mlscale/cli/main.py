@@ -30,15 +30,15 @@ COMMANDS = {
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 MODULES = {"import": "import_"}
-_OF_WU = ("base-configuration", "cluster-count", "error-distribution", "oracle")
-_OF_TOOLS = ("auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl", "nsys", "torch", "dcgm",
-             "nvidia-smi", "rocm-smi", "amd-smi")  # fmt: skip
+_STUDIES_OF_WU = ("base-configuration", "cluster-count", "error-distribution", "oracle")
+_TOOLS = ("auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl", "nsys", "torch", "dcgm",
+          "nvidia-smi", "rocm-smi", "amd-smi")  # fmt: skip
 FORMER = {  # words of 0.2.0, and what to use instead
     "literature": "the repository's folder reproduction/ has a script for each paper",
     "cite": "the repository's CITATION.cff has the references",
     "study compare": "'study errors' takes several predictors and tables",
-    **{f"study {name}": "reproduction/wu2015.py in the repository" for name in _OF_WU},
-    **{f"import {name}": "'import FILE …' knows the tool by the file" for name in _OF_TOOLS},
+    **{f"study {name}": "reproduction/wu2015.py in the repository" for name in _STUDIES_OF_WU},
+    **{f"import {tool}": "'import FILE …' knows the tool by the file" for tool in _TOOLS},
     "datasets make": "reproduction/make_hd7970.py in the repository",
     "devices new": "edit what 'devices show KEY --format json' prints",
     "--next-profile": "measure at two thirds of the clock",
@@ -46,11 +46,14 @@ FORMER = {  # words of 0.2.0, and what to use instead
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line and names the help of the command that was asked for."""
+    """A parser whose complaint is one line that names the command's help.
+
+    What it parses has `program`, what its help is asked by, such as 'mlscale study errors'.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.set_defaults(parser=self)  # that of the sub-command is the one that stays
+        self.set_defaults(program=self.prog)  # that of the sub-command is the one that stays
 
     def error(self, message: str) -> NoReturn:
         """Raise InputError."""
@@ -64,26 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
-        shown = ShownWarnings()
-        warnings.showwarning = shown.show
+        warnings.showwarning = ShownWarnings().show
         try:
-            _refuse_other_letters(words)
-            _refuse_empty(words)
-            _refuse_former(words)
-            command = words[0] if words else ""
             try:
-                with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
-                    _run(words)
+                _run(words)
             finally:
-                shown.tell_counts()
                 print(end="", flush=True)  # here, where a closed pipe is answered
         except InputError as error:
             print_line(f"mlscale: error: {error}")
             return 2
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                return 0
             place = error.filename or "standard output"
             print_line(f"mlscale: error: {place}: cannot be read or written: {error.strerror}")
             return 2
@@ -114,57 +110,51 @@ def parser_of(commands: Collection[str]) -> Parser:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Run the command; what is wrong with its options is told as argparse's own complaints are.
+    """Run the command. Raises InputError.
 
-    The options have, beside those of the command, `parser`, and `words`, the command line.
+    The parsed arguments have, beside the options of the command, `words`, the command line.
     """
-    options, unknown = parser_of(words[:1]).parse_known_args(words)
-    if unknown:
-        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    try:
-        _refuse_output_over_input(options)
-        options.words = words
-        _module(options.command).run(options)
-    except UsageError as error:
-        options.parser.error(str(error))
-
-
-def _refuse_other_letters(words: Sequence[str]) -> None:
-    """Raise InputError on a name whose bytes are not UTF-8: no table or page could hold it."""
-    for word in words:
+    _check_words(words)
+    command = words[0] if words else ""
+    with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
+        arguments, unknown = parser_of([command]).parse_known_args(words)
+        help_of = f"see '{arguments.program} --help'"
+        if unknown:
+            raise InputError(f"unrecognized arguments: {' '.join(unknown)}; {help_of}")
         try:
-            word.encode()
-        except UnicodeEncodeError:
-            name = word.encode(errors="backslashreplace").decode()
-            raise InputError(f"'{name}' is not UTF-8; rename the file") from None
+            _check_output(arguments)
+            arguments.words = words
+            _module(command).run(arguments)
+        except UsageError as error:
+            raise InputError(f"{error}; {help_of}") from None
 
 
-def _refuse_empty(words: Sequence[str]) -> None:
-    """Raise InputError on a word without anything in it, which no command takes for a value."""
+def _check_words(words: Sequence[str]) -> None:
+    """Raise InputError on words that are empty, went with 0.3.0, or are no UTF-8."""
     for before, word in pairwise(["mlscale", *words]):
-        is_option = word.startswith("--") and word.endswith("=")
-        if is_option or not word.strip():
-            name = word.removesuffix("=") if is_option else before
+        if not word.strip() or (word.startswith("--") and word.endswith("=")):
+            name = word[:-1] if word.startswith("--") else before
             raise InputError(
                 f"nothing stands behind '{name}' but an empty word; is a variable of the shell not "
                 "set?"
             )
-
-
-def _refuse_former(words: Sequence[str]) -> None:
-    """Raise InputError on a command or option that went, unless a file is called so."""
-    for asked in (*words[:1], " ".join(words[:2]), *(w for w in words if w.startswith("--"))):
+        try:
+            word.encode()  # no table or page could hold such a name
+        except UnicodeEncodeError:
+            name = word.encode(errors="backslashreplace").decode()
+            raise InputError(f"'{name}' is not UTF-8; rename the file") from None
+    for asked in (*words[:1], " ".join(words[:2]), *words[2:]):
         if asked in FORMER and not os.path.exists(asked.rpartition(" ")[2]):  # noqa: PTH110
             raise InputError(f"'{asked}' went with version 0.3.0: {FORMER[asked]}")
 
 
-def _refuse_output_over_input(options: argparse.Namespace) -> None:
+def _check_output(arguments: argparse.Namespace) -> None:
     """Raise UsageError where -o names a file that the command reads, which it would replace."""
-    given = vars(options)
-    output = given.get("output")
-    if not output or not os.path.isfile(output):  # noqa: PTH113, which raises on some names
+    given = dict(vars(arguments))
+    output = given.pop("output", None)
+    if not output or not os.path.isfile(output):  # noqa: PTH113, which raises on long names
         return
-    for value in (value for name, value in given.items() if name != "output"):
+    for value in given.values():
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and os.path.isfile(word) and os.path.samefile(word, output):  # noqa: PTH113, PTH121
                 raise UsageError(f"-o {output}: is read too, and would be replaced; name another")

@@ -4,11 +4,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer, parse_json_object
-from mlscale.progress import Progress
+
+if TYPE_CHECKING:
+    from mlscale.progress import Progress
 
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
 _NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
@@ -42,29 +44,18 @@ def add_format(
     default: None takes it from the name of the output file, see `add_output_of_format`.
     """
     endings = ", ".join(f"*{endings[0]}" for form, endings in _ENDINGS.items() if form in formats)
-    by_name = f"by the name of FILE: {endings}; else table"
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--format",
-        choices=formats,
-        default=default,
-        help=f"output format (default: {default or by_name})",
-    )
-    group.add_argument(
-        "--json",
-        action="store_const",
-        const="json",
-        dest="format",
-        help="the same as --format json",
-    )
+    add = parser.add_mutually_exclusive_group().add_argument
+    what = f"output format (default: {default or f'by the name of FILE: {endings}; else table'})"
+    add("--format", choices=formats, default=default, help=what)
+    what = "the same as --format json"
+    add("--json", action="store_const", const="json", dest="format", help=what)
 
 
 def add_output_of_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
     """Add a file to write, whose name says the format where --format does not."""
     add_format(parser, formats, default=None)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
-    )
+    what = "file to write (default: print on the terminal)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=what)
 
 
 def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> str:
@@ -85,17 +76,6 @@ def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> s
     if arguments.output:
         output_file(arguments.output)
     return form
-
-
-def add_output_table(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that writes a tidy table."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="TABLE",
-        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
-    )
 
 
 @contextmanager
@@ -130,16 +110,15 @@ def finished_document(path: Path, fingerprint: str, what: str = "study") -> dict
     except (OSError, InputError):
         return None
     if document.get("fingerprint") != fingerprint:
-        of = f"{document.get(what)} of {', '.join(document.get('tables', []))}"
         raise InputError(
-            f"{path.parent}: holds the results of another {what} ({of}), or of the same with other "
-            "data or settings; name another folder"
+            f"{path.parent}: holds the results of another {what}, or of the same with other data "
+            "or settings; name another folder"
         )
     return document
 
 
 def in_order(
-    running: Iterator[tuple[int, Any]], total: int, progress: Progress | None, folder: str | None
+    running: Iterator[tuple[int, Any]], total: int, progress: "Progress | None", folder: str | None
 ) -> list[Any]:
     """Return all results in order, with a progress bar; an interrupt says what is kept."""
     from tqdm import tqdm

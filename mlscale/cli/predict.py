@@ -32,7 +32,6 @@ from mlscale.model.predictions import (
     INTERPOLATED,
     MEASURED,
     TIME_MEASURED,
-    Column,
     Predictions,
 )
 from mlscale.text import number
@@ -51,29 +50,24 @@ TABLE = (  # heading, column, significant digits
     ("energy mJ", "energy_mj", 4),
 )
 MARKS = (ABOVE_LIMIT, MEASURED, TIME_MEASURED, INTERPOLATED, EXTRAPOLATED)
-WRITERS = {"csv": write_csv, "parquet": write_parquet}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    subject.add_arguments(parser)
-    parser.add_argument(
-        "--at",
-        action="append",
-        type=options.configuration,
-        default=[],
-        metavar="CONFIG",
-        help="a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the "
-        "rest as at the base; may be given again (default: every configuration of the grid)",
+    options.add_subject(parser)
+    what = (
+        "a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the rest "
+        "as at the base; may be given again (default: every configuration of the grid)"
     )
-    subject.add_also(parser)
     parser.add_argument(
-        "--peaks",
-        metavar="PROFILES",
-        help="profiles of other kernels of a GPU without training data, at the same base, best "
-        "with some that are bound by memory; what they reach is taken for the GPU's peak (default: "
-        "what the kernels of the trained GPUs reach of theirs)",
+        "--at", action="append", type=options.configuration, default=[], metavar="CONFIG", help=what
     )
+    what = (
+        "profiles of other kernels of a GPU without training data, at the same base, best with "
+        "some that are bound by memory; what they reach is taken for the GPU's peak (default: what "
+        "the kernels of the trained GPUs reach of theirs)"
+    )
+    parser.add_argument("--peaks", metavar="PROFILES", help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
@@ -87,31 +81,34 @@ def run(arguments: argparse.Namespace) -> None:
         return
     form = outputs.format_of_output(arguments, FORMATS)
     with kept_warnings() as told:
-        of = subject.read(arguments, arguments.at, arguments.peaks, also=arguments.also)
-    model, profiles, targets = of.model, of.profiles, list(of.targets)
-    if form in WRITERS:
+        found = subject.read(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
+    model, profiles, targets = found.model, found.profiles, list(found.targets) or None
+    if form in ("csv", "parquet"):
         if arguments.output is None:
-            print_or_write(b"".join(csv_parts(model, profiles, targets or None)).decode(), None)
+            print_or_write(b"".join(csv_parts(model, profiles, targets)).decode(), None)
         else:
-            WRITERS[form](model, profiles, targets or None, Path(arguments.output))
-        print_warnings([*of.notes, *warnings_for(model, profiles)])
-    else:
-        predictions = model.predict(profiles, COVERAGE)
-        notes = (*(told if form == "json" else ()), *of.notes)
-        predictions = replace(predictions, warnings=(*notes, *predictions.warnings))
-        text = {"table": _as_table, "json": _as_json}[form](predictions, targets or None)
-        print_or_write(text, arguments.output)
+            write = write_csv if form == "csv" else write_parquet
+            write(model, profiles, targets, Path(arguments.output))
+        print_warnings([*found.notes, *warnings_for(model, profiles)])
+        return
+    predictions = model.predict(profiles, COVERAGE)
+    notes = (*(told if form == "json" else ()), *found.notes)
+    predictions = replace(predictions, warnings=(*notes, *predictions.warnings))
+    text = (_as_json if form == "json" else _as_table)(predictions, targets)
+    print_or_write(text, arguments.output)
 
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
     rows = predictions.columns(targets)
     if _is_run(predictions):
-        rows = _with_run(rows, predictions.whole_run(targets))
+        run = predictions.whole_run(targets)
+        run["kernel"] = np.full(len(run["time_ms"]), WHOLE_RUN, dtype=object)
+        rows = {name: np.concatenate([values, run[name]]) for name, values in rows.items()}
     axes = [[f"{value:g}" for value in rows[axis].tolist()] for axis in AXES]
     shown = [column for column in TABLE if not np.isnan(rows[column[1]]).all()]
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
     flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
-    marks = [", ".join(flag for flag in own if flag in MARKS) for own in flags]
+    marks = [", ".join(flag for flag in row if flag in MARKS) for row in flags]
     headers = ["kernel", *AXIS_HEADINGS, *(heading for heading, _, _ in shown)]
     shown_names = {**kernel_names(predictions.profiles.kernels), WHOLE_RUN: WHOLE_RUN}
     names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
@@ -129,15 +126,6 @@ def _is_run(predictions: Predictions) -> bool:
     """Whether there is a run of several kernels to sum up."""
     profiles = predictions.profiles
     return profiles.launches is not None and len(profiles.kernels) > 1
-
-
-def _with_run(rows: dict[str, Column], run: dict[str, Column]) -> dict[str, Column]:
-    """The rows of kernels, and below them those of the whole run."""
-    name = np.full(len(run["time_ms"]), WHOLE_RUN, dtype=object)
-    return {
-        column: np.concatenate([values, name if column == "kernel" else run[column]])
-        for column, values in rows.items()
-    }
 
 
 def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
@@ -172,7 +160,7 @@ def _json_value(value: Any) -> Any:
 
 def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[str]:
     """What a GPU does where the rows with these flags are of more power than its board supplies."""
-    if not any(ABOVE_LIMIT in own for own in flags):
+    if not any(ABOVE_LIMIT in row for row in flags):
         return []
     warning = (
         f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_in_words}: there "

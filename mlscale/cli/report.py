@@ -1,11 +1,14 @@
 """mlscale report: one HTML page on what a model predicts of profiled kernels."""
 
 import argparse
+from collections.abc import Sequence
 
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import kept_warnings
+from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
+from mlscale.text import near_names, shortened
 
 _EXAMPLES = """\
 examples:
@@ -24,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and what the\npredictions rest on. It has no scripts and loads nothing from anywhere."
     )
     parser.epilog = _EXAMPLES
-    subject.add_arguments(parser)
-    subject.add_weights(parser)
+    options.add_subject(parser)
     parser.add_argument(
         "--kernel",
         action="append",
@@ -36,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
-    options.add_arguments(parser)
-    subject.add_also(parser)
+    options.add_goal(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
 
@@ -46,26 +47,33 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.report.page import Source, page
 
     output = outputs.output_file(arguments.output)
-    limits = options.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(arguments, also=arguments.also)
-    model, profiles = of.model, of.profiles
-    if arguments.kernel is None:
-        shown = largest_kernels(profiles)
-    else:
-        shown = options.positions(arguments.kernel, profiles.kernels, "the profile")
+        found = subject.read(subject.asked(arguments, arguments.weights))
+    profiles = found.profiles
+    shown = largest_kernels(profiles)
+    if arguments.kernel is not None:
+        shown = [_position(name, profiles.kernels) for name in dict.fromkeys(arguments.kernel)]
     source = Source(
-        model_file=of.model_name,
-        profile_file=of.profile_name,
+        model_file=found.model_name,
+        profile_file=found.profile_name,
         command=options.command_line(arguments.words),
         date=arguments.date,
         static_power_w=arguments.static_power,
-        notes=(*told, *of.notes),
+        notes=(*told, *found.notes),
         power_caps_w=options.caps_asked(arguments),
         objective=arguments.minimize,
-        limits=limits,
+        limits=options.read_limits(arguments),
         has_commands=arguments.commands,
         is_cap=arguments.lever == "cap",
     )
-    write_text(output, page(model, profiles, shown, source))
+    write_text(output, page(found.model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
+
+
+def _position(kernel: str, kernels: Sequence[str]) -> int:
+    """Where a kernel stands in the profile. Raises InputError where it does not."""
+    if kernel in kernels:
+        return kernels.index(kernel)
+    near = near_names(kernel, kernels, most=1)
+    hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
+    raise InputError(f"the profile has no kernel '{kernel}'{hint}")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.advice.commands import Commands, commands_for_second_run
-from mlscale.cli.options import is_log
-from mlscale.cli.subject import tells_engine_clock
+from mlscale.cli.subject import is_log, tells_engine_clock
 from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
 from mlscale.data.grid import SHORT_NAMES
 from mlscale.data.points import SHARES, is_sampled

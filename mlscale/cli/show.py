@@ -17,13 +17,13 @@ _NOT_FACTS = ("kernels", "applications", "metadata")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
-    subject.add_own_predictor(parser)
+    options.add_predictor_class(parser)
     outputs.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds. Raises InputError."""
-    model = options.load_model(arguments, arguments.model)
+    model = subject.load_model(arguments.model, arguments.predictor)
     document = {"model": Path(arguments.model).name, **contents(model)}
     print_document(document, arguments.json, _as_text)
 
@@ -31,14 +31,14 @@ def run(arguments: argparse.Namespace) -> None:
 def _as_text(document: Row) -> str:
     """Return the model and its predictors, a paragraph each."""
     predictors = document["predictors"].items()
-    blocks = [_card(document), *(_predictor(*of_quantity) for of_quantity in predictors)]
+    blocks = [_card(document), *(_predictor(quantity, one) for quantity, one in predictors)]
     return "\n\n".join(map("\n".join, blocks))
 
 
 def _card(document: Row) -> Iterator[str]:
     card, base = document["card"], HardwareConfig(**document["base"])
     yield f"{document['model']}: {document['device']}, base {base}"
-    steps = [f"{SHORT_NAMES[axis]} {_steps(of)}" for axis, of in document["grid"].items()]
+    steps = [f"{SHORT_NAMES[axis]} {_steps(steps)}" for axis, steps in document["grid"].items()]
     yield f"grid: {'; '.join(steps)}"
     kernels, applications = card.get("kernels", []), card.get("applications", [])
     yield (

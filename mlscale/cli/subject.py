@@ -1,153 +1,66 @@
-"""--also: the same kernels, or the same run, measured at further configurations.
+"""What predict, advise and report are about: files -> profiles -> the model that fits them.
 
-What predict, advise and report work on: a profile, and the model that fits it.
+All files are read first, those of further runs too; then the model is chosen.
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from mlscale.cli import options
+from mlscale.cli.options import input_file, is_table
 from mlscale.counters.kernel_use import device_with_peaks
-from mlscale.data.grid import AXES, HardwareConfig, parse_settings
+from mlscale.data import datasets
+from mlscale.data.devices import known_device
+from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.points import SHARES, add_points, is_sampled
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
 from mlscale.data.table import Table, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.errors import InputError, UsageError
-from mlscale.model.model import Model
-from mlscale.model.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
+from mlscale.model.model import Model, load
+from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
 from mlscale.model.unprofiled import left_out
-from mlscale.predictors.base import PredictsOtherGpus
-from mlscale.text import counted, plain_number
+from mlscale.predictors.base import Predictor, PredictsOtherGpus
+from mlscale.readers.given import Given
+from mlscale.text import counted
+
+FurtherRun = tuple[Path | Table, HardwareConfig | None]  # None: where its rows say
+
+_MODEL_SUFFIX = ".mlscale"
 
 
-def add_also(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that can take further measured points."""
-    parser.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="FILE[@CONFIG]",
-        help="times (and powers) of these kernels measured at another configuration: a table whose "
-        "rows name theirs, a table or a trace of the same application at CONFIG, e.g. "
-        "more.csv@engine=800 (the rest as at the base), or a monitor's log of the same run; may be "
-        "given again. A model that cannot use it says which can",
-    )
+@dataclass(frozen=True)
+class Asked:
+    """What a command line names, as plain values.
 
-
-def with_points(
-    profiles: Profiles,
-    files: Sequence[Path],
-    also: Iterable[str],
-    tables: Iterable[Table],
-    arguments: argparse.Namespace,
-) -> Profiles:
-    """The profiles with points of further runs: of `also`, and the rows elsewhere of tables.
-
-    files: of the profiles. also: tables, and traces or logs. Raises InputError.
+    Attributes:
+        files: of the run, or the one of a fleet.
+        given: what the files do not say.
+        model: a file, or the name of a shipped one; None takes the shipped one that fits.
+        predictor: the class of a predictor that the model file only names.
+        also: further runs, FILE or FILE@CONFIG.
+        weights: a table that says how often kernels run.
+        profiled_only: without the kernels of which only the time is known.
+        extrapolate: beyond what the model was trained on too.
+        at: where to predict; none for everywhere.
+        peaks: profiles of other kernels of a GPU without training data.
     """
-    further: list[tuple[Path | Table, HardwareConfig | None]] = []
-    for text in also:
-        file, separator, settings = text.rpartition("@")
-        is_named = bool(separator) and "=" in settings
-        if is_named and not file:
-            raise InputError(f"--also {text}: names no file before '@'")
-        path = options.input_file(file if is_named else text)
-        config = None
-        if is_named:
-            config = options.config_of(
-                parse_settings(settings), profiles.device, profiles.base.as_dict()
-            )
-        if is_tidy(path):
-            further.append((path, config))
-        elif options.is_log(path):
-            further.append((_of_log(profiles, files[0], path, config, arguments), None))
-        else:
-            further.append((_of_trace(profiles, files, path, config, arguments.gpu), config))
-    further += [(table, None) for table in tables]
-    return add_points(profiles, further) if further else profiles
 
-
-def tells_engine_clock(log: Path) -> bool:
-    """Whether a monitor's log says at which engine clock the GPU ran. Raises InputError."""
-    from mlscale.readers.monitor import read_log
-
-    return any("engine_mhz" in samples.columns for samples in read_log(log))
-
-
-def _of_log(
-    profiles: Profiles,
-    first: Path,
-    path: Path,
-    config: HardwareConfig | None,
-    arguments: argparse.Namespace,
-) -> Table:
-    """The averages of a further run, by a monitor's log, under the names of the first run."""
-    from mlscale.readers.reading import read_table
-
-    if is_tidy(first) or not options.is_log(first):
-        raise InputError(
-            f"{path}: is a monitor's log, and {first} is none; import both as tables "
-            "(mlscale import LOG), or give the logs of both runs; for the power of a further "
-            "trace import that trace with --power LOG, and give the table"
-        )
-    if arguments.time is not None:
-        raise InputError(
-            f"{path}: --time tells the time of the first run alone; leave it away, or import "
-            "each log with its own (mlscale import LOG --time MS) and give the tables"
-        )
-    base = (config or profiles.base).as_dict()
-    if config is None:
-        if not tells_engine_clock(path):
-            raise InputError(
-                f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
-            )
-        del base["engine_mhz"]
-    given = replace(options.given(arguments), device=profiles.device, base=base, power=None)
-    table = read_table([path], given).table
-    if len(table) != len(profiles.kernels):
-        raise InputError(
-            f"{path}: has {counted(len(table), 'busy GPU')}, {first} has {len(profiles.kernels)}; "
-            "name one with --gpu"
-        )
-    names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
-    return replace(table, source=str(path), text=table.text | names)
-
-
-def _of_trace(
-    profiles: Profiles,
-    files: Sequence[Path],
-    path: Path,
-    config: HardwareConfig | None,
-    gpu: str | None,
-) -> Table:
-    """The times of a further run, by its trace, under the names of the first one's kernels."""
-    from mlscale.readers.reading import read_again
-
-    if config is None:
-        raise InputError(
-            f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
-            "or cu=… where they are not the base's"
-        )
-    if path.resolve() in [file.resolve() for file in files]:
-        raise InputError(f"{path}: is of the base already; give the trace of a run at {config}")
-    if is_tidy(files[0]):
-        raise InputError(
-            f"{path}: is no table, and the profile, {files[0]}, does not tell its "
-            "counters' launches; give the exports that it was imported from in its place, or "
-            "import these with this trace and give the table that comes out"
-        )
-    if options.is_log(files[0]):
-        raise InputError(
-            f"{path}: is no log, and {files[0]} is a monitor's; give the log of the further "
-            "run, or the traces of both"
-        )
-    table = read_again(files, path, profiles, config, gpu)
-    return replace(table, source=str(path))
+    files: tuple[str, ...]
+    given: Given
+    model: str | None
+    predictor: type[Predictor] | None
+    also: tuple[str, ...]
+    weights: str | None
+    profiled_only: bool
+    extrapolate: bool
+    at: tuple[str, ...]
+    peaks: str | None
 
 
 @dataclass(frozen=True)
@@ -168,106 +81,54 @@ class Subject:
     files: tuple[Path, ...] = ()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the files, the model, and what the files may not say."""
-    parser.usage = "%(prog)s FILE ... [--model MODEL] [options]"
-    parser.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help="a profiler's export (with further passes and the trace of the same run), a monitor's "
-        "log, or a profile table (CSV or Parquet, a row for each kernel); a first file "
-        "*.mlscale is the model",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="model file, or the name of a shipped one (default: the shipped one that fits FILE)",
-    )
-    add_own_predictor(parser)
-    parser.add_argument(
-        "--profiled-only",
-        action="store_true",
-        help="leave out kernels without counters, of which a trace knows the time alone (default: "
-        "predict them like the mean of the others)",
-    )
-    parser.add_argument(
-        "--extrapolate",
-        action="store_true",
-        help="predict beyond the trained clocks and CU counts too, with a flag and wider "
-        f"intervals: wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of "
-        "'predict', where --at asks for it)",
-    )
-    _add_facts(parser)
-
-
-def add_own_predictor(parser: argparse.ArgumentParser) -> None:
-    """Add the class of a predictor that a model file only names."""
-    parser.add_argument(
-        "--predictor",
-        type=options.own_predictor,
-        metavar="PREDICTOR",
-        help="package.module:Class of your own predictor, if MODEL was trained with it (a model "
-        "file never imports code by itself)",
-    )
-
-
-def _add_facts(parser: argparse.ArgumentParser) -> None:
-    """Add what the files may not say."""
-    group = parser.add_argument_group("what FILE does not say")
-    options.add_device(
-        group,
-        "the GPU it was measured on: a name of 'mlscale devices list', or a device file",
-    )
-    options.add_settings(
-        group,
-        "what the GPU was set to, e.g. cu=132,engine=1980,memory=2619 (clocks in MHz); of a "
-        "table with several configurations, the one to predict from",
-    )
-    options.add_untimed(group)
-    options.add_power(group, "at the base")
-    options.add_log(group)
-
-
-def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add what says how often each kernel runs."""
-    parser.add_argument(
-        "--weights",
-        metavar="FILE",
-        help="CSV with the columns kernel and launches, which says how often kernels run; kernels "
-        "that it does not name keep the launches of the profile",
-    )
-
-
-def read(
+def asked(
     arguments: argparse.Namespace,
+    weights: str | None = None,
     at: Sequence[str] = (),
     peaks: str | None = None,
-    head: Table | None = None,
-    also: Sequence[str] = (),
-) -> Subject:
+) -> Asked:
+    """What the options of `options.add_subject` say. Raises UsageError.
+
+    weights, at, peaks: of the options that not all commands have.
+    """
+    model, files = arguments.model, arguments.file
+    if is_model_name(files[0]):
+        if model:
+            raise UsageError(f"{files[0]} is a model too; give --model or MODEL PROFILE, not both")
+        model, *files = files
+        if not files:
+            raise UsageError(f"{model} is a model; name the profile to predict too")
+    return Asked(
+        files=tuple(files),
+        given=options.given(arguments),
+        model=model,
+        predictor=arguments.predictor,
+        also=tuple(arguments.also),
+        weights=weights,
+        profiled_only=arguments.profiled_only,
+        extrapolate=arguments.extrapolate,
+        at=tuple(at),
+        peaks=peaks,
+    )
+
+
+def read(asked: Asked, head: Table | None = None) -> Subject:
     """Read all files, then choose the model. Raises InputError, with all that lacks at once.
 
-    at: where to predict, by default everywhere on the model's grid, or at all clocks that a GPU
-    without training data offers; peaks: profiles of other kernels of such a GPU, a file. head: the
-    first rows of a fleet, which then stand for it. also: the files of further runs.
+    head: the first rows of a fleet, which then stand for it.
     """
-    model_text, files = model_and_files(arguments)
-    named = options.load_model(arguments, model_text) if model_text else None
-    paths = tuple(map(options.input_file, files))
-    profiles, own_points = _profiles(paths, arguments, named, head, also)
-    if weights := getattr(arguments, "weights", None):
-        profiles = with_weights(profiles, options.input_file(weights))
-    notes: list[str] = []
-    if arguments.profiled_only:
-        notes = [*left_out(profiles)] if head is None else []
-        profiles = profiles.profiled
-    profiles = with_points(profiles, paths, also, own_points, arguments)
-    name, model = (str(model_text), named) if named else shipped_model(profiles)
-    notes += [] if named else [choice_note(name, model, profiles)]
-    targets = _targets(at, model, profiles)
-    peak_profiles = _peaks(peaks, profiles)
-    model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate)
+    named = load_model(asked.model, asked.predictor) if asked.model else None
+    paths = tuple(map(input_file, asked.files))
+    profiles, notes = _profiles(asked, paths, named, head)
+    if named is None:
+        _require_peaks(profiles, asked.given.device)
+        name, model = shipped_model(profiles)
+        notes.append(choice_note(name, model, profiles))
+    else:
+        name, model = str(asked.model), named
+    targets = _targets(asked.at, model, profiles)
+    peaks = _peaks(input_file(asked.peaks), profiles) if asked.peaks else None
+    model = model_for(model, profiles, targets, peaks, asked.extrapolate)
     notes += extrapolations(model, bool(profiles.points))
     profile_name = ", ".join(path.name for path in paths)
     return Subject(
@@ -275,118 +136,143 @@ def read(
     )
 
 
-def _is_of_same_base(model: Model, profiles: Profiles) -> bool:
-    return (model.device, model.base) == (profiles.device, profiles.base)
-
-
-def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[HardwareConfig]:
-    """Where to predict; what a text leaves out is as at the base. Raises InputError."""
-    if _is_of_same_base(model, profiles):
-        return [model.grid.parse(text, model.base) for text in at]
-    base = profiles.base.as_dict()
-    return [options.config_of(parse_settings(text), profiles.device, base) for text in at]
-
-
-def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
-    """The model, if one is named, and the other files; a first file *.mlscale is the model."""
-    first, *others = arguments.file
-    if not options.is_model_name(first):
-        return arguments.model, arguments.file
-    if arguments.model:
-        raise UsageError(f"{first} is a model too; give --model or MODEL PROFILE, not both")
-    if not others:
-        raise UsageError(f"{first} is a model; name the profile to predict too")
-    return first, others
-
-
 def _profiles(
-    paths: Sequence[Path],
-    arguments: argparse.Namespace,
-    model: Model | None,
-    head: Table | None,
-    also: Sequence[str],
-) -> tuple[Profiles, list[Table]]:
-    """The profiles that the files hold, with the power of --power. Raises InputError.
+    asked: Asked, paths: Sequence[Path], model: Model | None, head: Table | None
+) -> tuple[Profiles, list[str]]:
+    """The profiles that all files hold, with further measured points; and notes on them.
 
-    And a table of readings itself, as its rows elsewhere are points, where it has no counters.
+    model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
-    power = arguments.power
-    if _names_log(power):
-        power = options.input_file(power)
-    if len(paths) > 1 or not is_tidy(paths[0]):
-        if tables := [path for path in paths if options.is_table(path)]:
-            raise UsageError(
-                f"{tables[0]}: is a table, and several files are exports of one run; give one "
-                "table alone, which may hold all kernels"
-            )
-        from mlscale.readers.reading import read as read_run
+    readings: list[FurtherRun] = []
+    if len(paths) == 1 and is_tidy(paths[0]):
+        table = read_table(paths[0]) if head is None else head
+        profiles = _of_table(table, asked.given, model)
+        if head is None and _has_readings_elsewhere(table, profiles):
+            readings = [(table, None)]
+    else:
+        profiles = _of_run(paths, asked.given)
+    if asked.weights:
+        profiles = with_weights(profiles, input_file(asked.weights))
+    notes: list[str] = []
+    if asked.profiled_only:
+        notes += left_out(profiles) if head is None else []
+        profiles = profiles.profiled
+    further = [*_further_runs(profiles, asked, paths), *readings]
+    return add_points(profiles, further) if further else profiles, notes
 
-        profiles = read_run(paths, replace(options.given(arguments), power=power))
-        _require_peaks(profiles, arguments, model, bool(also))
-        return profiles, []
-    as_read = read_table(paths[0]) if head is None else head
-    table = with_cu_counts(as_read)
-    device, base = _device_and_base(table, arguments, model)
-    if power is not None:
+
+# Models.
+
+
+def is_model_name(text: str) -> bool:
+    """Whether a file is a model by its name."""
+    return Path(text).suffix == _MODEL_SUFFIX
+
+
+def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
+    """Load a model file, or the shipped model of that name. Raises InputError.
+
+    predictor: the class of a predictor that the file only names.
+    """
+    file = Path(text)
+    if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
+        name = text.removesuffix(_MODEL_SUFFIX)
+        if name in FORMER:
+            raise InputError(f"{text}: this model is not shipped any more; {FORMER[name]}")
+        models = {
+            path.stem: path for path in datasets.shipped().values() if is_model_name(path.name)
+        }
+        if name not in models:
+            raise InputError(
+                f"{text}: there is no such model file; those that ship are "
+                f"{', '.join(sorted(models))}"
+            )
+        file = models[name]
+    return load(file, [predictor] if predictor else [])
+
+
+# The first run.
+
+
+def _of_run(paths: Sequence[Path], given: Given) -> Profiles:
+    """Profiles of the exports, or the log, of a run. Raises InputError."""
+    from mlscale.readers.reading import read as read_run
+
+    if tables := [path for path in paths if is_table(path)]:
+        raise UsageError(
+            f"{tables[0]}: is a table, and several files are exports of one run; give one "
+            "table alone, which may hold all kernels"
+        )
+    return read_run(paths, given)
+
+
+def _of_table(table: Table, given: Given, model: Model | None) -> Profiles:
+    """Profiles of a table's rows at the base. Raises InputError."""
+    table = with_cu_counts(table)
+    device, base = _device_and_base(table, given, model)
+    if given.power is not None:
         from mlscale.readers.power import with_power
 
-        table = with_power(table, power, arguments.gpu)
-    profiles = profiles_at(table, base, device)
-    _require_peaks(profiles, arguments, model, bool(also))
-    has_counters = not set(profiles.counter_names) <= set(SHARES)
-    is_of_readings = head is None and not has_counters and {*configurations(table)} != {base}
-    return profiles, [as_read] if is_of_readings else []
+        table = with_power(table, given.power, given.gpu)
+    return profiles_at(table, base, device)
 
 
-def _require_peaks(
-    profiles: Profiles, arguments: argparse.Namespace, model: Model | None, has_further: bool
-) -> None:
+def _has_readings_elsewhere(table: Table, profiles: Profiles) -> bool:
+    """Whether a table without counters has rows beside the base: further measured points."""
+    is_at_base = {*configurations(table, profiles.base)} == {profiles.base}
+    return not _has_counters(profiles) and not is_at_base
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is a monitor's log. Raises InputError where it cannot be read."""
+    from mlscale.readers import reading
+
+    return reading.is_log(path)
+
+
+def tells_engine_clock(log: Path) -> bool:
+    """Whether a monitor's log says at which engine clock the GPU ran. Raises InputError."""
+    from mlscale.readers.monitor import read_log
+
+    return any("engine_mhz" in samples.columns for samples in read_log(log))
+
+
+def _has_counters(profiles: Profiles) -> bool:
+    return not set(profiles.counter_names) <= set(SHARES)
+
+
+def _require_peaks(profiles: Profiles, device: str | None) -> None:
     """Raise InputError where counters are of a GPU that --device names and nobody knows.
 
     Bounds alone would hide a mistyped name. Averages, times and two clocks need no peaks.
     """
-    has_counters = not (profiles.are_times_alone or set(profiles.counter_names) <= set(SHARES))
-    is_free = model is not None or has_further or not arguments.device
-    if has_counters and not is_sampled(profiles.metadata) and not is_free:
-        device_with_peaks(arguments.device)
+    needs_no_peaks = profiles.points or profiles.are_times_alone or is_sampled(profiles.metadata)
+    if device and _has_counters(profiles) and not needs_no_peaks:
+        device_with_peaks(device)
 
 
-def _names_log(power: str | None) -> bool:
-    """Whether --power names a log, not watts."""
-    if power is None:
-        return False
-    try:
-        plain_number(power)
-    except ValueError:
-        return True
-    return False
-
-
-def _device_and_base(
-    table: Table, arguments: argparse.Namespace, model: Model | None
-) -> tuple[str, HardwareConfig]:
+def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[str, HardwareConfig]:
     """The GPU of a table, and its base: --base, the model's, or its one configuration.
 
     Raises InputError.
     """
     names = sorted(set(table.text.get("device", ())))
     for name in names:
-        if arguments.device not in (None, name):
+        if given.device not in (None, name):
             raise InputError(
-                f"{table.source}: is of device '{name}', --device says '{arguments.device}'"
+                f"{table.source}: is of device '{name}', --device says '{given.device}'"
             )
-    if model is not None and not (arguments.device or arguments.base) and _is_for(model, table):
+    if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
-    device: str | None = arguments.device or (names[0] if names else None)
-    if device is None and model is not None:
-        device = model.device
+    known = [given.device, *names, model and model.device]
+    device = next((name for name in known if name), None)
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
-    if not arguments.base:
+    if not given.base:
         return device, only_config(table)
     settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
-    only = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
-    return device, options.config_of(arguments.base, device, only)
+    usual = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
+    return device, _config(given.base, device, usual)
 
 
 def _is_for(model: Model, table: Table) -> bool:
@@ -397,11 +283,126 @@ def _is_for(model: Model, table: Table) -> bool:
     return is_same_device and model.base in configurations(table)
 
 
-def _peaks(file: str | None, profiles: Profiles) -> Profiles | None:
+# Further runs: the same kernels, or the same run, measured at further configurations.
+
+
+def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> list[FurtherRun]:
+    """What --also names, tables, traces or logs, as `add_points` takes it. Raises InputError.
+
+    paths: of the profiles.
+    """
+    further: list[FurtherRun] = []
+    for text in asked.also:
+        file, separator, settings = text.rpartition("@")
+        config = None
+        if separator and "=" in settings:
+            if not file:
+                raise InputError(f"--also {text}: names no file before '@'")
+            base = profiles.base.as_dict()
+            config = _config(parse_settings(settings), profiles.device, base)
+        path = input_file(text if config is None else file)
+        if is_tidy(path):
+            further.append((path, config))
+        elif is_log(path):
+            further.append((_further_log(profiles, path, config, asked.given), None))
+        else:
+            further.append((_further_trace(profiles, path, config, paths, asked.given), config))
+    return further
+
+
+def _further_log(
+    profiles: Profiles, path: Path, config: HardwareConfig | None, given: Given
+) -> Table:
+    """The averages of a further run, by a monitor's log, under the names of the first run."""
+    from mlscale.readers.reading import read_table
+
+    if not is_sampled(profiles.metadata):
+        raise InputError(
+            f"{path}: is a monitor's log, and the first file is none; give the logs of both runs, "
+            "or the traces of both (for the power of a further trace import that trace with "
+            "--power LOG, and give the table)"
+        )
+    if given.time_ms is not None:
+        raise InputError(
+            f"{path}: --time tells the time of the first run alone; leave it away, or import "
+            "each log with its own (mlscale import LOG --time MS) and give the tables"
+        )
+    base = (config or profiles.base).as_dict()
+    if config is None:
+        if not tells_engine_clock(path):
+            raise InputError(
+                f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
+            )
+        del base["engine_mhz"]
+    table = read_table([path], replace(given, device=profiles.device, base=base, power=None)).table
+    if len(table) != len(profiles.kernels):
+        raise InputError(
+            f"{path}: has {counted(len(table), 'busy GPU')}, the first log has "
+            f"{len(profiles.kernels)}; name one with --gpu"
+        )
+    names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
+    return replace(table, source=str(path), text=table.text | names)
+
+
+def _further_trace(
+    profiles: Profiles,
+    path: Path,
+    config: HardwareConfig | None,
+    first: Sequence[Path],
+    given: Given,
+) -> Table:
+    """The times of a further run, by its trace, under the names of the first one's kernels."""
+    from mlscale.readers.reading import read_again
+
+    if config is None:
+        raise InputError(
+            f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
+            "or cu=… where they are not the base's"
+        )
+    if is_tidy(first[0]) or is_log(first[0]):
+        raise InputError(
+            f"{path}: is a trace, which needs the exports of the first run beside it, and "
+            f"{first[0]} is none; give these in its place, or import them with this trace and give "
+            "the table that comes out"
+        )
+    return replace(read_again(first, path, profiles, config, given.gpu), source=str(path))
+
+
+# Configurations.
+
+
+def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[HardwareConfig]:
+    """Where to predict; what a text leaves out is as at the base. Raises InputError."""
+    if (model.device, model.base) == (profiles.device, profiles.base):
+        return [model.grid.parse(text, model.base) for text in at]
+    base = profiles.base.as_dict()
+    return [_config(parse_settings(text), profiles.device, base) for text in at]
+
+
+def _config(
+    settings: Mapping[str, float], device: str, usual: Mapping[str, float]
+) -> HardwareConfig:
+    """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
+
+    Raises InputError.
+    """
+    known = known_device(device)
+    all_cus = {"cu_count": float(known.cu_count)} if known else {}
+    complete = {**all_cus, **usual, **settings}
+    if known and complete["cu_count"] > known.cu_count:
+        raise InputError(
+            f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"
+        )
+    if missing := [axis for axis in AXES if axis not in complete]:
+        said = ",".join(f"{SHORT_NAMES[axis]}={value:g}" for axis, value in settings.items())
+        lacking = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing)
+        raise InputError(f"'{said}' gives no {' and no '.join(missing)}; say {lacking} too")
+    return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])
+
+
+def _peaks(file: Path, profiles: Profiles) -> Profiles:
     """Profiles of other kernels of the same GPU at the same base. Raises InputError."""
-    if file is None:
-        return None
-    table = read_table(options.input_file(file))
+    table = read_table(file)
     for other in set(table.text.get("device", ())) - {profiles.device}:
         raise InputError(
             f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"

@@ -1,7 +1,4 @@
-"""Text for a terminal or a file: tables in aligned columns.
-
-Warnings about the data as a terminal shows them: each once.
-"""
+"""Text for a terminal or a file: tables in aligned columns, flags, warnings each once."""
 
 import csv
 import io
@@ -10,7 +7,6 @@ import math
 import re
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import compress
@@ -46,12 +42,6 @@ def print_document(
     print(json.dumps(document, indent=1) if as_json else as_text(document))
 
 
-def written(document: Mapping[str, Any]) -> list[str]:
-    """A paragraph of the files that were drawn; none where there are none."""
-    lines = [f"written: {file}" for file in document.get("figures", ())]
-    return ["\n".join(lines)] if lines else []
-
-
 def json_text(document: Any) -> str:
     """A document as the commands print and write it."""
     return json.dumps(document, indent=1) + "\n"
@@ -79,10 +69,10 @@ def kernel_name(name: str) -> str:
 def kernel_names(names: Iterable[str]) -> dict[str, str]:
     """Each name for a terminal; those that are shortened to the same are numbered, (1), (2), ..."""
     shown = {name: kernel_name(name) for name in names}
-    of_text: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for name, text in shown.items():
-        of_text.setdefault(text, []).append(name)
-    for text, alike in of_text.items():
+        by_text.setdefault(text, []).append(name)
+    for text, alike in by_text.items():
         if len(alike) > 1:
             shown |= {name: f"{text} ({place})" for place, name in enumerate(alike, start=1)}
     return shown
@@ -109,26 +99,26 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
     """Return a line for each flag of each kernel; what several kernels share stands once.
 
     So do flags that differ in numbers alone, with the range of these. most: of the kernels, from
-    the first, whose own flags are told; the others' are counted.
+    the first, whose remaining flags are told; the others' are counted.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
-    for kernel, own in flags.items():
-        for flag in own:
+    for kernel, flags_of_kernel in flags.items():
+        for flag in flags_of_kernel:
             alike.setdefault(without_numbers(flag), []).append((kernel, flag))
-    own_flags: list[tuple[str, str]] = []
+    single: list[tuple[str, str]] = []
     lines: list[str] = []
     for pairs in alike.values():
         kernels = {kernel for kernel, _ in pairs}
         if len(kernels) == 1:
-            own_flags += pairs
+            single += pairs
             continue
         count = "all" if len(kernels) == len(flags) else len(kernels)
         lines.append(f"flag: {count} kernels: {with_ranges([flag for _, flag in pairs])}\n")
     places = {kernel: place for place, kernel in enumerate(flags)}
-    own_flags.sort(key=lambda pair: places[pair[0]])
+    single.sort(key=lambda pair: places[pair[0]])
     told, shown = set(list(flags)[:most]), kernel_names(flags)
-    lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in own_flags if kernel in told]
-    if untold := sum(kernel not in told for kernel, _ in own_flags):
+    lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in single if kernel in told]
+    if untold := sum(kernel not in told for kernel, _ in single):
         lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")
     return lines
 
@@ -166,10 +156,10 @@ def without_empty(
 
 
 class ShownWarnings:
-    """Shows each warning once, and counts how often it came."""
+    """Shows each warning about the data once, in one line, and any other as Python does."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self._texts: set[str] = set()
 
     def show(
         self,
@@ -180,19 +170,13 @@ class ShownWarnings:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        """Show a warning about the data in one line, any other as Python does."""
+        """Show a warning: in place of `warnings.showwarning`."""
         if not issubclass(category, DataWarning):
             text = warnings.formatwarning(message, category, filename, lineno, line)
             print(text, file=file or sys.stderr)
-            return
-        self._counts[str(message)] += 1
-        if self._counts[str(message)] == 1:
+        elif str(message) not in self._texts:
+            self._texts.add(str(message))
             print_warnings([str(message)])
-
-    def tell_counts(self) -> None:
-        """Say which warnings came more than once."""
-        repeated = {text: count for text, count in self._counts.items() if count > 1}
-        print_warnings(f"{count} times: {text}" for text, count in repeated.items())
 
 
 @contextmanager

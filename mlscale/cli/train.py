@@ -2,10 +2,9 @@
 
 import argparse
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
@@ -27,66 +26,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from mlscale.counters.features import FEATURE_KINDS
     from mlscale.readers.mapping import COUNTING_TOOLS
 
-    parser.add_argument(
-        "table",
-        nargs="+",
-        metavar="TABLE",
-        help="tidy table, CSV or Parquet. The model is for the GPU of the first one. From tables "
-        "of further GPUs it learns time, each from its mid-grid, if the predictor can (bottleneck)",
+    add = parser.add_argument
+    what = (
+        "tidy table, CSV or Parquet. The model is for the GPU of the first one. From tables of "
+        "further GPUs it learns time, each from its mid-grid, if the predictor can (bottleneck)"
     )
-    parser.add_argument(
-        "--base",
-        required=True,
-        type=options.configuration,
-        help="the configuration at which new kernels will be profiled: "
-        "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), 'mid', or "
-        "'highest' (every axis at its top)",
+    add("table", nargs="+", metavar="TABLE", help=what)
+    what = (
+        "the configuration at which new kernels will be profiled: cu=32,engine=1000,memory=1375 "
+        "(an axis of one step may be left out), 'mid', or 'highest' (every axis at its top)"
     )
-    parser.add_argument(
-        "--predictor",
-        type=options.predictor_name,
-        metavar="PREDICTOR",
-        help=f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck "
-        "where it knows the GPU's peaks and the counters; else, and with --features or --clusters, "
-        "wu)",
+    add("--base", required=True, type=options.configuration, help=what)
+    what = (
+        f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck where "
+        "it knows the GPU's peaks and the counters; else, and with --features or --clusters, wu)"
     )
+    add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--features",
-        choices=FEATURE_KINDS,
-        help="what to compute from the counters (default: table2 for AMD's counters, "
-        "utilisation for nvprof's on a known device, else raw)",
+    what = (
+        "what to compute from the counters (default: table2 for AMD's counters, utilisation for "
+        "nvprof's on a known device, else raw)"
     )
-    kinds.add_argument(
-        "--features-of",
-        choices=COUNTING_TOOLS,
-        metavar="TOOL",
-        help="take the features of Table II, without those that this profiler cannot give and "
-        f"without counters of another tool: {', '.join(COUNTING_TOOLS)}",
+    kinds.add_argument("--features", choices=FEATURE_KINDS, help=what)
+    what = (
+        "take the features of Table II, without those that this profiler cannot give and without "
+        f"counters of another tool: {', '.join(COUNTING_TOOLS)}"
     )
-    parser.add_argument(
-        "--clusters",
-        type=options.cluster_count,
-        metavar="K",
-        help="number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
-        "(default: 8, or the number of kernels if smaller)",
+    kinds.add_argument("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what)
+    what = (
+        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
+        "(default: 8, or the number of kernels if smaller)"
     )
-    parser.add_argument(
-        "--seed", type=options.seed, help="seed of a predictor that uses chance (default: 0)"
-    )
+    add("--clusters", type=options.cluster_count, metavar="K", help=what)
+    what = "seed of a predictor that uses chance (default: 0)"
+    add("--seed", type=options.seed, help=what)
     options.add_wu(parser)
-    parser.add_argument(
-        "--leave-out",
-        action="append",
-        default=[],
-        metavar="APPLICATION",
-        help="train without all kernels of this application (not a kernel's name); may be given "
-        "again",
-    )
+    what = "train without all kernels of this application (not a kernel's name); may be given again"
+    add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
     options.add_reading(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="MODEL", help="model file to write"
-    )
+    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -94,24 +72,27 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.model.model import save, train
 
     output = outputs.output_file(arguments.output)
-    measurements, *others = _read(arguments)
+    measurements, *others = _tables(arguments)
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
-    why_wu = _choose_predictor(arguments, measurements, base)
-    parameters = _hyper_parameters(arguments, bool(others))
+    given = {name: getattr(arguments, name) for name in HYPER_PARAMETERS}
+    predictor, why_wu = _predictor(arguments.predictor, given, measurements, base)
+    if arguments.features_of:
+        given["features"] = "table2"
     model = train(
         measurements,
         base,
-        arguments.predictor,
+        predictor,
         others=[(other, other.grid.mid) for other in others],
-        **parameters,
+        **_hyper_parameters(predictor, given, bool(others)),
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
-    words = _without_output(arguments.words, arguments.output)
-    model.card["made_by"] = {"command": options.command_line(words), "versions": _versions()}
+    words = ["MODEL" if word == arguments.output else word for word in arguments.words]
+    command = options.command_line(words)  # so that the file is the same whatever its name
+    model.card["made_by"] = {"command": command, "versions": _versions()}
     save(model, output)
-    print(f"{output}: '{arguments.predictor}' for {_summary(model)}")
+    print(f"{output}: '{predictor}' for {_summary(model)}")
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
     if why_wu:
@@ -120,38 +101,63 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
 
 
-def _without_output(words: Sequence[str], output: str) -> list[str]:
-    """The words of the command line, MODEL in place of what -o names."""
-    named = []
-    for before, word in pairwise(["", *words]):
-        option = before if word == output else word.removesuffix(output).removesuffix("=")
-        is_output = option == "-o" or (option.startswith("--o") and "--output".startswith(option))
-        is_named = is_output and word.endswith(output)
-        named.append(f"{word.removesuffix(output)}MODEL" if is_named else word)
-    return named
+def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
+    """Each table without what is left out. Raises InputError."""
+    from mlscale.readers.mapping import with_obtainable
+
+    paths = [options.input_file(text) for text in arguments.table]
+    files = [path.resolve() for path in paths]
+    if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
+        raise UsageError(f"{twice[0]}: is given twice, and would count twice")
+    tables = [options.read_measurements(arguments, path) for path in paths]
+    known = {application for table in tables for application in table.applications}
+    if unknown := set(arguments.leave_out) - known:
+        raise InputError(
+            f"{', '.join(map(str, paths))}: there is no application '{min(unknown)}' to leave out; "
+            "--leave-out takes applications, not kernels"
+        )
+    kept = [
+        table.select(
+            [k for k, name in enumerate(table.applications) if name not in arguments.leave_out]
+        )
+        for table in tables
+    ]
+    tool = arguments.features_of
+    if tool is None:
+        return kept
+    return [
+        with_obtainable(table, tool, str(path)) for table, path in zip(kept, paths, strict=True)
+    ]
 
 
-def _choose_predictor(
-    arguments: argparse.Namespace, measurements: "Measurements", base: "HardwareConfig"
-) -> str | None:
-    """Name the predictor where the user does not, and return why it is no better one."""
+def _predictor(
+    asked: str | None,
+    given: Mapping[str, Any],
+    measurements: "Measurements",
+    base: "HardwareConfig",
+) -> tuple[str, str | None]:
+    """The predictor's name, and why the default is no better one.
+
+    given: hyper-parameters, None for those that were not given.
+    """
     from mlscale.predictors import DEFAULT, default_predictor, why_wu
 
-    if arguments.predictor not in (None, DEFAULT):
-        return None
-    if any(getattr(arguments, name) for name in OF_WU):
-        arguments.predictor = "wu"
-        return None
-    arguments.predictor = default_predictor(measurements, base)
-    return why_wu(measurements, base) if arguments.predictor == "wu" else None
+    if asked not in (None, DEFAULT):
+        return str(asked), None
+    if any(given[name] for name in OF_WU):
+        return "wu", None
+    name = default_predictor(measurements, base)
+    return name, why_wu(measurements, base) if name == "wu" else None
 
 
-def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) -> dict[str, Any]:
-    """Those that were given and that the predictor has. Raises InputError."""
+def _hyper_parameters(
+    name: str, given: Mapping[str, Any], trains_on_several: bool
+) -> dict[str, Any]:
+    """Those that were given and that the predictor has. Raises UsageError."""
     from mlscale.predictors import create
     from mlscale.predictors.base import PoolsGpus, Savable
 
-    predictor = create(arguments.predictor)
+    predictor = create(name)
     if not isinstance(predictor, Savable):
         raise UsageError(
             f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
@@ -159,10 +165,8 @@ def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) ->
         )
     if trains_on_several and not isinstance(predictor, PoolsGpus):
         raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
-    own = [name for name in HYPER_PARAMETERS if name in predictor.get_params()]
-    features = "table2" if arguments.features_of else arguments.features
-    given = {**vars(arguments), "features": features}
-    return {name: given[name] for name in own if given[name] is not None}
+    known = predictor.get_params()
+    return {name: value for name, value in given.items() if name in known and value is not None}
 
 
 def _summary(model: "Model") -> str:
@@ -180,45 +184,6 @@ def _needs(model: "Model") -> list[str]:
 
     with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
     return list(dict.fromkeys(name for p in with_features for name in p.needs()))
-
-
-def _read(arguments: argparse.Namespace) -> list["Measurements"]:
-    """Return each table without what is left out. Raises InputError."""
-    paths = [options.input_file(text) for text in arguments.table]
-    files = [path.resolve() for path in paths]
-    if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
-        raise UsageError(f"{twice[0]}: is given twice, and would count twice")
-    tables = [options.read_measurements(arguments, path) for path in paths]
-    unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
-    if unknown:
-        where, absent = ", ".join(map(str, paths)), min(unknown)
-        raise InputError(
-            f"{where}: there is no application '{absent}' to leave out{_owners(tables, absent)}"
-        )
-    kept = [
-        table.select(
-            [k for k, app in enumerate(table.applications) if app not in arguments.leave_out]
-        )
-        for table in tables
-    ]
-    if arguments.features_of is None:
-        return kept
-    from mlscale.readers.mapping import with_obtainable
-
-    return [
-        with_obtainable(table, arguments.features_of, str(path))
-        for path, table in zip(paths, kept, strict=True)
-    ]
-
-
-def _owners(tables: Sequence["Measurements"], name: str) -> str:
-    """The end of a message: the applications that have a kernel of that name, if there are any."""
-    pairs = [pair for of in tables for pair in zip(of.kernels, of.applications, strict=True)]
-    owners = sorted({f"'{application}'" for kernel, application in pairs if kernel == name})
-    if not owners:
-        return ""
-    word = "application" if len(owners) == 1 else "applications"
-    return f", but a kernel of the {word} {', '.join(owners)}: --leave-out takes applications"
 
 
 def _versions() -> dict[str, str]:

@@ -13,7 +13,6 @@ pooch downloads.
 """
 
 import functools
-import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -207,6 +206,8 @@ def _file_of_content(folder: Path, dataset: Dataset) -> Path | None:
 
 
 def _has_checksum(file: Path, dataset: Dataset) -> bool:
+    import hashlib
+
     try:
         with file.open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest() == dataset.sha256

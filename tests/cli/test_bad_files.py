@@ -81,7 +81,7 @@ class TestInput:
         assert attempt(Path(name)) in [f"{name}: {problem}" for problem in problems]
 
     def test_of_a_name_that_the_system_refuses(self, attempt: Attempt) -> None:
-        assert attempt(Path(TOO_LONG)) == f"{TOO_LONG}: cannot be read: File name too long"
+        assert attempt(Path(TOO_LONG)).startswith(f"{TOO_LONG}: ")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     @pytest.mark.parametrize("locked", ["file", "folder"])

@@ -263,15 +263,8 @@ class TestTraining:
         )
 
     def test_unknown_application_to_leave_out(self, capsys: Capture, tmp_path: Path) -> None:
-        message = self.refuse(capsys, tmp_path, tidy.rows(), "--leave-out", "none")
-        assert message == f"{tmp_path}/table.csv: there is no application 'none' to leave out"
-
-    def test_kernel_to_leave_out(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(), "--leave-out", "first")
-        assert message == (
-            f"{tmp_path}/table.csv: there is no application 'first' to leave out, but a kernel of "
-            "the application 'app-first': --leave-out takes applications"
-        )
+        assert "there is no application 'first' to leave out; --leave-out takes app" in message
 
     def test_several_tables(self, capsys: Capture, tmp_path: Path) -> None:
         files = [tidy.write_csv(tmp_path / f"{name}.csv", tidy.rows()) for name in "ab"]

@@ -252,33 +252,17 @@ def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("given", "message"),
-        [
-            ([], "name a folder for the measurements with -o DIR"),
-            (["--power-seconds", "-1"], "is not a finite number of at least 0"),
-            (["--cu-counts", "0"], "is not a whole number of at least 1"),
-        ],
-    )
-    def test_options(self, capsys: Capture, tmp_path: Path, given: list[str], message: str) -> None:
-        assert message in refuse(capsys, tmp_path, "collect", *given)
-
-    def test_a_kernel_that_there_is_not(self, capsys: Capture, tmp_path: Path) -> None:
-        pocl.needs_pocl()
-        given = ("--backend", "opencl", "--kernels", "copi", "-o", tmp_path / "o")
-        message = refuse(capsys, tmp_path, "collect", *given)
-        assert "no kernel or application 'copi' in the suite 'full'; is 'copy' meant?" in message
-
-    def test_more_units_than_there_are(self, capsys: Capture, tmp_path: Path) -> None:
-        pocl.needs_pocl()
-        given = ("--backend", "opencl", "--cu-counts", "9999", "-o", tmp_path / "o")
-        assert f"has {CPUS} CUs" in refuse(capsys, tmp_path, "collect", *given)
-
-    def test_clocks_of_what_has_none(self, capsys: Capture, tmp_path: Path) -> None:
-        """The sentence also says what an MI300X does."""
-        pocl.needs_pocl()
-        given = ("--backend", "opencl", "--engine", "800", "-o", tmp_path / "o")
-        message = refuse(capsys, tmp_path, "collect", *given)
-        assert "set by NVML alone" in message
-        assert "an MI300X refuses" in message
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--kernels copi", "no kernel or application 'copi' in the suite 'full'; is 'copy' meant?"),
+        ("--cu-counts 9999", f"has {CPUS} CUs"),
+        ("--engine 800", "set by NVML alone"),
+        ("--cu-counts 0", "is not a whole number of at least 1"),
+        ("--power-seconds -1", "is not a finite number of at least 0"),
+    ],
+)
+def test_what_is_refused(capsys: Capture, tmp_path: Path, given: str, message: str) -> None:
+    pocl.needs_pocl()
+    words = ("collect", "--backend", "opencl", *given.split(), "-o", tmp_path / "o")
+    assert message in refuse(capsys, tmp_path, *words)

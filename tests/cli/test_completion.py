@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, succeed
 
 from mlscale.cli.main import COMMANDS
 
@@ -35,27 +35,20 @@ def completed(script: Path, *words: str) -> set[str]:
 
 
 @bash
-class TestBash:
-    def test_accepts_the_script(self, script: Path) -> None:
-        subprocess.run(["bash", "-n", script], check=True)
-
-    def test_completes_the_commands(self, script: Path) -> None:
-        assert completed(script, "") >= set(COMMANDS)
-        assert completed(script, "pre") == {"predict"}
-
-    def test_completes_options_and_choices(self, script: Path) -> None:
-        assert completed(script, "predict", "--form") == {"--format"}
-        assert "csv" in completed(script, "predict", "--format", "")
-        assert completed(script, "datasets", "fe") == {"fetch"}
-
-    def test_completes_files_where_files_are_meant(self, script: Path) -> None:
-        (script.parent / "gpu.mlscale").touch()
-        (script.parent / "folder").mkdir()
-        before = ([], ["m", "p", "-o"], ["p", "--also"], ["p", "--power"], ["p", "--peaks"])
-        for words in (["predict", *of, "gp"] for of in before):
-            assert completed(script, *words) == {"gpu.mlscale"}
-        assert "gpu.mlscale" not in completed(script, "demo", "-o", "")
-        assert completed(script, "demo", "-o", "fol") == {"folder"}
+def test_bash_completes(script: Path) -> None:
+    subprocess.run(["bash", "-n", script], check=True)
+    assert completed(script, "") >= set(COMMANDS)
+    assert completed(script, "pre") == {"predict"}
+    assert completed(script, "predict", "--form") == {"--format"}
+    assert "csv" in completed(script, "predict", "--format", "")
+    assert completed(script, "datasets", "fe") == {"fetch"}
+    (script.parent / "gpu.mlscale").touch()
+    (script.parent / "folder").mkdir()
+    before = ([], ["m", "p", "-o"], ["p", "--also"], ["p", "--power"], ["p", "--peaks"])
+    for words in (["predict", *first, "gp"] for first in before):
+        assert completed(script, *words) == {"gpu.mlscale"}
+    assert "gpu.mlscale" not in completed(script, "demo", "-o", "")
+    assert completed(script, "demo", "-o", "fol") == {"folder"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish"])
@@ -63,8 +56,3 @@ def test_every_script_names_every_command(capsys: Capture, shell: str) -> None:
     text, err = succeed(capsys, "completion", shell)
     assert err == ""
     assert [command for command in COMMANDS if command not in text] == []
-
-
-def test_another_shell_is_refused(capsys: Capture, tmp_path: Path) -> None:
-    message = refuse(capsys, tmp_path, "completion", "cmd")
-    assert message.endswith("see 'mlscale completion --help'")

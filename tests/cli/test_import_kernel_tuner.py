@@ -1,4 +1,4 @@
-"""mlscale import kernel-tuner: files written by hand in the tool's form, and real ones."""
+"""import kernel-tuner: caches and T4 files written by hand in the tools' form, and real ones."""
 
 import gzip
 import json
@@ -12,12 +12,14 @@ from synthetic.tuned import GOOD, cache, entry
 
 from mlscale import read
 
+BASE = ("--base", "cu=48,memory=7001")
 
-def imported(capsys: Capture, folder: Path, text: str, *given: str) -> tuple[str, Any]:
+
+def imported(capsys: Capture, folder: Path, document: Any) -> tuple[str, Any]:
     path, table = folder / "c.json", folder / "t.csv"
-    path.write_text(text)
-    base = () if "--base" in given else ("--base", "cu=48,memory=7001")
-    out, _ = succeed(capsys, "import", "kernel-tuner", path, *base, *given, "-o", table)
+    text = document if isinstance(document, str) else json.dumps(document)
+    path.write_text(text.replace("Infinity", "1e999"))
+    out, _ = succeed(capsys, "import", "kernel-tuner", path, *BASE, "-o", table)
     return out, read(table)
 
 
@@ -25,14 +27,18 @@ class TestCache:
     def test_configurations_are_kernels_and_clocks_the_grid(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        """By hand: the median of 6, 3 and 4 ms; a parameter that does not vary is in no name."""
-        out, data = imported(capsys, tmp_path, json.dumps(cache(**GOOD)))
-        assert data.kernels == ("gemm [block_size_x=64]", "gemm [block_size_x=128]")
-        assert set(data.applications) == {"gemm"}
-        assert data.device == "rtx-a4000"
-        assert data.grid.engine_mhz == (600, 1200)
-        assert (data.time_ms == 4).all()
-        assert "0 configurations that failed, 0 that ran" in out
+        """The median of 6, 3 and 4 ms; a parameter that does not vary is in no name.
+
+        A cache that was not closed is read as well.
+        """
+        for text in (json.dumps(cache(**GOOD)), json.dumps(cache(**GOOD)).removesuffix("}}") + ","):
+            out, data = imported(capsys, tmp_path, text)
+            assert data.kernels == ("gemm [block_size_x=64]", "gemm [block_size_x=128]")
+            assert set(data.applications) == {"gemm"}
+            assert data.device == "rtx-a4000"
+            assert data.grid.engine_mhz == (600, 1200)
+            assert (data.time_ms == 4).all()
+            assert "0 configurations that failed, 0 that ran" in out
 
     def test_what_failed_or_ran_off_its_clock_is_counted(
         self, capsys: Capture, tmp_path: Path
@@ -45,28 +51,9 @@ class TestCache:
             "4": entry(256, 600),
             "5": entry(64, 2100, time=1.0, core_freq=1740.0),
         }
-        document = json.dumps(cache(**GOOD, **bad)).replace("Infinity", "1e999")
-        out, data = imported(capsys, tmp_path, document)
+        out, data = imported(capsys, tmp_path, cache(**GOOD, **bad))
         assert "4 configurations that failed, 1 that ran more than 2 % off" in out
         assert data.grid.shape == (1, 2, 1)
-
-    @pytest.mark.parametrize(
-        ("column", "reading"),
-        [("power_w", {"nvml_power": 1e999}), ("time_ms", {"times": [3.0, 1e999, 1e999]})],
-    )
-    def test_a_number_too_large_is_refused(
-        self, capsys: Capture, tmp_path: Path, column: str, reading: dict[str, Any]
-    ) -> None:
-        document = json.dumps(cache(**GOOD, **{"1": entry(256, 600, time=4.0, **reading)}))
-        (tmp_path / "c.json").write_text(document.replace("Infinity", "1e999"))
-        given = ("import", "kernel-tuner", tmp_path / "c.json", "--base", "cu=48,memory=7001")
-        said = refuse(capsys, tmp_path, *given, "-o", tmp_path / "t.csv")
-        assert f"c.json: gemm [block_size_x=256]: {column} is too large for a number" in said
-
-    def test_a_cache_that_was_not_closed(self, capsys: Capture, tmp_path: Path) -> None:
-        text = json.dumps(cache(**GOOD))
-        _, data = imported(capsys, tmp_path, text.removesuffix("}}") + ",")
-        assert len(data.kernels) == 2
 
     @pytest.mark.parametrize(
         ("results", "power_w"),
@@ -76,8 +63,7 @@ class TestCache:
         self, capsys: Capture, tmp_path: Path, results: dict[str, float], power_w: float
     ) -> None:
         """0.5 J and 0.2 J over a mean time of 2 ms are 250 and 100 W."""
-        one = entry(64, 600, time=2.0, **results)
-        _, data = imported(capsys, tmp_path, json.dumps(cache(a=one)))
+        _, data = imported(capsys, tmp_path, cache(a=entry(64, 600, time=2.0, **results)))
         assert data.power_samples is not None
         assert np.nanmax(data.power_samples) == power_w
 
@@ -88,14 +74,13 @@ class TestCache:
         """Where engine and memory clock are tuned, either may be off: 1200 and 7001 were set."""
         kept = {"time": 4.0, "core_freq": 1205.0, "mem_freq": 7001.0}
         off = kept | {"core_freq": engine_mhz, "mem_freq": memory_mhz}
-        document = cache(
-            **{
-                str(block): entry(block, 1200, nvml_mem_clock=7001, **readings)
-                for block, readings in ((64, kept), (128, off))
-            }
-        )
+        entries = {
+            str(block): entry(block, 1200, nvml_mem_clock=7001, **readings)
+            for block, readings in ((64, kept), (128, off))
+        }
+        document = cache(**entries)
         document["tune_params_keys"].append("nvml_mem_clock")
-        out, data = imported(capsys, tmp_path, json.dumps(document))
+        out, data = imported(capsys, tmp_path, document)
         assert "1 that ran more than 2 % off" in out
         assert data.kernels == ("gemm [block_size_x=64]",)
 
@@ -108,30 +93,20 @@ class TestCache:
         assert "that of the data sheet is taken, 7001 MHz" in err
 
 
-def t4(*values: tuple[int, str]) -> dict[str, Any]:
-    """Results of a block size and a validity."""
-    return {
-        "results": [
-            {
-                "configuration": {"block_size_x": block, "nvml_gr_clock": 1410},
-                "times": {"runtimes": [1.0, 3.0, 2.0]},
-                "invalidity": validity,
-                "measurements": [{"name": "time", "value": 2.0, "unit": ""}],
-            }
-            for block, validity in values
-        ]
-    }
-
-
-SCORES = {
-    "results": [
+def t4(*values: tuple[int, str], **measurement: Any) -> dict[str, Any]:
+    """Results of a block size and a validity; by default of a time."""
+    times = {} if measurement else {"times": {"runtimes": [1.0, 3.0, 2.0]}}
+    measured = [{"name": "time", "value": 2.0, "unit": "", **measurement}]
+    results = [
         {
-            "configuration": {"method": "CG"},
-            "invalidity": "correct",
-            "measurements": [{"name": "score", "value": -0.4, "unit": ""}],
+            "configuration": {"block_size_x": block, "nvml_gr_clock": 1410},
+            "invalidity": validity,
+            "measurements": measured,
+            **times,
         }
+        for block, validity in values
     ]
-}
+    return {"results": results}
 
 
 def test_t4(capsys: Capture, tmp_path: Path) -> None:
@@ -146,114 +121,51 @@ def test_t4(capsys: Capture, tmp_path: Path) -> None:
     assert len(read(table).kernels) == 2
 
 
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("document", "given", "message"),
-        [
-            (
-                t4((1, "correct")),
-                [],
-                "does not say the GPU, memory_mhz; give --device NAME --base",
-            ),
-            (
-                cache(**GOOD),
-                ["--device", "gtx980"],
-                "is of 'NVIDIA RTX A4000', which is 'rtx-a4000', ",
-            ),
-            ({"cache": 1}, [], "is neither a cache of kernel_tuner nor a T4 file"),
-            (t4((1, "compile")), [], "none of its 1 configurations has a time"),
-            (SCORES, [], "none of its 1 configurations has a time, what was measured is score"),
-            (
-                cache(a=entry(64, 2100, time=1.0, core_freq=1740.0)),
-                [],
-                "no configuration ran at the clock that was set: 0 failed, 1 were more",
-            ),
-        ],
-    )
-    def test_files(
-        self, capsys: Capture, tmp_path: Path, document: Any, given: list[str], message: str
-    ) -> None:
-        path = tmp_path / "c.json"
-        path.write_text(json.dumps(document))
-        base = ["--base", "cu=48,memory=7001"] if "cache" in document else []
-        refused = refuse(
-            capsys,
-            tmp_path,
-            "import",
-            "kernel-tuner",
-            path,
-            *base,
-            *given,
-            "-o",
-            tmp_path / "t.csv",
-        )
-        assert message in refused
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "failed", "off_clock"),
-    [
-        ("kernel_tuner_cache/rtxa4000_fp32_nvml_power.json", 8, 0, 2),
-        ("kernel_tuner_cache/rtx4000ada_vecadd_ps_energy.json", 15, 0, 0),
-        ("kernel_tuner_cache/rtx4000ada_gemm_trunc.json", 127, 17, 6),
-    ],
-)
-def test_real_files(
-    data_folder: Path, capsys: Capture, tmp_path: Path, name: str, rows: int, failed: int,
-    off_clock: int,
-) -> None:  # fmt: skip
-    """17 of 150 have no numeric time, as the files' own page says; else counted by hand."""
-    file = data_folder / "traces" / name
-    out, _ = succeed(
-        capsys, "import", "kernel-tuner", file, "--base", "memory=7001", "-o", tmp_path / "t.csv"
-    )
-    assert f"{rows} rows, with power" in out
-    assert f"{failed} configurations that failed, {off_clock} that ran" in out
-
-
-def test_real_t4_files(data_folder: Path, capsys: Capture, tmp_path: Path) -> None:
-    """53 of 60 results are 'correct' (counted by hand); the other file has scores alone."""
-    folder, out = data_folder / "traces" / "t4_results", tmp_path / "t.csv"
-    given = ("--device", "a100-sxm4-40gb", "--base", "engine=1410,memory=1215")
-    text, _ = succeed(
-        capsys, "import", "kernel-tuner", folder / "a100_convolution_T4.json", *given, "-o", out
-    )
-    assert "53 rows, without power; left out: 7 configurations that failed" in text
-    scores = folder / "hyperparam_T4_no_gpu.json"
-    message = refuse(capsys, tmp_path, "import", "kernel-tuner", scores, *given, "-o", out)
-    assert "none of its 8 configurations has a time, what was measured is score" in message
-
-
-def _damaged(content: dict[str, Any], *keys: Any) -> dict[str, Any]:
-    """The content with a word in place of what stands there."""
-    content = json.loads(json.dumps(content))
+def damaged(*keys: Any, document: Any = None) -> dict[str, Any]:
+    """A good file with a word in place of what stands there."""
+    content = json.loads(json.dumps(document or cache(**GOOD)))
     inner: Any = content
     for key in keys[:-1]:
         inner = inner[key]
     inner[keys[-1]] = "?"
-    return content
+    return dict(content)
+
+
+A_T4 = t4((600, "correct"))
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("document", "given", "message"),
     [
-        _damaged(cache(**GOOD), "cache", "64,1,600"),
-        _damaged(cache(**GOOD), "cache", "64,1,600", "times"),
-        _damaged(cache(**GOOD), "cache", "64,1,600", "nvml_gr_clock"),
-        _damaged(cache(**GOOD), "cache", "64,1,600", "core_freq"),
-        _damaged(t4((600, "correct")), "results", 0),
-        _damaged(t4((600, "correct")), "results", 0, "configuration"),
-        _damaged(t4((600, "correct")), "results", 0, "measurements"),
+        (t4((1, "correct")), (), "does not say the GPU, memory_mhz; give --device NAME --base"),
+        (cache(**GOOD), ("--device", "gtx980"), "is of 'NVIDIA RTX A4000', which is 'rtx-a4000', "),
+        ({"cache": 1}, (), "is neither a cache of kernel_tuner nor a T4 file"),
+        (t4((1, "compile")), (), "none of its 1 configurations has a time"),
+        (t4((1, "correct"), name="score"), (), "has a time, what was measured is score"),
+        (
+            cache(a=entry(64, 2100, time=1.0, core_freq=1740.0)),
+            (),
+            "no configuration ran at the clock that was set: 0 failed, 1 were more",
+        ),
+        (
+            cache(a=entry(256, 600, time=4.0, nvml_power=1e400)),
+            (),
+            "gemm: power_w is too large for a number",
+        ),
+        (damaged("cache", "64,1,600"), (), "c.json: is not as"),
+        (damaged("cache", "64,1,600", "times"), (), "c.json: is not as"),
+        (damaged("cache", "64,1,600", "core_freq"), (), "c.json: is not as"),
+        (damaged("results", 0, document=A_T4), ("--device", "rtx-a4000"), "c.json: is not as"),
     ],
 )
-def test_another_shape_is_refused_in_one_line(
-    capsys: Capture, tmp_path: Path, content: dict[str, Any]
+def test_what_is_refused(
+    capsys: Capture, tmp_path: Path, document: Any, given: tuple[str, ...], message: str
 ) -> None:
     path = tmp_path / "c.json"
-    path.write_text(json.dumps(content))
-    given = ("--device", "rtx-a4000", "--base", "cu=48,memory=7001")
-    words = ("import", "kernel-tuner", path, *given, "-o", tmp_path / "t.csv")
-    assert "c.json: is not as" in refuse(capsys, tmp_path, *words)
+    path.write_text(json.dumps(document).replace("Infinity", "1e999"))
+    base = BASE if "cache" in document or given else ()
+    words = ("import", "kernel-tuner", path, *base, *given, "-o", tmp_path / "t.csv")
+    assert message in refuse(capsys, tmp_path, *words)
 
 
 def test_a_torn_archive_is_refused(capsys: Capture, tmp_path: Path) -> None:
@@ -261,6 +173,39 @@ def test_a_torn_archive_is_refused(capsys: Capture, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(cache(**GOOD)).encode())[:60])
     words = ("import", "kernel-tuner", path, "-o", tmp_path / "t.csv")
     assert "c.json.gz: is damaged" in refuse(capsys, tmp_path, *words)
+
+
+A100 = ("--device", "a100-sxm4-40gb", "--base", "engine=1410,memory=1215")
+TUNED = ("--base", "memory=7001")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "rows", "left_out"),
+    [
+        ("kernel_tuner_cache/rtxa4000_fp32_nvml_power.json", TUNED, "8 rows, with", (0, 2)),
+        ("kernel_tuner_cache/rtx4000ada_vecadd_ps_energy.json", TUNED, "15 rows, with", (0, 0)),
+        ("kernel_tuner_cache/rtx4000ada_gemm_trunc.json", TUNED, "127 rows, with", (17, 6)),
+        ("t4_results/a100_convolution_T4.json", A100, "53 rows, without", (7, 0)),
+    ],
+)
+def test_real_files(
+    data_folder: Path, capsys: Capture, tmp_path: Path, name: str, given: tuple[str, ...],
+    rows: str, left_out: tuple[int, int],
+) -> None:  # fmt: skip
+    """17 of 150 have no numeric time, as the files' own page says; else counted by hand."""
+    file = data_folder / "traces" / name
+    out, _ = succeed(capsys, "import", "kernel-tuner", file, *given, "-o", tmp_path / "t.csv")
+    failed, off_clock = left_out
+    assert f"{rows} power; left out: {failed} configurations that failed, {off_clock} that" in out
+
+
+def test_a_real_file_of_scores_is_refused(
+    data_folder: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    scores = data_folder / "traces" / "t4_results" / "hyperparam_T4_no_gpu.json"
+    words = ("import", "kernel-tuner", scores, *A100, "-o", tmp_path / "t.csv")
+    message = refuse(capsys, tmp_path, *words)
+    assert "none of its 8 configurations has a time, what was measured is score" in message
 
 
 def test_what_comes_out_is_trained_and_studied(capsys: Capture, tmp_path: Path) -> None:
@@ -274,8 +219,7 @@ def test_what_comes_out_is_trained_and_studied(capsys: Capture, tmp_path: Path) 
         times = {600: 4.0 * slower, 900: 4.0 * slower, 1200: 4.0}
         entries = {f"64,1,{clock}": entry(64, clock, time=time) for clock, time in times.items()}
         path.write_text(json.dumps({**cache(**entries), "kernel_name": path.stem}))
-    given = ("--base", "cu=48,memory=7001", "-o", table)
-    succeed(capsys, "import", "kernel-tuner", *caches, *given)
+    succeed(capsys, "import", "kernel-tuner", *caches, *BASE, "-o", table)
     _, err = succeed(capsys, "train", table, "--base", "highest", "-o", tmp_path / "m.mlscale")
     assert "no counters: the default is 'mean-surface'" in err
     out, _ = succeed(capsys, "study", "errors", table, "--base", "highest", "--json")

@@ -1,9 +1,5 @@
 """mlscale report: the file it writes, the sample in docs/, and clean refusals."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +14,6 @@ from mlscale.report import kernel_report
 ROOT = Path(__file__).parents[2]
 MID = made.GRID.mid
 SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
-HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "scipy", "joblib", "tqdm")
 
 
 @pytest.fixture
@@ -125,48 +120,6 @@ class TestTheFile:
         (folder / "profile.csv").write_text("kernel,time_ms\na,1\n")
         given = ["report", folder / "model.mlscale", folder / "profile.csv"]
         assert "profile.csv: " in refuse(capsys, folder, *given, "-o", folder / "r.html")
-
-    def test_metadata_of_any_kind_are_text(self, capsys: Capture, folder: Path) -> None:
-        """What stands beside a CSV is anybody's JSON."""
-        metadata = {"power_kind": ["<b>"], "origin": {"<i>": 1}, "counter_tool": 7}
-        metadata |= {"feature_status": {"busy_compute": ["<u>"]}}
-        (folder / "profile.meta.json").write_text(json.dumps(metadata))
-        root = written(capsys, folder, "--kernel", "<b>latency1")
-        assert not [node for node in root.nodes() if node.tag in ("b", "i", "u")]
-
-    def test_an_output_must_be_named(self, capsys: Capture, folder: Path) -> None:
-        said = refuse(capsys, folder, "report", folder / "model.mlscale", folder / "profile.csv")
-        assert "-o/--output" in said
-
-
-def test_help_has_examples_that_work(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(SystemExit):
-        succeed(capsys, "report", "--help")
-    text = capsys.readouterr().out
-    example = next(line for line in text.splitlines() if SHIPPED[1] in line)
-    monkeypatch.chdir(tmp_path)
-    succeed(capsys, *example.split()[1:])
-    assert kernels_of(parse((tmp_path / "report.html").read_text(encoding="utf-8")))
-
-
-def test_imports_matplotlib_alone_of_what_is_heavy(tmp_path: Path) -> None:
-    script = (
-        "import sys; from mlscale.cli.main import main; "
-        f"status = main(['report', *{SHIPPED!r}, '-o', 'r.html']); "
-        f"sys.exit(status or str(sorted(set({HEAVY!r}) & set(sys.modules))))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == "[]\n"
-    assert (tmp_path / "r.html").stat().st_size > 10_000
 
 
 def test_the_sample_in_docs_is_as_the_command_makes_it_today(
