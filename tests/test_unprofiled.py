@@ -258,13 +258,13 @@ class TestExchanges:
 class TestOfTheRun:
     def test_what_counters_cover(self) -> None:
         # 10 ms of 15 ms.
-        assert advise(MODEL, three()).run.counters_cover_percent == pytest.approx(200 / 3)
+        assert advise(MODEL, three()).workload.counters_cover_percent == pytest.approx(200 / 3)
 
     def test_a_kernel_like_the_mean_changes_no_advice_of_the_lowest_clock(self) -> None:
         with_it = advise(MODEL, three(), "clock").whole_run
         without = advise(MODEL, three().select([0, 1]), "clock").whole_run
         assert with_it.best.config == without.best.config
-        assert with_it.slowdown_percent == pytest.approx(without.slowdown_percent)
+        assert with_it.best.slowdown_percent == pytest.approx(without.best.slowdown_percent)
 
 
 class TestMemoryClock:

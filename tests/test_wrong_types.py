@@ -115,13 +115,6 @@ def test_reading_and_studies(
         function(**arguments)
 
 
-def test_advice() -> None:
-    with refused("^model must be a mlscale.Model, not str$"):
-        mlscale.advise(**given("profiles", model="m.mlscale"))
-    with refused("^profiles must be mlscale.Profiles, as .* give, not Measurements$"):
-        mlscale.advise(**given("model", profiles=right()["measurements"]))
-
-
 def test_prediction() -> None:
     with refused("^model must be a mlscale.Model, or the path of its file, not int$"):
         mlscale.predict(**given("profiles", model=5))

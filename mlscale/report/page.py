@@ -12,7 +12,7 @@ from mlscale import __version__
 from mlscale.advice.advise import advise
 from mlscale.advice.caps import caps_of_run
 from mlscale.advice.objectives import Limits
-from mlscale.advice.search import Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -98,7 +98,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     commands = None
     if source.has_commands:
         clocks = None if source.is_cap else advice
-        commands = commands_section(model.device, profiles.metadata, clocks, caps)
+        commands = commands_section(profiles.metadata, clocks, caps)
     answer = cap_verdict(caps, advice) if caps and source.is_cap else verdict(advice)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"

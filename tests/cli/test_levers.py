@@ -19,7 +19,7 @@ from mlscale import train
 from mlscale.advice.advise import advise
 from mlscale.advice.caps import advise_caps
 from mlscale.advice.objectives import Limits
-from mlscale.cli.advise import Levers
+from mlscale.cli.advise import document, text_of
 
 
 @pytest.fixture
@@ -76,9 +76,9 @@ class TestPowerCaps:
         advice = advise(model, profiles, "clock", Limits(max_slowdown_percent=20.1))
         [of_clocks] = advice.whole_run.flags
         assert "is of the run's time" in of_clocks
-        levers = Levers("cap", advise_caps(model, profiles, [60]), None)
-        assert levers.document(advice)["warnings"] == list(advice.warnings)
-        assert of_clocks not in levers.text(advice)
+        caps = advise_caps(model, profiles, [60])
+        assert document(advice, "cap", caps)["warnings"] == list(advice.warnings)
+        assert of_clocks not in text_of(advice, "cap", caps)
 
     def test_without_caps_the_gpus_limits_are_swept(
         self, capsys: Capture, files: tuple[Path, Path]
