@@ -15,7 +15,7 @@ import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
 from mlscale.advice.objectives import SAME, Limits, best_index, feasible
-from mlscale.advice.recommendation import Advice, Row, Setting
+from mlscale.advice.recommendation import Row, Setting
 from mlscale.advice.search import Points, effects
 from mlscale.arrays import Floats, Indices
 from mlscale.data.devices import Device, known_device
@@ -237,25 +237,6 @@ def advise_caps(
         default_w=device.default_power_w if device else None,
         warnings=_warnings(device, points, surfaces["time"]),
     )
-
-
-def caps_of_run(
-    model: Model,
-    profiles: Profiles,
-    advice: Advice,
-    cap_w: Sequence[float],
-    objective: str | None,
-    is_lever: bool,
-) -> CapAdvice:
-    """The run of an advice under power caps [W], within its limits, as by `advise_caps`.
-
-    objective: as the advice was asked for; 'clock', which says nothing of caps, is energy unless a
-    cap is what the verdict is to set (is_lever), where it is refused. Raises InputError.
-    """
-    if objective == "clock" and not is_lever:
-        objective = None
-    known = (advice.limits, advice.static_power_w, advice.surfaces)
-    return advise_caps(model, profiles, cap_w, objective, *known)
 
 
 def cap_sweep(device: Device | None) -> Floats:

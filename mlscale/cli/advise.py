@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.advice.advise import advise
-from mlscale.advice.caps import CapAdvice, CapPoint, caps_of_run
+from mlscale.advice.caps import CapAdvice, CapPoint, advise_caps
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.objectives import SAME, objective_name
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row, Setting
@@ -38,6 +38,7 @@ FORMATS = ("table", "csv", "json")
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
 MOST_CLOCKS = 6  # of bounds
+COST_HEADINGS = ("time ms", "power W", "energy mJ")
 
 _EXAMPLES = """\
 examples, of an export of ncu, two logs of nvidia-smi, a training step, two traces:
@@ -78,7 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
     caps, commands = None, None
     is_cap = arguments.lever == "cap"
     if (cap_w := options.caps_asked(arguments)) is not None:
-        caps = caps_of_run(model, profiles, advice, cap_w, arguments.minimize, is_cap)
+        by = None if arguments.minimize == "clock" and not is_cap else arguments.minimize
+        of_advice = (advice.limits, advice.static_power_w, advice.surfaces)
+        caps = advise_caps(model, profiles, cap_w, by, *of_advice)
     if arguments.commands and caps and is_cap:
         commands = commands_for_cap(caps, profiles.metadata)
     elif arguments.commands:
@@ -91,7 +94,10 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         told = [*advice.warnings, *(caps.warnings if caps else ())]
         print_warnings(told + ([second.warning()] if second else []))
-        text = csv_text(_cap_rows(caps) if caps and is_cap else advice.rows())
+        rows = advice.rows()
+        if caps and is_cap:
+            rows = [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
+        text = csv_text(rows)
     print_or_write(text, arguments.output)
 
 
@@ -154,14 +160,9 @@ def text_of(
     return "\n".join(filter(None, parts))
 
 
-def _cap_rows(caps: CapAdvice) -> list[Row]:
-    return [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
-
-
 def _cap_table(caps: CapAdvice) -> str:
     """The run under each cap for a terminal."""
-    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
-    headers += ["saves %", INTERVAL, ""]
+    headers = ["cap W", "engine MHz", *COST_HEADINGS, "time %", INTERVAL, "saves %", INTERVAL, ""]
     lines = [_cap_cells(point, point == caps.best) for point in caps.points]
     table = columns(*without_empty(headers, lines))
     return (
@@ -227,36 +228,22 @@ def advice_table(advice: Advice) -> str:
 
 def _table_of_best(advice: Advice) -> str:
     """A line for each of the kernels of most time, one for the others, and one for the run."""
-    is_one_launch, has_saving = advice.workload.is_one_launch, advice.objective != "clock"
+    is_one_launch = advice.workload.is_one_launch
     kernels = _by_share(advice)
     if advice.is_bounded and not is_one_launch:  # alike for all kernels
         kernels = []
     count = MOST_KERNELS if len(kernels) > MOST_KERNELS + 1 else len(kernels)
-    largest, others = kernels[:count], kernels[count:]
-    of_time, of_saving = _interval_headings(advice)
-    headers = ["kernel", "share %", *AXIS_HEADINGS, *_cost_headings(advice), "time %", of_time]
-    headers += ["saves %", of_saving] if has_saving else []
-    headers.append("in run %")
     names = kernel_names(kernel.kernel or "" for kernel in kernels)
-    lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in largest]
-    if others:
-        lines.append(_line_of_others(others, headers, advice))
+    lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in kernels[:count]]
+    if kernels[count:]:
+        lines.append(_line_of_others(kernels[count:], advice))
     if not is_one_launch:
         lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
-    return columns(*without_empty(headers, lines))
-
-
-def _interval_headings(advice: Advice) -> tuple[str, str]:
-    """How tables head the ends of time, and those of what is saved, in which power may be."""
     of_time = "bounds" if advice.is_bounded else INTERVAL
-    return of_time, of_time if advice.objective == "time" else INTERVAL
-
-
-def _cost_headings(advice: Advice) -> list[str]:
-    """The headers of what a setting costs."""
-    best = advice.whole_run.best
-    costs = {"time ms": best.time_ms, "power W": best.power_w, "energy mJ": best.energy_mj}
-    return [header for header, cost in costs.items() if cost is not None]
+    of_saving = of_time if advice.objective == "time" else INTERVAL
+    effects = ["time %", of_time, "saves %", of_saving]
+    headers = ["kernel", "share %", *AXIS_HEADINGS, *COST_HEADINGS, *effects, "in run %"]
+    return columns(*without_empty(headers, lines))
 
 
 def _by_share(advice: Advice) -> list[Recommendation]:
@@ -281,27 +268,29 @@ def _line(name: str, of: Recommendation, advice: Advice) -> list[str]:
             slowdown, most = of.in_run.slowdown_percent, advice.limits.max_slowdown_percent
             is_slower = most is not None and slowdown > most + SAME
             in_run = f"{slowdown:+z.1f}{', above the limit' if is_slower else ''}"
-    effects = _effect_cells(of.best)[: 2 if advice.objective == "clock" else 4]
+    effects = _effect_cells(of.best)
+    if advice.objective == "clock":
+        effects[2:] = ["", ""]
     return [name, share, *_cells(of.best), *effects, in_run]
 
 
-def _line_of_others(
-    others: Sequence[Recommendation], headers: Sequence[str], advice: Advice
-) -> list[str]:
+def _line_of_others(others: Sequence[Recommendation], advice: Advice) -> list[str]:
     """A line that sums up the kernels that have none of their own."""
     shares = np.array([kernel.share_percent for kernel in others])
     slowdowns = [kernel.in_run.slowdown_percent for kernel in others if kernel.in_run]
-    cells = dict.fromkeys(headers, "-") | dict.fromkeys(_interval_headings(advice), "")
-    cells["kernel"] = f"and {len(others)} others"
-    cells["share %"] = share_in_percent(shares.sum() / 100)
-    cells["in run %"] = f"{np.average(slowdowns, weights=shares):+z.1f}"
-    return [cells[header] for header in headers]
+    return [
+        f"and {len(others)} others",
+        share_in_percent(shares.sum() / 100),
+        *("-" if cell else "" for cell in _cells(advice.whole_run.best)),
+        *("-", "", "" if advice.objective == "clock" else "-", ""),
+        f"{np.average(slowdowns, weights=shares):+z.1f}",
+    ]
 
 
 def _cells(setting: Setting) -> list[str]:
-    """What is set and what it costs, as far as that is known."""
+    """What is set and what it costs; nothing for what is not known."""
     costs = (setting.time_ms, setting.power_w, setting.energy_mj)
-    return setting_cells(setting.config) + [number(cost) for cost in costs if cost is not None]
+    return setting_cells(setting.config) + ["" if cost is None else number(cost) for cost in costs]
 
 
 def _front(advice: Advice) -> str:
@@ -322,7 +311,7 @@ def _front(advice: Advice) -> str:
         [*_cells(p), ", ".join(name for name in ("best", "base") if p == getattr(run, name))]
         for p in points
     ]
-    table = columns([*AXIS_HEADINGS, *_cost_headings(advice), ""], lines)
+    table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, ""], lines))
     return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
 
 
@@ -363,11 +352,6 @@ def _few_clocks(count: int, needed: set[int]) -> list[int]:
 
 def _measured(advice: Advice) -> str:
     """The whole run as it was measured at the further points; nothing without any."""
-    headers = [*AXIS_HEADINGS, "time ms", "power W", "energy mJ", "time %"]
-    lines = []
-    for at in advice.measured:
-        costs = (at.time_ms, at.power_w, at.energy_mj)
-        cells = ["" if cost is None else number(cost) for cost in costs]
-        lines.append([*setting_cells(at.config), *cells, f"{at.slowdown_percent:+z.1f}"])
-    table = columns(*without_empty(headers, lines))
+    lines = [[*_cells(at), f"{at.slowdown_percent:+z.1f}"] for at in advice.measured]
+    table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, "time %"], lines))
     return f"\n\nMeasured at further configurations:\n{table}" if lines else ""

@@ -183,8 +183,7 @@ class TestEveryGpu:
         device = replace(load_device(key), tdp_w=300.0)
         numbered = re.compile("(nvidia-smi -i|amd-smi (?:(?:re)?set|static) -g|rocm-smi -d) 0 ")
         for found, of_gpu_0 in (
-            (clock_commands(device, self.BEST, self.BASE, "3"),)
-            + (clock_commands(device, self.BEST, self.BASE),),
+            [clock_commands(device, self.BEST, self.BASE, gpu) for gpu in ("3", "0")],
             (cap_commands(device, 30, "3"), cap_commands(device, 30)),
         ):
             text, text_0 = (

@@ -14,6 +14,7 @@ from mlscale.advice.verdict import cap_verdict, verdict
 BASE = HardwareConfig(8, 800.0, 700.0)
 LOWER = HardwareConfig(8, 600.0, 700.0)
 AT_BASE = Setting(BASE, 1.8, 70.0, 126.0, 0.0, 0.0)
+SET = "Set the engine clock to 600 MHz (of 800): "
 EFFECTS = "11 % slower (90 %: 1.5 % faster to 14 % slower), 21 % less energy (12 to 28)"
 ONE_LAUNCH = Workload(1, launches=None, counters_cover_percent=100.0)
 
@@ -43,32 +44,29 @@ def advice(
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (advice(), f"Set the engine clock to 600 MHz (of 800): {EFFECTS}."),
+        (advice(), f"{SET}{EFFECTS}."),
         (
             advice("clock", limits=Limits(max_slowdown_percent=12)),
             (
-                "Set the engine clock to 600 MHz (of 800): 11 % slower (90 %: 1.5 % faster to 14 % "
-                "slower); of the clocks tried no lower one keeps a slowdown of at most 12 % (the next "
+                f"{SET}11 % slower (90 %: 1.5 % faster to 14 % slower); "
+                "of the clocks tried no lower one keeps a slowdown of at most 12 % (the next "
                 "is 550 MHz)."
             ),
         ),
         (
             advice(tried_mhz=(600.0, 800.0), limits=Limits(max_slowdown_percent=12)),
-            (
-                f"Set the engine clock to 600 MHz (of 800): {EFFECTS}; no lower engine clock was "
-                "tried."
-            ),
+            (f"{SET}{EFFECTS}; no lower engine clock was tried."),
         ),
         (
             advice("time", HardwareConfig(16, 1000.0, 900.0), slowdown_range=None),
             (
-                "Set 16 CUs (up from 8) and the engine clock to 1000 MHz (up from 800) and the memory "
-                "clock to 900 MHz (up from 700): 11 % slower."
+                "Set 16 CUs (up from 8) and the engine clock to 1000 MHz (up from 800) and the "
+                "memory clock to 900 MHz (up from 700): 11 % slower."
             ),
         ),
         (
             advice(slowdown_range=None, saving_range=None),
-            "Set the engine clock to 600 MHz (of 800): 11 % slower, 21 % less energy.",
+            f"{SET}11 % slower, 21 % less energy.",
         ),
         (
             advice(
@@ -77,20 +75,17 @@ def advice(
                 saving_percent=-0.04,
                 saving_range=(-9.94, -0.04),
             ),
-            (
-                "Set the engine clock to 600 MHz (of 800): 3.8 % slower (90 %: 1.9 to 10), 0.0 % more "
-                "energy (0.0 to 9.9)."
-            ),
+            (f"{SET}3.8 % slower (90 %: 1.9 to 10), 0.0 % more energy (0.0 to 9.9)."),
         ),
         (
             advice(
                 slowdown_range=(0.0, 11.1), is_bounded=True, limits=Limits(max_slowdown_percent=12)
             ),
             (
-                "Set the engine clock to 600 MHz (of 800): at most 11 % slower, 12 to 28 % less energy "
+                f"{SET}at most 11 % slower, 12 to 28 % less energy "
                 "(power: 90 %). One engine clock alone does not tell how time follows it: it is "
-                "between unchanged and in proportion, so that a slowdown of at most 12 % is kept in "
-                "any case. A second run at another clock tells."
+                "between unchanged and in proportion, so that a slowdown of at most 12 % is kept "
+                "in any case. A second run at another clock tells."
             ),
         ),
     ],
