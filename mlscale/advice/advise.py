@@ -191,7 +191,7 @@ def predicted_costs(
         most_w = np.maximum(supply.most_w, power.values)
         held = paired | {"power": replace(power, high=np.minimum(power.high, most_w))}
     sides = held if terms.objective == "power" else paired
-    costs = Costs.of_surfaces(sides, peak_w, profiles.weights, supply)
+    costs = Costs.from_surfaces(sides, peak_w, profiles.weights, supply)
     return predictions, costs, surfaces, held
 
 

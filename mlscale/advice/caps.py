@@ -7,9 +7,8 @@ millisecond are therefore linear in that share.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -91,11 +90,11 @@ def cap_curve(
         low, high = (np.take_along_axis(values, steps, axis=1) for steps in (lower, upper))
         return np.asarray(low + share * (high - low))
 
-    of_kernels, power = 1 / mean(1 / time_ms), mean(power_w)
+    kernels_ms, power = 1 / mean(1 / time_ms), mean(power_w)
     clock = mean(np.broadcast_to(clocks, power_w.shape))
     counts = np.ones(len(time_ms)) if launches is None else launches
-    run_ms, run_w = run_in_sequence(of_kernels, power, counts)
-    _, run_mhz = run_in_sequence(of_kernels, clock, counts)
+    run_ms, run_w = run_in_sequence(kernels_ms, power, counts)
+    _, run_mhz = run_in_sequence(kernels_ms, clock, counts)
     return CapCurve(
         power_w=power,
         run_time_ms=run_ms,
@@ -190,26 +189,16 @@ def advise_caps(
         (250.0, 14.2)
     """
     added_w, _, no_energy = whole_power(model, profiles, static_power_w)
-    objective, limits = objective or "energy", limits or Limits()
     if no_energy:
         raise InputError(f"a power cap needs the whole power: {no_energy}")
-    if objective == "clock":
-        raise InputError(
-            "the objective 'clock' says nothing of power caps; 'power' finds the least power "
-            "within a limit of time"
-        )
-    _refuse_pauses(profiles.metadata, profiles.time_ms)
+    objective, limits = objective or "energy", limits or Limits()
+    _require_caps_tell(objective, profiles)
     device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), added_w)
-    if surfaces["time"].is_bounded:
-        raise InputError(
-            "a power cap needs a second run: one engine clock alone tells neither the clock under "
-            f"a cap nor how time follows it; run it at about {second_clock_mhz(profiles)} MHz too, "
-            "and give that with --also"
-        )
-    own_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
-    curves = _curves(surfaces, np.append(caps, own_w), profiles.weights)
+    _require_second_clock(surfaces["time"], profiles)
+    default_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
+    curves = _curves(surfaces, np.append(caps, default_w), profiles.weights)
     base, base_peak_w = _run_at_base(surfaces, profiles.weights)
     runs = _runs(curves, base, "energy" if objective == "time" else objective)
     points = tuple(
@@ -217,14 +206,11 @@ def advise_caps(
         for place, cap in enumerate(caps)
     )
     best = _best(curves[0], points, base.time_ms, objective, limits)
-    binds = helps = False
-    if best is not None:
-        binds = _binds(curves[0], best)
-        run = runs[best]
-        is_better = objective == "time" or (run is not None and run.saving_percent > 0)
-        base_ms = np.array(base.time_ms)
-        base_keeps = feasible(limits, base_ms, np.array(base_peak_w), base_ms).all()
-        helps = binds and bool(is_better or not base_keeps)
+    binds = best is not None and _binds(curves[0], best)
+    base_ms = np.array(base.time_ms)
+    base_keeps_limits = feasible(limits, base_ms, np.array(base_peak_w), base_ms).all()
+    best_run = None if best is None else runs[best]
+    saves = best_run is not None and best_run.saving_percent > 0
     return CapAdvice(
         device=model.device,
         objective=objective,
@@ -233,7 +219,7 @@ def advise_caps(
         points=points,
         best=None if best is None else points[best],
         binds=binds,
-        helps=helps,
+        helps=binds and bool(saves or objective == "time" or not base_keeps_limits),
         default_w=device.default_power_w if device else None,
         warnings=_warnings(device, points, surfaces["time"]),
     )
@@ -260,17 +246,29 @@ def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
     return (device.min_power_limit_w, device.most_power_w) if device else (None, None)
 
 
-def _refuse_pauses(metadata: Mapping[str, Any], time_ms: Floats) -> None:
-    """Raise InputError where a logged run has pauses, so that its mean power is not of the work.
-
-    time_ms (K,): of the runs [ms]. Where the logs do not tell, nothing is refused.
-    """
-    working_ms = sum(metadata.get("working_ms", {}).values())
-    paused = 1 - working_ms / float(time_ms.sum())
+def _require_caps_tell(objective: str, profiles: Profiles) -> None:
+    """Raise InputError on 'clock', and on a logged run with pauses, whose mean power has them."""
+    if objective == "clock":
+        raise InputError(
+            "the objective 'clock' says nothing of power caps; 'power' finds the least power "
+            "within a limit of time"
+        )
+    working_ms = sum(profiles.metadata.get("working_ms", {}).values())
+    paused = 1 - working_ms / float(profiles.time_ms.sum())
     if working_ms and paused > MOST_IDLE:
         raise InputError(
             f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
             "which its mean power holds too: log a run under a load that keeps the GPU busy"
+        )
+
+
+def _require_second_clock(times: Surfaces, profiles: Profiles) -> None:
+    """Raise InputError where times are bounds: the clock under a cap would be a guess too."""
+    if times.is_bounded:
+        raise InputError(
+            "a power cap needs a second run: one engine clock alone tells neither the clock under "
+            f"a cap nor how time follows it; run it at about {second_clock_mhz(profiles)} MHz too, "
+            "and give that with --also"
         )
 
 
@@ -299,12 +297,12 @@ def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Setti
 def _runs(curves: Sequence[CapCurve], base: Setting, saved: str) -> list[Setting | None]:
     """The run under each cap, None where it is not known; saved: what the saving is of."""
     curve = curves[0]
-    time_ms = np.stack([of.run_time_ms for of in curves], axis=1)
-    power_w = np.stack([of.run_power_w for of in curves], axis=1)
+    time_ms = np.stack([one.run_time_ms for one in curves], axis=1)
+    power_w = np.stack([one.run_power_w for one in curves], axis=1)
     is_open = (curves[-1].too_low > 0) & (curve.too_low == 0)  # at the high ends alone
     time_ms[is_open, -1] = power_w[is_open, -1] = math.inf
     at = Points(curve.run_engine_mhz, time_ms, power_w)
-    at_base = [np.array([[of]]) for of in (base.time_ms, base.power_w)]
+    at_base = [np.array([[cost]]) for cost in (base.time_ms, base.power_w)]
     count = len(time_ms)
     columns = {
         "cu_count": np.full(count, base.config.cu_count),

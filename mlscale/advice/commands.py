@@ -35,7 +35,7 @@ _CU_NOTES = {
 
 
 # By name: what sets it, what resets it, and what to know. The templates name gpu, engine and memory
-# [MHz], watts, and own_watts, the GPU's own cap [W]; a command in a line.
+# [MHz], watts, and default_watts, the GPU's default cap [W]; a command in a line.
 TEMPLATES = {
     "-ac": ("nvidia-smi -i {gpu} -ac {memory},{engine}", "nvidia-smi -i {gpu} -rac", ""),
     "-lgc": ("nvidia-smi -i {gpu} -lgc {engine},{engine}", "nvidia-smi -i {gpu} -rgc", ""),
@@ -50,7 +50,7 @@ TEMPLATES = {
         "nvidia-smi -i {gpu} -rmcd",
         "the memory clock changes when the driver's kernel modules are loaded anew",
     ),
-    "-pl": ("nvidia-smi -i {gpu} -pl {watts}", "nvidia-smi -i {gpu} -pl {own_watts}", ""),
+    "-pl": ("nvidia-smi -i {gpu} -pl {watts}", "nvidia-smi -i {gpu} -pl {default_watts}", ""),
     "sclk level": (
         "rocm-smi -d {gpu} --setperflevel manual\nrocm-smi -d {gpu} --setsclk LEVEL",
         "rocm-smi -d {gpu} --resetclocks",
@@ -207,18 +207,18 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
         >>> commands.to_set, commands.to_reset
         (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))
     """
-    own_w = device.tdp_w if device else None
-    values = {"gpu": gpu, "watts": f"{cap_w:g}", "own_watts": f"{own_w or 0:g}"}
+    default_w = device.tdp_w if device else None
+    values = {"gpu": gpu, "watts": f"{cap_w:g}", "default_watts": f"{default_w or 0:g}"}
     commands = _commands(device, ["cap"], values)
     if device is None or not commands.to_set:
         return commands
     notes = [*commands.notes]
     if device.is_half_a_module:
         notes.append("the cap is the module's, which has two of these dies")
-    if device.vendor == "NVIDIA" and (own_w is None or "tdp_w" in device.unverified):
+    if device.vendor == "NVIDIA" and (default_w is None or "tdp_w" in device.unverified):
         limits = f"nvidia-smi -i {gpu} -q -d POWER prints the limits of yours"
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
-        if own_w is None:
+        if default_w is None:
             commands = replace(commands, to_reset=())
     return replace(commands, notes=tuple(notes))
 

@@ -80,17 +80,17 @@ class Costs:
     is_bounded: bool = False
 
     @classmethod
-    def of_surfaces(
+    def from_surfaces(
         cls, surfaces: dict[str, Surfaces], peak_w: Floats | None, launches: Floats, supply: Supply
     ) -> "Costs":
         """From absolute surfaces of time and perhaps power."""
         time = surfaces["time"]
         has_ends = all(surface.low is not None for surface in surfaces.values())
         sides = {
-            quantity: np.stack([of.values, of.low, of.high], axis=1)
-            if has_ends and of.low is not None and of.high is not None
-            else of.values[:, None]
-            for quantity, of in surfaces.items()
+            quantity: np.stack([surface.values, surface.low, surface.high], axis=1)
+            if has_ends and surface.low is not None and surface.high is not None
+            else surface.values[:, None]
+            for quantity, surface in surfaces.items()
         }
         powers = sides.get("power")
         costs = (time.grid, time.base, launches, sides["time"], powers, peak_w)
@@ -190,8 +190,8 @@ def best_of_kernels(costs: Costs, terms: Terms, run_ms: float) -> tuple[Indices,
     power_w = None if costs.power_w is None else costs.power_w[:, 0]
     base_ms = costs.base_ms[:, None, None, None]
     sought_ms = costs.sought_ms(terms)
-    of_power = Limits(max_power_w=limits.max_power_w)
-    keeps_power = feasible(of_power, sought_ms, costs.peak_w, base_ms)
+    limit_of_power = Limits(max_power_w=limits.max_power_w)
+    keeps_power = feasible(limit_of_power, sought_ms, costs.peak_w, base_ms)
     longest = [math.inf]  # relative to the base
     if limits.max_time_ms is not None:
         longest.append(limits.max_time_ms / run_ms)
@@ -206,7 +206,7 @@ def best_of_kernels(costs: Costs, terms: Terms, run_ms: float) -> tuple[Indices,
         quickest = least_indices([sought_ms, power_w], keeps_power)
         best = np.where(too_slow, quickest, best)
     if (best < 0).any():
-        raise InputError(f"no configuration keeps {' and '.join(of_power.words())}")
+        raise InputError(f"no configuration keeps {' and '.join(limit_of_power.words())}")
     return best, too_slow
 
 
@@ -216,8 +216,8 @@ def effects(objective: str, at: Points, base: Points) -> dict[str, Floats]:
     The ends are those of both sides and the value, which need not be in order; NaN without them.
     """
     values, base_values = (
-        objective_values(objective, of.time_ms, of.power_w, of.engine_mhz[:, None])
-        for of in (at, base)
+        objective_values(objective, points.time_ms, points.power_w, points.engine_mhz[:, None])
+        for points in (at, base)
     )
     columns = {}
     for name, percent in (
@@ -265,7 +265,7 @@ def recommendations(costs: Costs, terms: Terms, best: Sequence[int]) -> list[Rec
         possible_ms, power_w = costs.possible_ms(terms), costs.power_w[:, 0]
         fronts = [_front(*pair) for pair in zip(possible_ms, possible_ms * power_w, strict=True)]
     places = [[at, costs.base_place, *front] for at, front in zip(best, fronts, strict=True)]
-    rows = np.repeat(np.arange(len(places)), [len(of_kernel) for of_kernel in places])
+    rows = np.repeat(np.arange(len(places)), [len(kernel_places) for kernel_places in places])
     settings = iter(settings_at(costs, terms, rows, np.concatenate(places)))
     found = []
     for front in fronts:

@@ -82,14 +82,14 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
             return "No power cap of these can be set on this GPU."
         return f"No power cap of these keeps {' and '.join(caps.limits.words())}."
     if not caps.helps:
-        at_own = caps.default_w is not None and not caps.binds
-        own = f"at {caps.default_w:.0f} W" if at_own else "as it is"
+        is_default = caps.default_w is not None and not caps.binds
+        present = f"at {caps.default_w:.0f} W" if is_default else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
-        return f"Leave the power cap {own}: {nothing}{_workload(advice)}."
-    own = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
+        return f"Leave the power cap {present}: {nothing}{_workload(advice)}."
+    former = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
     effects = _effects(advice, best.run, caps.objective)
     open_end = f"; {OPEN_INTERVAL}" if OPEN_INTERVAL in best.flags else ""
-    return f"Set the power cap to {best.cap_w:g} W{own}: {effects}{_workload(advice)}{open_end}."
+    return f"Set the power cap to {best.cap_w:g} W{former}: {effects}{_workload(advice)}{open_end}."
 
 
 def _effects(advice: Advice, at: Setting, objective: str) -> str:
@@ -117,12 +117,12 @@ def _workload(advice: Advice) -> str:
     if run.is_sampled and run.launches is None:
         time = time_in_words(advice.whole_run.base.time_ms)
         return f", for {time} of GPU time ({run.kernels} runs)"
-    of_what = counted(run.kernels, "kernel")
+    what = counted(run.kernels, "kernel")
     if run.launches is None:
-        of_what += ", each run once"
+        what += ", each run once"
     else:
-        of_what = f"{rounded(run.launches)} launches of {of_what}"
-    text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({of_what})"
+        what = f"{rounded(run.launches)} launches of {what}"
+    text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({what})"
     if run.counters_cover_percent < 100:
         text += f"; counters cover {math.floor(run.counters_cover_percent)} % of it"
     return text

@@ -71,22 +71,22 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     limits = options.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(arguments, also=arguments.also)
-    model, profiles = of.model, of.profiles
+        read = subject.read(arguments, also=arguments.also)
+    model, profiles = read.model, read.profiles
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
-    notes = (*(told if form == "json" else ()), *of.notes)
+    notes = (*(told if form == "json" else ()), *read.notes)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
     caps, commands = None, None
     is_cap = arguments.lever == "cap"
     if (cap_w := options.caps_asked(arguments)) is not None:
         by = None if arguments.minimize == "clock" and not is_cap else arguments.minimize
-        of_advice = (advice.limits, advice.static_power_w, advice.surfaces)
-        caps = advise_caps(model, profiles, cap_w, by, *of_advice)
+        known = (advice.limits, advice.static_power_w, advice.surfaces)
+        caps = advise_caps(model, profiles, cap_w, by, *known)
     if arguments.commands and caps and is_cap:
         commands = commands_for_cap(caps, profiles.metadata)
     elif arguments.commands:
         commands = commands_for_clocks(advice, profiles.metadata)
-    second = second_run(arguments, of.files[0], profiles) if advice.is_bounded else None
+    second = second_run(arguments, read.files[0], profiles) if advice.is_bounded else None
     if form == "json":
         text = json_text(document(advice, arguments.lever, caps, commands, second))
     elif form == "table":
@@ -239,9 +239,9 @@ def _table_of_best(advice: Advice) -> str:
         lines.append(_line_of_others(kernels[count:], advice))
     if not is_one_launch:
         lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
-    of_time = "bounds" if advice.is_bounded else INTERVAL
-    of_saving = of_time if advice.objective == "time" else INTERVAL
-    effects = ["time %", of_time, "saves %", of_saving]
+    bounds = "bounds" if advice.is_bounded else INTERVAL
+    saving_ends = bounds if advice.objective == "time" else INTERVAL
+    effects = ["time %", bounds, "saves %", saving_ends]
     headers = ["kernel", "share %", *AXIS_HEADINGS, *COST_HEADINGS, *effects, "in run %"]
     return columns(*without_empty(headers, lines))
 
@@ -259,19 +259,21 @@ def _flags(advice: Advice) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _line(name: str, of: Recommendation, advice: Advice) -> list[str]:
+def _line(name: str, kernel: Recommendation, advice: Advice) -> list[str]:
     """The line of a kernel, or of the whole run."""
     share = in_run = ""
     if not advice.workload.is_one_launch:
-        share = share_in_percent((100 if of.share_percent is None else of.share_percent) / 100)
-        if of.in_run is not None:
-            slowdown, most = of.in_run.slowdown_percent, advice.limits.max_slowdown_percent
+        share = share_in_percent(
+            (100 if kernel.share_percent is None else kernel.share_percent) / 100
+        )
+        if kernel.in_run is not None:
+            slowdown, most = kernel.in_run.slowdown_percent, advice.limits.max_slowdown_percent
             is_slower = most is not None and slowdown > most + SAME
             in_run = f"{slowdown:+z.1f}{', above the limit' if is_slower else ''}"
-    effects = _effect_cells(of.best)
+    effects = _effect_cells(kernel.best)
     if advice.objective == "clock":
         effects[2:] = ["", ""]
-    return [name, share, *_cells(of.best), *effects, in_run]
+    return [name, share, *_cells(kernel.best), *effects, in_run]
 
 
 def _line_of_others(others: Sequence[Recommendation], advice: Advice) -> list[str]:
@@ -305,14 +307,14 @@ def _front(advice: Advice) -> str:
         points = [p for place, p in enumerate(points) if place in places or p in ends]
     more = ["all its points"] if len(points) < len(run.front) else []
     more += [] if advice.workload.is_one_launch else ["each kernel's"]
-    of_run = "" if advice.workload.is_one_launch else " of the whole run"
+    what = "" if advice.workload.is_one_launch else " of the whole run"
     note = f" ({' and '.join(more)} with --format csv)" if more else ""
     lines = [
         [*_cells(p), ", ".join(name for name in ("best", "base") if p == getattr(run, name))]
         for p in points
     ]
     table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, ""], lines))
-    return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
+    return f"\n\nPareto front of time and energy{what}{note}:\n{table}"
 
 
 def _over_clocks(advice: Advice) -> str:
@@ -323,17 +325,17 @@ def _over_clocks(advice: Advice) -> str:
     best = time.grid.index(run.best.config)[1]
     headers = ["engine MHz", "time ms from", "to"]
     sides = [
-        run_in_sequence(of, None, launches)[0] for of in (time.low, time.high) if of is not None
+        run_in_sequence(end, None, launches)[0] for end in (time.low, time.high) if end is not None
     ]
     if power:
         headers += ["power W", INTERVAL]
         ends = (power.values, power.low, power.high)
-        sides += [run_in_sequence(time.values, of, launches)[1] for of in ends if of is not None]
+        sides += [run_in_sequence(time.values, end, launches)[1] for end in ends if end is not None]
     lines = []
     for e in _few_clocks(len(time.grid.engine_mhz), {base, best}):
-        cells = [number(float(of[c, e, m])) for of in sides]
+        cells = [number(float(side[c, e, m])) for side in sides]
         between = [" to ".join(cells[3:])] if power else []
-        mark = ", ".join(name for name, of in (("best", best), ("base", base)) if of == e)
+        mark = ", ".join(name for name, place in (("best", best), ("base", base)) if place == e)
         lines.append([f"{time.grid.engine_mhz[e]:g}", *cells[:3], *between, mark])
     power_too = ", and power at the longest time" if power else ""
     table = columns([*headers, ""], lines)

@@ -112,7 +112,7 @@ def saving_of_power(times: list[Ends], powers: list[Ends]) -> Setting:
         return Surfaces(grid, grid.highest, sides[0], ((),) * len(ends), *sides[1:])
 
     both = {"time": surfaces(1.0, times), "power": surfaces(100.0, powers)}
-    costs = Costs.of_surfaces(both, both["power"].values, np.ones(len(times)), UNLIMITED)
+    costs = Costs.from_surfaces(both, both["power"].values, np.ones(len(times)), UNLIMITED)
     terms, run = Terms("power", Limits()), costs.summed()
     [whole] = recommendations(run, terms, [best_of_run(run, terms)])
     assert whole.best.config.engine_mhz == 400
