@@ -110,8 +110,7 @@ def terms_of(
             warnings.append(f"the lowest clock is sought, not least energy: {no_energy}")
     if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
-    is_unsaid = not no_power and static_power_w is None and model.power_kind(profiles) is None
-    if is_unsaid:
+    if not no_power and static_power_w is None and model.power_kind(profiles) is None:
         warnings.append(
             "power_w is taken for board power; the model does not say what it is: its training "
             "table's metadata may (power_kind, docs/file-formats.md)"
@@ -126,8 +125,16 @@ def terms_of(
     keeps_memory = _why_memory_is_kept(model, profiles)
     if keeps_memory and objective != "clock":
         warnings.append(keeps_memory)
-    known = (static_power_w, added_w, no_power, no_energy, keeps_memory)
-    return Terms(objective, limits, *known, tuple(warnings))
+    return Terms(
+        objective=objective,
+        limits=limits,
+        static_power_w=static_power_w,
+        added_w=added_w,
+        no_power=no_power,
+        no_energy=no_energy,
+        keeps_memory=keeps_memory,
+        warnings=tuple(warnings),
+    )
 
 
 def whole_power(

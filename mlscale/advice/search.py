@@ -92,9 +92,16 @@ class Costs:
             else surface.values[:, None]
             for quantity, surface in surfaces.items()
         }
-        powers = sides.get("power")
-        costs = (time.grid, time.base, launches, sides["time"], powers, peak_w)
-        return cls(*costs, supply, time.is_bounded)
+        return cls(
+            grid=time.grid,
+            base=time.base,
+            launches=launches,
+            time_ms=sides["time"],
+            power_w=sides.get("power"),
+            peak_w=peak_w,
+            supply=supply,
+            is_bounded=time.is_bounded,
+        )
 
     def summed(self) -> "Costs":
         """The run of all launches, one after the other, as if it were one kernel."""

@@ -29,8 +29,10 @@ from mlscale.cli.text import (
     warning_lines,
     without_empty,
 )
+from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import BOUNDED, run_in_sequence
 from mlscale.errors import extra_named
+from mlscale.model.model import Model
 from mlscale.model.predictions import INTERVAL
 from mlscale.text import number, share_in_percent
 
@@ -76,12 +78,9 @@ def run(arguments: argparse.Namespace) -> None:
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     notes = (*(told if form == "json" else ()), *read.notes)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
-    caps, commands = None, None
+    caps = _caps(arguments, model, profiles, advice)
     is_cap = arguments.lever == "cap"
-    if (cap_w := options.caps_asked(arguments)) is not None:
-        by = None if arguments.minimize == "clock" and not is_cap else arguments.minimize
-        known = (advice.limits, advice.static_power_w, advice.surfaces)
-        caps = advise_caps(model, profiles, cap_w, by, *known)
+    commands = None
     if arguments.commands and caps and is_cap:
         commands = commands_for_cap(caps, profiles.metadata)
     elif arguments.commands:
@@ -92,13 +91,33 @@ def run(arguments: argparse.Namespace) -> None:
     elif form == "table":
         text = text_of(advice, arguments.lever, caps, commands, second)
     else:
-        told = [*advice.warnings, *(caps.warnings if caps else ())]
-        print_warnings(told + ([second.warning()] if second else []))
+        print_warnings([*advice.warnings, *(caps.warnings if caps else ())])
+        print_warnings([second.warning()] if second else [])
         rows = advice.rows()
         if caps and is_cap:
             rows = [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
         text = csv_text(rows)
     print_or_write(text, arguments.output)
+
+
+def _caps(
+    arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice
+) -> CapAdvice | None:
+    """The run under power caps, where they are asked for. Raises InputError."""
+    cap_w, objective = options.caps_asked(arguments), arguments.minimize
+    if cap_w is None:
+        return None
+    if objective == "clock" and arguments.lever != "cap":  # says nothing of caps
+        objective = None
+    return advise_caps(
+        model,
+        profiles,
+        cap_w,
+        objective,
+        advice.limits,
+        advice.static_power_w,
+        advice.surfaces,
+    )
 
 
 def document(
