@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from mlscale import Limits, Profiles, advise
-from mlscale.advice.search import TOO_SLOW, OperatingPoint
+from mlscale.advice.recommendation import Setting
+from mlscale.advice.search import TOO_SLOW
 from mlscale.data.datasets import path
 from mlscale.data.profiles import QUANTITIES
 from mlscale.model.predictions import ABOVE_LIMIT, coverage_of_each
@@ -62,7 +63,7 @@ def test_every_command_says_the_same(case: str, objective: str | None, limits: L
     of_kernels = {name: table[name].reshape(shape) for name in COSTS.values()}
     of_run = {name: run[name].reshape(model.grid.shape) for name in COSTS.values()}
 
-    def assert_same(point: OperatingPoint, predicted: dict[str, np.ndarray]) -> None:
+    def assert_same(point: Setting, predicted: dict[str, np.ndarray]) -> None:
         for name, values in predicted.items():
             said = getattr(point, name)
             value = math.nan if said is None else said
@@ -90,4 +91,4 @@ def test_every_command_says_the_same(case: str, objective: str | None, limits: L
         assert [flag for flag in of_advice.flags if flag != TOO_SLOW] == [*predictions.flags[k]]
         best = one.grid.index(of_advice.best.config)
         ends = [end[best] / one.quantities["time"][one.base] for end in one.intervals["time"]]
-        assert [100 * (end - 1) for end in ends] == pytest.approx(of_advice.slowdown_range)
+        assert [100 * (end - 1) for end in ends] == pytest.approx(of_advice.best.slowdown_range)

@@ -224,7 +224,7 @@ class TestOfTheRun:
         with_it = advise(MODEL, three(), "clock").whole_run
         without = advise(MODEL, three().select([0, 1]), "clock").whole_run
         assert with_it.best.config == without.best.config
-        assert with_it.slowdown_percent == pytest.approx(without.slowdown_percent)
+        assert with_it.best.slowdown_percent == pytest.approx(without.best.slowdown_percent)
 
 
 class TestMemoryClock:

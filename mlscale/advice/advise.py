@@ -1,75 +1,38 @@
 """Advice for profiled kernels: from a model's surfaces to the clocks to set."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
+from mlscale.advice.recommendation import Advice, Recommendation, Setting, Workload
 from mlscale.advice.search import (
     TOO_SLOW,
-    Advice,
-    OperatingPoint,
-    PowerAtEnds,
-    Recommendation,
-    Run,
-    RunBase,
-    Search,
-    exchanges_of,
+    Costs,
+    Terms,
+    best_of_kernels,
+    best_of_run,
+    recommendations,
+    settings_at,
 )
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import known_device
-from mlscale.data.grid import ConfigGrid
 from mlscale.data.points import is_sampled
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
+from mlscale.data.supply import UNLIMITED, WITHIN, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import Surfaces, run_in_sequence
-from mlscale.errors import InputError, require_type
-from mlscale.model.model import A_MODEL, PROFILES, Model, feature_warnings, training_warnings
+from mlscale.errors import InputError
+from mlscale.model.model import Model, feature_warnings, training_warnings
 from mlscale.model.predictions import EXTRAPOLATED, Predictions, coverage_of_each
-from mlscale.model.unprofiled import refuse_little_cover, taken_for_the_mean
+from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 from mlscale.text import percent_in_words, share_in_percent
 
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
+LEAST_EXCHANGED = 0.01  # of a run's time, that is told
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
-
-
-@dataclass(frozen=True)
-class WholePower:
-    """How power_w becomes the whole power of the board.
-
-    kind: 'board', 'dynamic', or None for unknown, which is taken for board power.
-    static_w [W]: what is added to power_w; None where that is not known. absent: why there is no
-    power_w.
-    """
-
-    kind: str | None
-    static_w: float | None
-    absent: str | None
-
-    @property
-    def why_no_energy(self) -> str | None:
-        """Why energy cannot be given; None where it can."""
-        return self.absent or (DYNAMIC_POWER if self.static_w is None else None)
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What is sought for a run, and what is known of power; the same for all its kernels.
-
-    warnings: what a reader should know of that. keeps_memory: why only the base's memory clock is
-    offered, for a reader; None where all are.
-    """
-
-    objective: str
-    limits: Limits
-    static_power_w: float | None
-    power: WholePower
-    warnings: tuple[str, ...]
-    keeps_memory: str | None = None
 
 
 def advise(
@@ -98,21 +61,33 @@ def advise(
         >>> profiles = mlscale.read_profiles(profile, model.base, model.device)
         >>> limits = mlscale.Limits(max_slowdown_percent=5)
         >>> advice = mlscale.advise(model, profiles, "time", limits)
-        >>> str(advice.kernels[0].best.config), round(advice.kernels[0].saving_percent, 1)
+        >>> best = advice.kernels[0].best
+        >>> str(best.config), round(best.saving_percent, 1)
         ('cu=32,engine=1000,memory=1000', 21.4)
     """
-    require_type("model", model, Model, A_MODEL)
-    require_type("profiles", profiles, Profiles, PROFILES)
     terms = terms_of(model, profiles, objective, limits, static_power_w)
-    predictions, search = search_for(model, profiles, terms)
+    predictions, costs, surfaces, held = predicted_costs(model, profiles, terms)
     refuse_little_cover(profiles)
-    notes, trained = feature_warnings(model, profiles), predictions.trained_range
-    exchanges = exchanges_of(profiles)
-    advice = advice_on(search, terms, _run(profiles), notes, trained, predictions)
+    workload = Workload(
+        kernels=len(profiles.kernels),
+        launches=None if profiles.launches is None else float(profiles.launches.sum()),
+        counters_cover_percent=100 * profiles.counters_cover,
+        is_sampled=is_sampled(profiles.metadata),
+    )
+    notes = feature_warnings(model, profiles)
+    notes += exchange_warnings(exchanged_ms(profiles) / profiles.run_times_ms.sum())
+    run = costs.summed()
+    advice = advise_run(model, run, terms, workload, notes)
+    whole_run = advice.whole_run
+    kernels = _advise_kernels(costs, run, terms, predictions, whole_run.best)
+    flags = whole_run.flags + _slower_kernels(terms.limits, kernels)
     return replace(
         advice,
-        warnings=(*advice.warnings, *exchanges.warnings),
-        measured=_measured_runs(profiles, terms.power),
+        whole_run=replace(whole_run, flags=flags),
+        kernels=kernels,
+        measured=_measured(profiles, terms, whole_run.base.time_ms),
+        surfaces=surfaces,
+        held=held,
     )
 
 
@@ -126,27 +101,56 @@ def terms_of(
     """The terms of what `advise` is asked for. Raises InputError as it does."""
     if objective is not None:
         require_objective(objective)
-    if not isinstance(limits, Limits | None):
-        raise InputError(f"limits are a mlscale.Limits, not {limits!r}")
     limits = limits or Limits()
-    power = whole_power(model, profiles, static_power_w)
+    added_w, no_power, no_energy = whole_power(model, profiles, static_power_w)
     warnings = training_warnings(model)
     if objective is None:
-        objective = "clock" if power.why_no_energy else "energy"
-        if power.why_no_energy:
-            warnings.append(f"the lowest clock is sought, not least energy: {power.why_no_energy}")
+        objective = "clock" if no_energy else "energy"
+        if no_energy:
+            warnings.append(f"the lowest clock is sought, not least energy: {no_energy}")
     if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
-    if not power.absent and power.kind is None and static_power_w is None:
+    if not no_power and static_power_w is None and model.power_kind(profiles) is None:
         warnings.append(
             "power_w is taken for board power; the model does not say what it is: its training "
             "table's metadata may (power_kind, docs/file-formats.md)"
         )
-    _require_power(objective, limits, power)
+    needs = [] if objective in WITHOUT_POWER else [f"the objective '{objective}'"]
+    needs += [] if limits.max_power_w is None else ["a limit of power"]
+    for need in needs:
+        if no_power:
+            raise InputError(f"{need} needs power: {no_power}")
+        if no_energy and need != "the objective 'power'":
+            raise InputError(f"{need} needs the whole power: {no_energy}")
     keeps_memory = _why_memory_is_kept(model, profiles)
     if keeps_memory and objective != "clock":
         warnings.append(keeps_memory)
-    return Terms(objective, limits, static_power_w, power, tuple(warnings), keeps_memory)
+    return Terms(
+        objective=objective,
+        limits=limits,
+        static_power_w=static_power_w,
+        added_w=added_w,
+        no_power=no_power,
+        no_energy=no_energy,
+        keeps_memory=keeps_memory,
+        warnings=tuple(warnings),
+    )
+
+
+def whole_power(
+    model: Model, profiles: Profiles, static_power_w: float | None
+) -> tuple[float, str | None, str | None]:
+    """What to add to predicted power [W], why there is no power, and why no energy (else None).
+
+    static_power_w [W]: as given. Raises InputError where model and profiles differ in kind, and
+    on static power that is of no use or senseless.
+    """
+    if no_power := model.why_no_power(profiles):
+        if static_power_w is not None:
+            raise InputError(f"static power is of no use: {no_power}")
+        return 0.0, no_power, no_power
+    added_w = static_power(model.power_kind(profiles), static_power_w)
+    return added_w or 0.0, None, DYNAMIC_POWER if added_w is None else None
 
 
 def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:
@@ -170,232 +174,210 @@ def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:
     return f"the memory clock is left as it is: {why}"
 
 
-def search_for(
-    model: Model, profiles: Profiles, terms: Terms, run_base: RunBase | None = None
-) -> tuple[Predictions, Search]:
-    """Predictions for kernels, and the search on them. Raises InputError.
+def predicted_costs(
+    model: Model, profiles: Profiles, terms: Terms, run_peak_w: float = 0.0
+) -> tuple[Predictions, Costs, dict[str, Surfaces], dict[str, Surfaces]]:
+    """Predictions, what they cost, and the absolute surfaces, as predicted and as held.
 
-    run_base: of the whole run, where these are only some of its kernels.
+    Those held have high ends as the board's limit leaves them. run_peak_w [W]: what the whole run
+    was measured to draw, where these are only some of its kernels. Raises InputError.
     """
-    predictions = model.predict(profiles, coverage_of_each(1 if terms.power.absent else 2))
-    known: dict[str, Any] = {"run_base": run_base}
-    surfaces = absolute(predictions, terms.power)
-    if predictions["time"].is_bounded:
-        surfaces, known["at_ends"] = _at_longest(model, predictions, terms.power)
-    _require_finite(profiles.kernels, surfaces)
-    of_run = (run_base and run_base.peak_w) or 0.0
-    own = drawn_w(profiles) + (terms.power.static_w or 0.0)
-    supply = UNLIMITED if terms.power.absent else supply_of(model.device, own, of_run)
-    return predictions, search_on(surfaces, profiles.weights, terms, supply, **known)
+    predictions = model.predict(profiles, coverage_of_each(1 if terms.no_power else 2))
+    supply = UNLIMITED
+    if not terms.no_power:
+        supply = supply_of(model.device, drawn_w(profiles) + terms.added_w, run_peak_w)
+    is_bounded = predictions["time"].is_bounded
+    if is_bounded:
+        surfaces, paired, peak_w = _bounded_surfaces(model, predictions, terms.added_w)
+    else:
+        surfaces = paired = absolute(predictions, terms.added_w)
+        peak_w = surfaces["power"].values if "power" in surfaces else None
+    held = paired = with_held_ends(paired, supply)
+    power = surfaces.get("power")
+    if is_bounded and power is not None and power.high is not None:
+        most_w = np.maximum(supply.most_w, power.values)
+        held = paired | {"power": replace(power, high=np.minimum(power.high, most_w))}
+    sides = held if terms.objective == "power" else paired
+    costs = Costs.from_surfaces(sides, peak_w, profiles.weights, supply)
+    return predictions, costs, surfaces, held
 
 
-def _at_longest(
-    model: Model, predictions: Predictions, power: WholePower
-) -> tuple[dict[str, Surfaces], PowerAtEnds | None]:
-    """Absolute surfaces of runs whose times are bounds, at the longest times; power at both ends.
+def _bounded_surfaces(
+    model: Model, predictions: Predictions, added_w: float
+) -> tuple[dict[str, Surfaces], dict[str, Surfaces], Floats | None]:
+    """Absolute surfaces of runs whose times are bounds, at the longest times; and peak power [W].
 
-    What keeps a limit of time at the longest times keeps it surely. Bounds hold for certain, so
-    that power has intervals of COVERAGE alone; they reach from the low end at the longest times to
-    the high end at the shortest.
+    What keeps a limit of time at the longest times keeps it surely. Power follows the rate of work,
+    so it is highest at the shortest times. The first surfaces have the ends of time and of power
+    each; the second those that give the ends of energy together: power's low end at the shortest
+    times, and its high end at the longest.
     """
     times = predictions["time"]
     longest, shortest = (
-        absolute(_with_times(model, predictions, end), power) for end in (times.high, times.low)
+        absolute(_with_times(model, predictions, end), added_w) for end in (times.high, times.low)
     )
     if "power" not in longest:
-        return longest, None
-    of_longest, of_shortest = longest["power"], shortest["power"]
-    at_ends = PowerAtEnds(of_shortest.values, of_shortest.low, of_longest.high)
-    return longest | {"power": replace(of_longest, high=of_shortest.high)}, at_ends
+        return longest, longest, None
+    power, at_shortest = longest["power"], shortest["power"]
+    surfaces = longest | {"power": replace(power, high=at_shortest.high)}
+    paired = longest | {"power": replace(power, low=at_shortest.low)}
+    return surfaces, paired, at_shortest.values
 
 
 def _with_times(model: Model, predictions: Predictions, end: Floats | None) -> Predictions:
     """Predictions as if an end of the times, relative to the base, were the times."""
     times = predictions["time"]
-    values = times.values if end is None else end
-    surfaces = {"time": replace(times, values=values)}
+    surfaces = {"time": replace(times, values=times.values if end is None else end)}
     if "power" in predictions:
         alone = replace(surfaces["time"], low=None, high=None)
-        of_power = model.power_at(predictions.profiles, alone)
-        surfaces["power"] = replace(of_power, flags=predictions["power"].flags)
+        power = model.power_at(predictions.profiles, alone)
+        surfaces["power"] = replace(power, flags=predictions["power"].flags)
     return replace(predictions, surfaces=surfaces)
 
 
-def search_on(
-    surfaces: dict[str, Surfaces],
-    launches: Floats,
-    terms: Terms,
-    supply: Supply,
-    **known: Any,
-) -> Search:
-    """The search on absolute surfaces. known: `run_base`, `peak_w` or `at_ends` of Search."""
-    has_energy = terms.power.why_no_energy is None
-    known |= {"supply": supply, "keeps_memory": terms.keeps_memory is not None}
-    return Search(surfaces, launches, terms.objective, terms.limits, has_energy, **known)
+def absolute(predictions: Predictions, added_w: float) -> dict[str, Surfaces]:
+    """Predicted surfaces with their intervals in ms and W; added_w [W]: added to all power."""
+    return {
+        quantity: surfaces.absolute(
+            predictions.profiles.quantity(quantity), added_w if quantity == "power" else 0.0
+        )
+        for quantity, surfaces in predictions.surfaces.items()
+    }
 
 
-def advice_on(
-    search: Search,
-    terms: Terms,
-    run: Run,
-    notes: Sequence[str],
-    trained: ConfigGrid | None,
-    predictions: Predictions | None = None,
+def advise_run(
+    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[str]
 ) -> Advice:
-    """The advice for a run, and for each of its kernels where their predictions are given.
+    """The advice for the whole run alone. Raises InputError.
 
-    notes: the warnings of the profiles. trained: the range of training, see Predictions. Raises
-    InputError.
+    run: `Costs.summed` of all kernels. notes: the warnings of the profiles.
     """
-    kernels: tuple[Recommendation, ...] = ()
-    try:
-        whole_run = search.for_whole_run()
-    except InputError as error:
-        subject = "the whole run"
-        if predictions is not None and run.is_one_launch:
-            subject = f"kernel '{predictions.profiles.kernels[0]}'"
-        raise InputError(f"{subject}: {error}") from None
-    if predictions is not None:
-        each = zip(predictions.profiles.kernels, kernel_flags(search, predictions), strict=True)
-        kernels = tuple(search.for_kernel(k, *of) for k, of in enumerate(each))
-    whole_run = replace(whole_run, flags=_slower_kernels(terms.limits, kernels))
+    [whole_run] = recommendations(run, terms, [best_of_run(run, terms)])
+    trained = model.trained_range
     if trained is not None and not trained.spans(whole_run.best.config):
-        whole_run = replace(whole_run, flags=(BEST_IS_BEYOND, *whole_run.flags))
+        whole_run = replace(whole_run, flags=(BEST_IS_BEYOND,))
     return Advice(
+        device=model.device,
         objective=terms.objective,
         limits=terms.limits,
         static_power_w=terms.static_power_w,
-        kernels=kernels,
+        workload=workload,
         whole_run=whole_run,
-        run=run,
-        tried_mhz=search.surfaces["time"].grid.engine_mhz,
-        warnings=(*terms.warnings, *_board_warnings(search, whole_run.best), *notes),
-        surfaces=search.surfaces,
-        held=search.held,
-        supply=search.supply,
-        offered=search.offered,
+        tried_mhz=run.grid.engine_mhz,
+        warnings=(*terms.warnings, *_board_warnings(run, whole_run.best), *notes),
+        is_bounded=run.is_bounded,
+        no_energy=terms.no_energy,
         keeps_memory=terms.keeps_memory,
-        is_bounded=search.surfaces["time"].is_bounded,
+        supply=run.supply,
+        offered=run.offered(terms),
     )
 
 
-def kernel_flags(search: Search, predictions: Predictions) -> list[tuple[str, ...]]:
-    """What a reader should know of the best of each kernel."""
-    trained = predictions.trained_range
-    beyond = [trained is not None and not trained.spans(config) for config in predictions.grid]
-    best, too_slow = search.best_of_kernels
-    each = zip(best.tolist(), predictions.flags, too_slow.tolist(), strict=True)
-    return [
-        (*(BEST_IS_BEYOND,) * beyond[place], *flags, *(TOO_SLOW,) * slow)
-        for place, flags, slow in each
-    ]
-
-
-def _run(profiles: Profiles) -> Run:
-    launches = None if profiles.launches is None else float(profiles.launches.sum())
-    cover_percent = 100 * profiles.counters_cover
-    is_of_monitor = is_sampled(profiles.metadata)
-    return Run(
-        kernels=len(profiles.kernels),
-        launches=launches,
-        counters_cover_percent=cover_percent,
-        is_sampled=is_of_monitor,
-    )
-
-
-def _measured_runs(profiles: Profiles, power: WholePower) -> tuple[OperatingPoint, ...]:
-    """The whole run at the further points at which all its kernels were measured."""
-    runs = []
-    for at in profiles.points:
-        watts = None if power.absent or at.power_w is None else at.power_w + (power.static_w or 0.0)
-        of_run = run_in_sequence(at.time_ms, watts, profiles.weights)
-        time_ms, power_w = (None if of is None or np.isnan(of) else float(of) for of in of_run)
-        if time_ms is not None:
-            has_energy = power_w is not None and power.why_no_energy is None
-            energy_mj = time_ms * power_w if power_w is not None and has_energy else None
-            runs.append(OperatingPoint(at.config, time_ms, power_w, energy_mj))
-    return tuple(runs)
-
-
-def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
+def _board_warnings(run: Costs, best: Setting) -> list[str]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
-    supply, warnings = search.supply, []
-    watts = search.impossible_w
-    if watts.size:
-        count = search.surfaces["time"].grid.size
+    if run.peak_w is None:
+        return []
+    supply, peak_w, warnings = run.supply, run.peak_w[0], []
+    impossible_w = peak_w[~supply.suffices(peak_w)]
+    if impossible_w.size:
         warnings.append(
-            f"{watts.size} of {count} configurations are left out: a kernel would draw more there "
-            f"than {supply.most_in_words} ({watts.max():.0f} W at most as predicted); the GPU "
-            "lowers its clock instead"
+            f"{impossible_w.size} of {peak_w.size} configurations are left out: a kernel would "
+            f"draw more there than {supply.most_in_words} ({impossible_w.max():.0f} W at most as "
+            "predicted); the GPU lowers its clock instead"
         )
-    best_w = search.peak_at(best.config)
-    if best_w is not None and not supply.suffices_by_default(np.asarray(best_w)):
+    best_w = float(peak_w[run.grid.index(best.config)])
+    draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
+    if not supply.suffices_by_default(np.asarray(best_w)):
         warnings.append(
-            f"at the best clocks a kernel draws {best_w:.0f} W as predicted, more than the board's "
-            f"default limit of {supply.default_w:g} W: unless that is raised (to "
-            f"{supply.most_w:g} W at most), the GPU lowers its clock"
+            f"{draws}, more than the board's default limit of {supply.default_w:g} W: unless that "
+            f"is raised (to {supply.most_w:g} W at most), the GPU lowers its clock"
         )
-    elif best_w is not None and best_w > supply.default_w * (1 + SAME):
-        warnings.append(
-            f"at the best clocks a kernel draws {best_w:.0f} W as predicted, the board's limit is "
-            f"{supply.default_w:g} W: {WITHIN}"
-        )
+    elif best_w > supply.default_w * (1 + SAME):
+        warnings.append(f"{draws}, the board's limit is {supply.default_w:g} W: {WITHIN}")
     return warnings
+
+
+def _advise_kernels(
+    costs: Costs, run: Costs, terms: Terms, predictions: Predictions, best_of_run: Setting
+) -> tuple[Recommendation, ...]:
+    """What is best for each kernel."""
+    run_ms = float(run.base_ms[0])
+    best, too_slow = best_of_kernels(costs, terms, run_ms)
+    count, run_place = len(best), run.place(best_of_run.config)
+    in_run = settings_at(costs, terms, np.arange(count), np.full(count, run_place))
+    shares_percent = 100 * costs.launches * costs.base_ms / run_ms
+    flags = kernel_flags(predictions, best, too_slow)
+    return tuple(
+        replace(
+            kernel,
+            kernel=predictions.profiles.kernels[k],
+            flags=flags[k],
+            launches=float(costs.launches[k]),
+            share_percent=float(shares_percent[k]),
+            in_run=in_run[k],
+        )
+        for k, kernel in enumerate(recommendations(costs, terms, best.tolist()))
+    )
+
+
+def kernel_flags(predictions: Predictions, best: Indices, too_slow: Mask) -> list[tuple[str, ...]]:
+    """What a reader should know of the best of each kernel, see `best_of_kernels`."""
+    trained = predictions.trained_range
+    is_beyond = [trained is not None and not trained.spans(config) for config in predictions.grid]
+    return [
+        (*(BEST_IS_BEYOND,) * is_beyond[place], *flags, *(TOO_SLOW,) * is_too_slow)
+        for place, flags, is_too_slow in zip(
+            best.tolist(), predictions.flags, too_slow.tolist(), strict=True
+        )
+    ]
 
 
 def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[str, ...]:
     """A flag of the run: a limit of slowdown holds for it, and some of its kernels break it."""
     most = limits.max_slowdown_percent
-    slower = [] if most is None else [k for k in kernels if k.slowdown_in_run_percent > most + SAME]
-    if not slower:
+    slowdowns = [k.in_run.slowdown_percent for k in kernels if k.in_run is not None]
+    is_slower = [most is not None and slowdown > most + SAME for slowdown in slowdowns]
+    if not any(is_slower):
         return ()
-    percent = sum(kernel.share.percent for kernel in slower if kernel.share)
-    worst = max(kernel.slowdown_in_run_percent for kernel in slower)
+    shares = [kernel.share_percent or 0.0 for kernel in kernels]
+    percent = sum(share for share, slower in zip(shares, is_slower, strict=True) if slower)
     flag = (
-        f"the limit of {most:g} % is of the run's time: {len(slower)} of {len(kernels)} kernels, "
-        f"{percent_in_words(percent)} % of it, get slower than that, at most {worst:+.1f} %"
+        f"the limit of {most:g} % is of the run's time: {sum(is_slower)} of {len(kernels)} "
+        f"kernels, {percent_in_words(percent)} % of it, get slower than that, at most "
+        f"{max(slowdowns):+.1f} %"
     )
     return (flag,)
 
 
-def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) -> WholePower:
-    """What is known of the power of model and profiles, with the static power that is given [W].
-
-    Raises InputError where model and profiles differ in kind, and on static power that is of no
-    use or senseless.
-    """
-    absent = model.why_no_power(profiles)
-    kind = None if absent else model.power_kind(profiles)
-    if absent and static_power_w is not None:
-        raise InputError(f"static power is of no use: {absent}")
-    return WholePower(kind, static_power(kind, static_power_w), absent)
-
-
-def absolute(predictions: Predictions, power: WholePower) -> dict[str, Surfaces]:
-    """Predicted surfaces with their intervals in ms and W, static power added where it is known."""
-    in_units = {}
-    for quantity, surfaces in predictions.surfaces.items():
-        at_base = predictions.profiles.quantity(quantity)
-        added = (power.static_w or 0.0) if quantity == "power" else 0.0
-        in_units[quantity] = surfaces.absolute(at_base, added)
-    return in_units
+def _measured(profiles: Profiles, terms: Terms, base_ms: float) -> tuple[Setting, ...]:
+    """The whole run at the further points at which all its kernels were measured."""
+    measured = []
+    for point in profiles.points:
+        power_w = None if terms.no_power else point.power_w
+        run_ms, run_w = run_in_sequence(point.time_ms, power_w, profiles.weights)
+        if np.isnan(run_ms):
+            continue
+        time_ms = float(run_ms)
+        watts = None if run_w is None or np.isnan(run_w) else float(run_w) + terms.added_w
+        energy_mj = None if watts is None or terms.no_energy else time_ms * watts
+        slowdown = 100 * (time_ms / base_ms - 1)
+        costs = (time_ms, watts, energy_mj)
+        measured.append(Setting(point.config, *costs, slowdown, saving_percent=np.nan))
+    return tuple(measured)
 
 
-def _require_finite(kernels: Sequence[str], surfaces: Mapping[str, Surfaces]) -> None:
-    """Raise InputError where an absolute value of a kernel is too large, or nothing."""
-    for of_quantity in surfaces.values():
-        fits = np.isfinite(of_quantity.values) & (of_quantity.values > 0)
-        if not fits.all():
-            kernel = kernels[int(np.argwhere(~fits)[0][0])]
-            raise InputError(f"kernel '{kernel}': its predictions are not finite")
+def exchanged_ms(profiles: Profiles) -> float:
+    """How long a run's kernels exchange data between GPUs, at the base [ms]."""
+    return float(profiles.run_times_ms[exchanging(profiles)].sum())
 
 
-def _require_power(objective: str, limits: Limits, power: WholePower) -> None:
-    """Raise InputError where objective or limits need power that is not there, or not whole."""
-    needs = [] if objective in WITHOUT_POWER else [f"the objective '{objective}'"]
-    needs += ["a limit of power"] if limits.max_power_w is not None else []
-    for need in needs:
-        if power.absent:
-            raise InputError(f"{need} needs power: {power.absent}")
-        if power.static_w is None and need != "the objective 'power'":
-            raise InputError(f"{need} needs the whole power: {DYNAMIC_POWER}")
+def exchange_warnings(share: float) -> list[str]:
+    """That kernels wait for other GPUs; share: of the run's time, in those that exchange data."""
+    if share < LEAST_EXCHANGED:
+        return []
+    warning = (
+        f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
+        "GPUs: they wait for links and for the other GPUs, which no counter tells; set all GPUs "
+        "alike"
+    )
+    return [warning]

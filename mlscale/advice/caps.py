@@ -1,36 +1,23 @@
-"""Power caps: what a run does under each, from its kernels' time and power over the engine clock.
+"""Power caps: what a run does under each, and the cap to set.
 
 Under a cap a GPU runs each kernel at the highest engine clock whose power is at most the cap.
 Between two clocks of the grid it dithers: it runs a share of the time at the upper one and the
 rest at the lower, so that the mean power is the cap. Power, mean clock and work done per
 millisecond are therefore linear in that share.
-
-Advice on power caps: from a model's surfaces to the cap to set.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
-from mlscale.advice.objectives import (
-    SAME,
-    Limits,
-    best_index,
-    feasible,
-    interval_ends,
-    objective_values,
-    saving_percent,
-    slowdown_percent,
-)
-from mlscale.advice.search import Advice, OperatingPoint, Row
-from mlscale.arrays import Floats, Indices, Mask
+from mlscale.advice.objectives import SAME, Limits, best_index, feasible
+from mlscale.advice.recommendation import Row, Setting
+from mlscale.advice.search import Points, effects
+from mlscale.arrays import Floats, Indices
 from mlscale.data.devices import Device, known_device
-from mlscale.data.grid import Index
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import drawn_w, supply_of
@@ -40,6 +27,14 @@ from mlscale.model.model import Model
 from mlscale.model.predictions import coverage_of_each
 
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
+LEAST_STEP_W = 25.0  # between the caps of a sweep
+MOST_STEPS = 20
+OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
+CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
+
+_COSTS = ("engine_mhz", "time_ms", "power_w", "energy_mj")
+_EFFECTS = ("slowdown_percent", "saving_percent", "slowdown_low_percent", "slowdown_high_percent")
+_ENDS_OF_SAVING = ("saving_low_percent", "saving_high_percent")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +90,11 @@ def cap_curve(
         low, high = (np.take_along_axis(values, steps, axis=1) for steps in (lower, upper))
         return np.asarray(low + share * (high - low))
 
-    of_kernels, power = 1 / mean(1 / time_ms), mean(power_w)
+    kernels_ms, power = 1 / mean(1 / time_ms), mean(power_w)
     clock = mean(np.broadcast_to(clocks, power_w.shape))
     counts = np.ones(len(time_ms)) if launches is None else launches
-    run_ms, run_w = run_in_sequence(of_kernels, power, counts)
-    _, run_mhz = run_in_sequence(of_kernels, clock, counts)
+    run_ms, run_w = run_in_sequence(kernels_ms, power, counts)
+    _, run_mhz = run_in_sequence(kernels_ms, clock, counts)
     return CapCurve(
         power_w=power,
         run_time_ms=run_ms,
@@ -110,77 +105,38 @@ def cap_curve(
     )
 
 
-def refuse_pauses(metadata: Mapping[str, Any], time_ms: Floats) -> None:
-    """Raise InputError where a logged run has pauses, so that its mean power is not of the work.
-
-    time_ms (K,): of the runs [ms]. Where the logs do not tell, nothing is refused.
-    """
-    working_ms = sum(metadata.get("working_ms", {}).values())
-    paused = 1 - working_ms / float(time_ms.sum())
-    if working_ms and paused > MOST_IDLE:
-        raise InputError(
-            f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
-            "which its mean power holds too: log a run under a load that keeps the GPU busy"
-        )
-
-
-LEAST_STEP_W = 25.0  # between the caps of a sweep
-MOST_STEPS = 20
-OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
-CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
-
-
-@dataclass(frozen=True)
-class CappedRun:
-    """The run under a power cap: [ms], [W], [mJ].
-
-    engine_mhz: the mean over its time. slowdown_percent: of time, against the base;
-    saving_percent: of the objective against the base, of energy where the objective is time;
-    their ranges where the predictors give intervals. Where at the high ends of power the cap is
-    too low for the clocks tried, the longest time and the least saving are infinite: not known.
-    """
-
-    engine_mhz: float
-    time_ms: float
-    power_w: float
-    energy_mj: float
-    slowdown_percent: float
-    slowdown_range: tuple[float, float] | None
-    saving_percent: float
-    saving_range: tuple[float, float] | None
-
-
 @dataclass(frozen=True)
 class CapPoint:
     """A power cap, and the run under it, None where that cannot be said, which a flag explains.
 
-    too_low: how many kernels draw more than the cap even at the lowest clock tried. can_be_set:
-    whether the GPU takes it, as far as its limits are known.
+    Of the run the saving is of energy where the objective is time. Where at the high ends of power
+    the cap is too low for the clocks tried, its longest time and least saving are infinite: not
+    known. too_low: how many kernels draw more than the cap even at the lowest clock tried.
+    can_be_set: whether the GPU takes it, as far as its limits are known.
     """
 
     cap_w: float
-    run: CappedRun | None
+    run: Setting | None
     too_low: int
     flags: tuple[str, ...]
     can_be_set: bool = True
 
     def row(self) -> Row:
-        """The cap and the fields of its run as JSON has them, intervals as two numbers each.
+        """The cap and what the run does, intervals as two numbers each, as JSON has them.
 
         None for what is not known, an open end of an interval among it.
         """
-        of_run = asdict(self.run) if self.run else dict.fromkeys(f.name for f in fields(CappedRun))
-        row = {"cap_w": self.cap_w, **of_run}
-        for name in ("slowdown", "saving"):
-            ends = row.pop(f"{name}_range") or (None, None)
-            low, high = (end if end is not None and math.isfinite(end) else None for end in ends)
-            row |= {f"{name}_low_percent": low, f"{name}_high_percent": high}
-        return row | {"too_low": self.too_low, "flags": list(self.flags)}
+        values = {**self.run.row(), **self.run.effects()} if self.run else {}
+        row: Row = {"cap_w": self.cap_w}
+        for name in (*_COSTS, *_EFFECTS, *_ENDS_OF_SAVING):
+            value = values.get(name)
+            row[name] = None if value is None or math.isinf(value) else value
+        return {**row, "too_low": self.too_low, "flags": list(self.flags)}
 
 
 @dataclass(frozen=True)
 class CapAdvice:
-    """A run of `kernels` kernels under each power cap, in ascending order, and the best cap.
+    """A run under each power cap, in ascending order, and the best cap.
 
     objective: what `best` has least of. best: None where no cap that the GPU takes keeps the
     limits, or none is high enough. binds: whether the best changes anything against the GPU's own
@@ -189,10 +145,10 @@ class CapAdvice:
     None where it is not known.
     """
 
+    device: str
     objective: str
     limits: Limits
-    kernels: int
-    at_base: OperatingPoint
+    at_base: Setting
     points: tuple[CapPoint, ...]
     best: CapPoint | None
     binds: bool
@@ -202,7 +158,7 @@ class CapAdvice:
 
     @property
     def saved(self) -> str:
-        """What `saving_percent` is of: the objective, or energy where that is time."""
+        """What the saving of each cap is of: the objective, or energy where that is time."""
         return "energy" if self.objective == "time" else self.objective
 
 
@@ -232,61 +188,41 @@ def advise_caps(
         >>> caps.best.cap_w, caps.best.run.saving_percent  # doctest: +SKIP
         (250.0, 14.2)
     """
-    power = whole_power(model, profiles, static_power_w)
-    if power.why_no_energy:
-        raise InputError(f"a power cap needs the whole power: {power.why_no_energy}")
-    objective = objective or "energy"
-    if objective == "clock":
-        raise InputError(
-            "the objective 'clock' says nothing of power caps; 'power' finds the least power "
-            "within a limit of time"
-        )
-    refuse_pauses(profiles.metadata, profiles.time_ms)
-    limits = limits or Limits()
+    added_w, _, no_energy = whole_power(model, profiles, static_power_w)
+    if no_energy:
+        raise InputError(f"a power cap needs the whole power: {no_energy}")
+    objective, limits = objective or "energy", limits or Limits()
+    _require_caps_tell(objective, profiles)
     device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
-    surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), power)
-    _refuse_bounds(surfaces["time"], profiles)
-    supply = supply_of(model.device, drawn_w(profiles) + (power.static_w or 0.0))
-    runs = _Runs(surfaces, profiles.weights, np.append(caps, supply.default_w), objective)
+    surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), added_w)
+    _require_second_clock(surfaces["time"], profiles)
+    default_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
+    curves = _curves(surfaces, np.append(caps, default_w), profiles.weights)
+    base, base_peak_w = _run_at_base(surfaces, profiles.weights)
+    runs = _runs(curves, base, "energy" if objective == "time" else objective)
     points = tuple(
-        runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())
+        _point(place, float(cap), runs[place], curves, _outside_limits(device, cap))
+        for place, cap in enumerate(caps)
     )
-    best = runs.best(limits, np.array([point.can_be_set for point in points]))
+    best = _best(curves[0], points, base.time_ms, objective, limits)
+    binds = best is not None and _binds(curves[0], best)
+    base_ms = np.array(base.time_ms)
+    base_keeps_limits = feasible(limits, base_ms, np.array(base_peak_w), base_ms).all()
+    best_run = None if best is None else runs[best]
+    saves = best_run is not None and best_run.saving_percent > 0
     return CapAdvice(
+        device=model.device,
         objective=objective,
         limits=limits,
-        kernels=len(profiles.kernels),
-        at_base=runs.at_base,
+        at_base=base,
         points=points,
         best=None if best is None else points[best],
-        binds=best is not None and runs.binds(best),
-        helps=best is not None and runs.helps(best, limits),
+        binds=binds,
+        helps=binds and bool(saves or objective == "time" or not base_keeps_limits),
         default_w=device.default_power_w if device else None,
-        warnings=(
-            *_cannot_be_set(device, points),
-            *_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),
-            *_above_base(surfaces["time"].base.engine_mhz, points),
-        ),
+        warnings=_warnings(device, points, surfaces["time"]),
     )
-
-
-def caps_of_run(
-    model: Model,
-    profiles: Profiles,
-    advice: Advice,
-    cap_w: Sequence[float],
-    objective: str | None,
-    is_lever: bool,
-) -> CapAdvice:
-    """The run of an advice under power caps [W], within its limits, as by `advise_caps`.
-
-    objective: as the advice was asked for; 'clock', which says nothing of caps, is energy unless a
-    cap is what the verdict is to set (is_lever), where it is refused. Raises InputError.
-    """
-    by = None if objective == "clock" and not is_lever else objective
-    of_advice = advice.limits, advice.static_power_w, advice.surfaces
-    return advise_caps(model, profiles, cap_w, by, *of_advice)
 
 
 def cap_sweep(device: Device | None) -> Floats:
@@ -310,137 +246,24 @@ def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
     return (device.min_power_limit_w, device.most_power_w) if device else (None, None)
 
 
-@dataclass(frozen=True, eq=False)
-class _Runs:
-    """The run under each cap, of which the last is the GPU's own, or none where that is not known.
-
-    surfaces: absolute ones of time and power; launches (K,); caps (P,) [W].
-    """
-
-    surfaces: dict[str, Surfaces]
-    launches: Floats
-    caps: Floats
-    objective: str
-
-    @cached_property
-    def at_base(self) -> OperatingPoint:
-        """The run at the base."""
-        _, e, _ = self._base
-        time_ms, power_w = (self._over_clocks(q, "values")[:, e] for q in ("time", "power"))
-        run = run_in_sequence(time_ms, power_w, self.launches)
-        run_ms, run_w = (float(cost) for cost in run)
-        return OperatingPoint(self.surfaces["time"].base, run_ms, run_w, run_ms * run_w)
-
-    @cached_property
-    def curve(self) -> CapCurve:
-        """The run as predicted."""
-        return self._curve("values")
-
-    @cached_property
-    def ends(self) -> tuple[CapCurve, CapCurve] | None:
-        """The run at the low and at the high ends of all intervals; None without intervals."""
-        if any(surface.low is None for surface in self.surfaces.values()):
-            return None
-        return self._curve("low"), self._curve("high")
-
-    def point(self, place: int, flags: tuple[str, ...]) -> CapPoint:
-        """The run under one cap. flags: why the GPU does not take it."""
-        cap_w, curve, can_be_set = float(self.caps[place]), self.curve, not flags
-        too_low = int(curve.too_low[place])
-        if too_low:
-            of_several = f": {too_low} of {len(self.launches)} kernels"
-            flags += ("below the clocks tried" + of_several * (len(self.launches) > 1),)
-            return CapPoint(cap_w, None, too_low, flags, can_be_set)
-        if not np.isfinite(curve.run_energy_mj[place]):
-            flags += ("not predicted for every kernel",)
-            return CapPoint(cap_w, None, too_low, flags, can_be_set)
-        slowdown_range = saving_range = None
-        if self.ends is not None:
-            low, high = self.ends
-            slowdowns, savings = (
-                [of(one, place) for one in (low, curve, high)]
-                for of in (self._slowdown, self._saving)
-            )
-            if high.too_low[place]:
-                flags += (OPEN_INTERVAL,)
-                slowdowns[-1], savings[-1] = math.inf, -math.inf
-            slowdown_range, saving_range = interval_ends(slowdowns), interval_ends(savings)
-        run = CappedRun(
-            engine_mhz=float(curve.run_engine_mhz[place]),
-            time_ms=float(curve.run_time_ms[place]),
-            power_w=float(curve.run_power_w[place]),
-            energy_mj=float(curve.run_energy_mj[place]),
-            slowdown_percent=self._slowdown(curve, place),
-            slowdown_range=slowdown_range,
-            saving_percent=self._saving(curve, place),
-            saving_range=saving_range,
+def _require_caps_tell(objective: str, profiles: Profiles) -> None:
+    """Raise InputError on 'clock', and on a logged run with pauses, whose mean power has them."""
+    if objective == "clock":
+        raise InputError(
+            "the objective 'clock' says nothing of power caps; 'power' finds the least power "
+            "within a limit of time"
         )
-        return CapPoint(cap_w, run, too_low, flags, can_be_set)
-
-    def best(self, limits: Limits, can_be_set: Mask) -> int | None:
-        """The place of the best cap of those that can be set; None where none keeps the limits."""
-        caps = slice(len(self.caps) - 1)
-        curve = self.curve
-        time_ms, power_w, peak_w = (
-            values[None, caps, None]
-            for values in (curve.run_time_ms, curve.run_power_w, curve.power_w.max(axis=0))
+    working_ms = sum(profiles.metadata.get("working_ms", {}).values())
+    paused = 1 - working_ms / float(profiles.time_ms.sum())
+    if working_ms and paused > MOST_IDLE:
+        raise InputError(
+            f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
+            "which its mean power holds too: log a run under a load that keeps the GPU busy"
         )
-        time_ms = np.where(can_be_set[None, :, None], time_ms, np.nan)
-        if not feasible(limits, time_ms, peak_w, self.at_base.time_ms).any():
-            return None
-        base_ms = self.at_base.time_ms
-        of_run = best_index(self.objective, time_ms, power_w, base_ms, limits, peak_power_w=peak_w)
-        return of_run[1]
-
-    def binds(self, place: int) -> bool:
-        """Whether a cap changes the run."""
-        run_ms, energy_mj = self.curve.run_time_ms, self.curve.run_energy_mj
-        return not all(math.isclose(of[place], of[-1], rel_tol=SAME) for of in (run_ms, energy_mj))
-
-    def helps(self, place: int, limits: Limits) -> bool:
-        """Whether the run under a cap is better than at the base, or that keeps not the limits."""
-        if not self.binds(place):
-            return False
-        _, e, _ = self._base
-        peak_w = self._over_clocks("power", "values")[:, e].max()
-        base_ms = self.at_base.time_ms
-        base_keeps = feasible(limits, np.array(base_ms), np.array(peak_w), base_ms).all()
-        is_less = self._saving(self.curve, place) > 0
-        return is_less or self.objective == "time" or not base_keeps
-
-    @property
-    def _base(self) -> Index:
-        return self.surfaces["time"].grid.index(self.surfaces["time"].base)
-
-    def _over_clocks(self, quantity: str, side: str) -> Floats:
-        """Values over the engine clock at the base's other settings, (K, E)."""
-        c, _, m = self._base
-        return np.asarray(getattr(self.surfaces[quantity], side)[:, c, :, m])
-
-    def _curve(self, side: str) -> CapCurve:
-        time_ms, power_w = (self._over_clocks(quantity, side) for quantity in ("time", "power"))
-        clocks = self.surfaces["time"].grid.engine_mhz
-        return cap_curve(self.caps, clocks, time_ms, power_w, self.launches)
-
-    def _slowdown(self, curve: CapCurve, place: int) -> float:
-        return float(slowdown_percent(curve.run_time_ms[place], self.at_base.time_ms))
-
-    def _saving(self, curve: CapCurve, place: int) -> float:
-        """Of the objective, or of energy where the objective is time [%]."""
-        objective = "energy" if self.objective == "time" else self.objective
-        base = self.at_base
-        value, at_base = (
-            objective_values(objective, np.array(time_ms), np.array(power_w))
-            for time_ms, power_w in (
-                (curve.run_time_ms[place], curve.run_power_w[place]),
-                (base.time_ms, base.power_w),
-            )
-        )
-        return float(saving_percent(value, at_base))
 
 
-def _refuse_bounds(times: Surfaces, profiles: Profiles) -> None:
-    """Raise InputError where times are bounds: under a cap the clock, too, would be a guess."""
+def _require_second_clock(times: Surfaces, profiles: Profiles) -> None:
+    """Raise InputError where times are bounds: the clock under a cap would be a guess too."""
     if times.is_bounded:
         raise InputError(
             "a power cap needs a second run: one engine clock alone tells neither the clock under "
@@ -449,53 +272,133 @@ def _refuse_bounds(times: Surfaces, profiles: Profiles) -> None:
         )
 
 
-def _outside_limits(device: Device | None, cap_w: float) -> tuple[str, ...]:
-    """A flag of a cap that the GPU does not take."""
+def _curves(surfaces: dict[str, Surfaces], caps: Floats, launches: Floats) -> list[CapCurve]:
+    """The run under each cap: as predicted and, with intervals, at their low and high ends."""
+    time, power = surfaces["time"], surfaces["power"]
+    c, _, m = time.grid.index(time.base)
+    sides = [(time.values, power.values), (time.low, power.low), (time.high, power.high)]
+    return [
+        cap_curve(caps, time.grid.engine_mhz, time_ms[:, c, :, m], power_w[:, c, :, m], launches)
+        for time_ms, power_w in sides
+        if time_ms is not None and power_w is not None
+    ]
+
+
+def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Setting, float]:
+    """The run at the base, and the power of its most demanding kernel there [W]."""
+    time, power = surfaces["time"], surfaces["power"]
+    at = (slice(None), *time.grid.index(time.base))
+    costs = run_in_sequence(time.values[at], power.values[at], launches)
+    time_ms, power_w = (float(cost) for cost in costs)
+    setting = Setting(time.base, time_ms, power_w, time_ms * power_w, 0.0, 0.0)
+    return setting, float(power.values[at].max())
+
+
+def _runs(curves: Sequence[CapCurve], base: Setting, saved: str) -> list[Setting | None]:
+    """The run under each cap, None where it is not known; saved: what the saving is of."""
+    curve = curves[0]
+    time_ms = np.stack([one.run_time_ms for one in curves], axis=1)
+    power_w = np.stack([one.run_power_w for one in curves], axis=1)
+    is_open = (curves[-1].too_low > 0) & (curve.too_low == 0)  # at the high ends alone
+    time_ms[is_open, -1] = power_w[is_open, -1] = math.inf
+    at = Points(curve.run_engine_mhz, time_ms, power_w)
+    at_base = [np.array([[cost]]) for cost in (base.time_ms, base.power_w)]
+    count = len(time_ms)
+    columns = {
+        "cu_count": np.full(count, base.config.cu_count),
+        "engine_mhz": curve.run_engine_mhz,
+        "memory_mhz": np.full(count, base.config.memory_mhz),
+        "time_ms": curve.run_time_ms,
+        "power_w": curve.run_power_w,
+        "energy_mj": curve.run_energy_mj,
+        **effects(saved, at, Points(np.array([base.config.engine_mhz]), *at_base)),
+    }
+    return [
+        Setting.from_row({name: float(values[place]) for name, values in columns.items()})
+        if np.isfinite(curve.run_energy_mj[place])
+        else None
+        for place in range(count)
+    ]
+
+
+def _point(
+    place: int, cap_w: float, run: Setting | None, curves: Sequence[CapCurve], refusal: str | None
+) -> CapPoint:
+    """One of the caps, by its place among them; refusal: why the GPU does not take it."""
+    kernels, too_low = len(curves[0].power_w), int(curves[0].too_low[place])
+    flags = [refusal] if refusal else []
+    if too_low:
+        share = f": {too_low} of {kernels} kernels" if kernels > 1 else ""
+        flags.append(f"below the clocks tried{share}")
+    elif run is None:
+        flags.append("not predicted for every kernel")
+    elif curves[-1].too_low[place]:
+        flags.append(OPEN_INTERVAL)
+    return CapPoint(cap_w, run, too_low, tuple(flags), refusal is None)
+
+
+def _best(
+    curve: CapCurve, points: Sequence[CapPoint], base_ms: float, objective: str, limits: Limits
+) -> int | None:
+    """The place of the best cap of those that can be set; None where none keeps the limits."""
+    can_be_set = np.array([point.can_be_set for point in points])
+    time_ms, power_w, peak_w = (
+        values[None, : len(points), None]
+        for values in (curve.run_time_ms, curve.run_power_w, curve.power_w.max(axis=0))
+    )
+    time_ms = np.where(can_be_set[None, :, None], time_ms, np.nan)
+    if not feasible(limits, time_ms, peak_w, base_ms).any():
+        return None
+    return best_index(objective, time_ms, power_w, base_ms, limits, peak_power_w=peak_w)[1]
+
+
+def _binds(curve: CapCurve, place: int) -> bool:
+    """Whether a cap changes the run against the last, which is the GPU's own, or none."""
+    costs = (curve.run_time_ms, curve.run_energy_mj)
+    return not all(math.isclose(cost[place], cost[-1], rel_tol=SAME) for cost in costs)
+
+
+def _outside_limits(device: Device | None, cap_w: float) -> str | None:
+    """A flag of a cap that the GPU does not take; None of one that it takes."""
     lowest, highest = _power_limits(device)
     if lowest is not None and cap_w < lowest:
-        return (f"below the GPU's lowest power limit, {lowest:g} W",)
+        return f"below the GPU's lowest power limit, {lowest:g} W"
     if highest is not None and cap_w > highest:
-        return (f"above the GPU's highest known power limit, {highest:g} W",)
-    return ()
+        return f"above the GPU's highest known power limit, {highest:g} W"
+    return None
 
 
-def _cannot_be_set(device: Device | None, points: Sequence[CapPoint]) -> tuple[str, ...]:
-    """A warning of the caps that the GPU does not take, with the limits that are known of it."""
-    caps = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
-    if device is None or not caps:
-        return ()
+def _warnings(
+    device: Device | None, points: Sequence[CapPoint], times: Surfaces
+) -> tuple[str, ...]:
+    """What a reader should know: of caps that cannot be set, and of clocks above those known."""
+    warnings = []
     lowest, highest = _power_limits(device)
-    ends = [f"at least {lowest:g} W"] if lowest is not None else []
-    ends += [f"at most {highest:g} W"] if highest is not None else []
-    warning = (
-        f"{', '.join(caps)} cannot be set: {device.key} is known to take power caps of "
-        f"{' and '.join(ends)}; others are predicted, and never advised"
-    )
-    return (warning,)
-
-
-def _above_trained(device: Device | None, highest_mhz: float) -> tuple[str, ...]:
-    """A warning where the GPU's clock goes higher than the surfaces tell."""
+    refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
+    if device and refused:
+        ends = [] if lowest is None else [f"at least {lowest:g} W"]
+        ends += [] if highest is None else [f"at most {highest:g} W"]
+        warnings.append(
+            f"{', '.join(refused)} cannot be set: {device.key} is known to take power caps of "
+            f"{' and '.join(ends)}; others are predicted, and never advised"
+        )
+    tried_mhz, base_mhz = times.grid.engine_mhz[-1], times.base.engine_mhz
     reached = device.max_clock_mhz if device else None
     if device and device.engine_clock_range_mhz:
         reached = device.engine_clock_range_mhz[1]
-    if not device or reached is None or reached <= highest_mhz * CLOCK_TOLERANCE:
-        return ()
-    warning = (
-        f"under a power cap {device.key} is taken to run at {highest_mhz:g} MHz at most, the "
-        f"highest clock tried, not at {reached:g} MHz"
-    )
-    return (warning,)
-
-
-def _above_base(base_mhz: float, points: Sequence[CapPoint]) -> tuple[str, ...]:
-    """A warning where a GPU under a cap runs faster than at the base, so that was held there."""
-    point = next((point for point in reversed(points) if point.run and point.can_be_set), None)
-    if point is None or point.run is None or point.run.engine_mhz <= base_mhz * CLOCK_TOLERANCE:
-        return ()
-    warning = (
-        f"under {point.cap_w:g} W the engine clock is {point.run.engine_mhz:.0f} MHz, at the base "
-        f"{base_mhz:g}: caps are predicted for a clock that is not locked; if it is locked there, "
-        "unlock it first, or a cap changes only what draws more than it at that clock"
-    )
-    return (warning,)
+    if device and reached is not None and reached > tried_mhz * CLOCK_TOLERANCE:
+        warnings.append(
+            f"under a power cap {device.key} is taken to run at {tried_mhz:g} MHz at most, the "
+            f"highest clock tried, not at {reached:g} MHz"
+        )
+    told = [(point.cap_w, point.run) for point in points if point.run and point.can_be_set]
+    if told:
+        cap_w, run = told[-1]
+        if run.config.engine_mhz > base_mhz * CLOCK_TOLERANCE:
+            warnings.append(
+                f"under {cap_w:g} W the engine clock is {run.config.engine_mhz:.0f} MHz, at the "
+                f"base {base_mhz:g}: caps are predicted for a clock that is not locked; if it is "
+                "locked there, unlock it first, or a cap changes only what draws more than it at "
+                "that clock"
+            )
+    return tuple(warnings)

@@ -6,12 +6,11 @@ of the vendor's tool; the files of a run may name it.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mlscale.advice.search import Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.data.devices import Device, known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.points import second_clock_mhz
@@ -21,23 +20,107 @@ if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
 
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
-VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
 
-_GPU = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.-]{0,63}", re.ASCII)
 _ROOT = (
     "these commands need root on the machine itself; a container, WSL 2 or a virtual machine may "
     "refuse them: docs/power-caps.md says what is left"
 )
 _PERSISTENCE = (
-    "without persistence mode ({} -pm 1) the driver forgets the setting when no process uses the "
-    "GPU"
+    "without persistence mode (nvidia-smi -i {gpu} -pm 1) the driver forgets the setting when no "
+    "process uses the GPU"
 )
-_CAPPED_BY_AMD_SMI = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
 _CU_NOTES = {
     "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, keep one process to a part of them",
     "AMD": "no command sets the number of CUs: HSA_CU_MASK keeps one process to a part of them",
 }
+
+
+# By name: what sets it, what resets it, and what to know. The templates name gpu, engine and memory
+# [MHz], watts, and default_watts, the GPU's default cap [W]; a command in a line.
+TEMPLATES = {
+    "-ac": ("nvidia-smi -i {gpu} -ac {memory},{engine}", "nvidia-smi -i {gpu} -rac", ""),
+    "-lgc": ("nvidia-smi -i {gpu} -lgc {engine},{engine}", "nvidia-smi -i {gpu} -rgc", ""),
+    "-lmc": ("nvidia-smi -i {gpu} -lmc {memory},{memory}", "nvidia-smi -i {gpu} -rmc", ""),
+    "-lmc?": (
+        "nvidia-smi -i {gpu} -lmc {memory},{memory}",
+        "nvidia-smi -i {gpu} -rmc",
+        "NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it",
+    ),
+    "-lmcd": (
+        "nvidia-smi -i {gpu} -lmcd {memory}",
+        "nvidia-smi -i {gpu} -rmcd",
+        "the memory clock changes when the driver's kernel modules are loaded anew",
+    ),
+    "-pl": ("nvidia-smi -i {gpu} -pl {watts}", "nvidia-smi -i {gpu} -pl {default_watts}", ""),
+    "sclk level": (
+        "rocm-smi -d {gpu} --setperflevel manual\nrocm-smi -d {gpu} --setsclk LEVEL",
+        "rocm-smi -d {gpu} --resetclocks",
+        "LEVEL of sclk: the one that rocm-smi -d {gpu} --showclkfrq lists with {engine} MHz",
+    ),
+    "mclk level": (
+        "rocm-smi -d {gpu} --setperflevel manual\nrocm-smi -d {gpu} --setmclk LEVEL",
+        "rocm-smi -d {gpu} --resetclocks",
+        "LEVEL of mclk: the one that rocm-smi -d {gpu} --showclkfrq lists with {memory} MHz",
+    ),
+    "max sclk": (
+        "rocm-smi -d {gpu} --setextremum max sclk {engine}",
+        "rocm-smi -d {gpu} --resetclocks",
+        "needs OverDrive, which the kernel parameter amdgpu.ppfeaturemask allows",
+    ),
+    "max mclk": (
+        "rocm-smi -d {gpu} --setextremum max mclk {memory}",
+        "rocm-smi -d {gpu} --resetclocks",
+        "needs OverDrive, which the kernel parameter amdgpu.ppfeaturemask allows",
+    ),
+    "overdrive": (
+        "rocm-smi -d {gpu} --setpoweroverdrive {watts}",
+        "rocm-smi -d {gpu} --resetpoweroverdrive",
+        "",
+    ),
+    "power-cap": (
+        "amd-smi set -g {gpu} --power-cap {watts}",
+        "amd-smi reset -g {gpu} --power-cap",
+        "later releases of ROCm 7 want the kind of limit: --power-cap ppt0 {watts}",
+    ),
+}
+LEVERS: dict[str, dict[str, str]] = {  # the names in TEMPLATES, by generation
+    "Kepler": {"engine": "-ac", "memory": "-ac", "cap": "-pl"},
+    "Maxwell": {"engine": "-ac", "memory": "-ac", "cap": "-pl"},
+    "Pascal": {"engine": "-ac", "memory": "-ac", "cap": "-pl"},
+    "Volta": {"engine": "-lgc", "memory": "-lmc?", "cap": "-pl"},
+    "Turing": {"engine": "-lgc", "memory": "-lmc?", "cap": "-pl"},
+    "Ampere": {"engine": "-lgc", "memory": "-lmc", "cap": "-pl"},
+    "Ada": {"engine": "-lgc", "memory": "-lmc", "cap": "-pl"},
+    "Hopper": {"engine": "-lgc", "memory": "-lmcd", "cap": "-pl"},
+    "Blackwell": {"engine": "-lgc", "memory": "-lmc", "cap": "-pl"},
+    "GCN 3": {"engine": "sclk level", "memory": "mclk level", "cap": "overdrive"},
+    "GCN 4": {"engine": "sclk level", "memory": "mclk level", "cap": "overdrive"},
+    "GCN 5": {"engine": "sclk level", "memory": "mclk level", "cap": "overdrive"},
+    "CDNA 1": {"engine": "sclk level", "memory": "mclk level", "cap": "overdrive"},
+    "CDNA 2": {"cap": "power-cap"},
+    "CDNA 3": {"cap": "power-cap"},
+    "CDNA 4": {"cap": "power-cap"},
+    "RDNA 2": {"engine": "max sclk", "memory": "max mclk", "cap": "overdrive"},
+    "RDNA 3": {"engine": "max sclk", "memory": "max mclk", "cap": "power-cap"},
+    "RDNA 4": {"cap": "power-cap"},
+}
+
+
+def levers_of(device: Device) -> dict[str, str]:
+    """The names in TEMPLATES by which 'engine', 'memory' and 'cap' of a GPU are set, if at all."""
+    if device.vendor not in _CU_NOTES or device.is_jetson:
+        return {}
+    generation, number = f"{device.architecture} ?".split()[:2]
+    if device.vendor == "AMD":  # 'GCN 5' of 'GCN 5.1 Vega 20', but 'RDNA 3.5' is not 'RDNA 3'
+        number = number.split(".")[0] if generation == "GCN" else number
+        generation = f"{generation} {number}"
+    levers = LEVERS.get(generation, {}).copy()
+    if device.form_factor in ("laptop", "integrated"):  # it sets its limit itself
+        levers.pop("cap", None)
+    if device.is_consumer and levers.get("engine") == "-ac":
+        return {"cap": "-pl"}
+    return levers
 
 
 @dataclass(frozen=True)
@@ -49,66 +132,31 @@ class Commands:
     notes: tuple[str, ...] = ()
 
 
-def commands_for_clocks(advice: Advice, device: str, metadata: Mapping[str, Any]) -> Commands:
+def commands_for_clocks(advice: Advice, metadata: Mapping[str, Any]) -> Commands:
     """The commands for the clocks that an advice names for the whole run.
 
-    device: a key of the device table, or another name. metadata: of the profiles, which may name
-    the GPU among several.
+    metadata: of the profiles, which may name the GPU among several.
     """
-    run, known = advice.whole_run, known_device(device)
-    of_clocks = partial(clock_commands, known, run.best.config, run.base.config)
-    return _for_gpu(known, metadata, of_clocks)
+    device, run = known_device(advice.device), advice.whole_run
+    gpu, notes = _gpu(device, metadata)
+    return _noted(clock_commands(device, run.best.config, run.base.config, gpu), notes)
+
+
+def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands:
+    """The commands for the best power cap, as `commands_for_clocks`; a note where none helps."""
+    if caps.best is None or not caps.helps:
+        return Commands(notes=("nothing to set: the power cap stays as it is",))
+    device = known_device(caps.device)
+    gpu, notes = _gpu(device, metadata)
+    return _noted(cap_commands(device, caps.best.cap_w, gpu), notes)
 
 
 def commands_for_second_run(profiles: Profiles) -> tuple[int, Commands]:
     """The engine clock [MHz] at which a second run tells most, and the commands for it."""
-    second_mhz, known = second_clock_mhz(profiles), known_device(profiles.device)
+    second_mhz, device = second_clock_mhz(profiles), known_device(profiles.device)
     second = replace(profiles.base, engine_mhz=float(second_mhz))
-    of_clocks = partial(clock_commands, known, second, profiles.base)
-    return second_mhz, _for_gpu(known, profiles.metadata, of_clocks)
-
-
-def commands_for_cap(caps: "CapAdvice", device: str, metadata: Mapping[str, Any]) -> Commands:
-    """The commands for the best power cap, as `commands_for_clocks`; a note where none helps."""
-    if caps.best is None or not caps.helps:
-        return Commands(notes=("nothing to set: the power cap stays as it is",))
-    known = known_device(device)
-    return _for_gpu(known, metadata, partial(cap_commands, known, caps.best.cap_w))
-
-
-def _for_gpu(
-    device: Device | None, metadata: Mapping[str, Any], of: Callable[..., Commands]
-) -> Commands:
-    """The commands for the GPU that a run's files name, by default 0, with notes on that.
-
-    metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's. of: makes
-    them, given `gpu`. What is neither a number, a UUID nor a bus id is passed over, as it may not
-    go into a shell.
-    """
-    gpus, profiled = (_gpus(metadata.get(name)) for name in ("gpus", "profiled_gpus"))
-    notes = []
-    if profiled and not gpus and device is not None and device.vendor == "AMD":
-        notes.append(
-            f"the profile is of GPU {profiled[0]}, counted with other devices: put the number that "
-            "amd-smi list has of it in place of 0"
-        )
-    elif profiled and not gpus and profiled != ["0"]:
-        gpus = profiled
-        notes.append(
-            f"GPU {profiled[0]} is the profiler's number: nvidia-smi -L tells which that is"
-        )
-    first, *others = gpus or ["0"]
-    if others:
-        notes.insert(0, f"for GPU {first}; set {', '.join(others)} alike")
-    commands = of(gpu=first)
-    return replace(commands, notes=(*commands.notes, *notes)) if commands.to_set else commands
-
-
-def _gpus(said: object) -> list[str]:
-    """The GPUs that metadata name, each once."""
-    named = said if isinstance(said, list | tuple) else ()
-    texts = dict.fromkeys(str(gpu) for gpu in named if isinstance(gpu, str | int))
-    return [gpu for gpu in texts if _GPU.fullmatch(gpu)]
+    gpu, notes = _gpu(device, profiles.metadata)
+    return second_mhz, _noted(clock_commands(device, second, profiles.base, gpu), notes)
 
 
 def clock_commands(
@@ -129,13 +177,27 @@ def clock_commands(
     if best == base:
         return Commands(notes=(f"nothing to set: the advice is the base, {base}",))
     if device is None or device.vendor not in _CU_NOTES:
-        return _unknown(device)
-    commands = Commands()
-    if (best.engine_mhz, best.memory_mhz) != (base.engine_mhz, base.memory_mhz):
-        by_vendor = _nvidia_clocks if device.vendor == "NVIDIA" else _amd_clocks
-        commands = by_vendor(device, best, base, gpu)
-    cus = (_CU_NOTES[device.vendor],) if best.cu_count != base.cu_count else ()
-    return replace(commands, notes=commands.notes + cus)
+        return _commands(device, ["engine"], {})
+    changed, notes = [], []
+    if best.engine_mhz != base.engine_mhz:
+        changed.append("engine")
+    if best.memory_mhz != base.memory_mhz:
+        if len(device.memory_clocks_mhz()) == 1:
+            notes.append(f"{device.name} has one memory clock, which no command changes")
+        else:
+            changed.append("memory")
+    if best.cu_count != base.cu_count:
+        notes.append(_CU_NOTES[device.vendor])
+    memory_mhz = min(
+        device.memory_clocks_mhz(),
+        key=lambda mhz: abs(mhz - best.memory_mhz),
+        default=best.memory_mhz,
+    )
+    if abs(memory_mhz / best.memory_mhz - 1) >= SAME_CLOCK:
+        memory_mhz = best.memory_mhz
+    values = {"gpu": gpu, "engine": f"{best.engine_mhz:.0f}", "memory": f"{memory_mhz:.0f}"}
+    commands = _commands(device, changed, values) if changed else Commands()
+    return replace(commands, notes=(*commands.notes, *notes))
 
 
 def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Commands:
@@ -147,162 +209,73 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
         >>> commands.to_set, commands.to_reset
         (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))
     """
-    if device is not None and device.vendor == "NVIDIA":
-        return _nvidia_cap(device, cap_w, gpu)
-    if device is not None and device.vendor == "AMD":
-        return _amd_cap(device, cap_w, gpu)
-    return _unknown(device)
-
-
-def _unknown(device: Device | None) -> Commands:
-    if device is None:
-        return Commands(notes=("no command is known for a GPU that is not in the device table",))
-    note = f"no command is printed for {device.name}: docs/power-caps.md says what there is"
-    return Commands(notes=(note,))
-
-
-def _listed(device: Device, memory_mhz: float) -> float:
-    """The memory clock that the vendor's tool lists, where one is as good as that."""
-    nearest = min(
-        device.memory_clocks_mhz(), key=lambda mhz: abs(mhz - memory_mhz), default=memory_mhz
-    )
-    return nearest if abs(nearest / memory_mhz - 1) < SAME_CLOCK else memory_mhz
-
-
-def _nvidia_clocks(
-    device: Device, best: HardwareConfig, base: HardwareConfig, gpu: str
-) -> Commands:
-    smi = f"nvidia-smi -i {gpu}"
-    capability = float(device.compute_capability or VOLTA)
-    if device.is_jetson:
-        return _unknown(device)
-    engine, memory = f"{best.engine_mhz:.0f}", f"{_listed(device, best.memory_mhz):.0f}"
-    if capability < VOLTA:
-        if device.is_consumer:
-            return Commands(notes=(f"nvidia-smi cannot lock clocks of {device.name}",))
-        return Commands(
-            (f"{smi} -ac {memory},{engine}",),
-            (f"{smi} -rac",),
-            (_ROOT, _PERSISTENCE.format(smi)),
-        )
-    to_set, to_reset, notes = [], [], [_ROOT, _PERSISTENCE.format(smi)]
-    if best.engine_mhz != base.engine_mhz:
-        to_set.append(f"{smi} -lgc {engine},{engine}")
-        to_reset.append(f"{smi} -rgc")
-    if best.memory_mhz != base.memory_mhz:
-        of_memory = _nvidia_memory_clock(device, memory, smi)
-        to_set += of_memory.to_set
-        to_reset += of_memory.to_reset
-        notes += of_memory.notes
-    return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
-
-
-def _nvidia_memory_clock(device: Device, memory: str, smi: str) -> Commands:
-    """Commands for a memory clock [MHz] of a GPU from Volta on; none where it has only one."""
-    if len(device.memory_clocks_mhz()) == 1:
-        return Commands(notes=(f"{device.name} has one memory clock, which no command changes",))
-    if device.defers_memory_clock:
-        note = "the memory clock changes when the driver's kernel modules are loaded anew"
-        return Commands((f"{smi} -lmcd {memory}",), (f"{smi} -rmcd",), (note,))
-    is_documented = float(device.compute_capability or VOLTA) >= AMPERE
-    note = "NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it"
-    return Commands(
-        (f"{smi} -lmc {memory},{memory}",), (f"{smi} -rmc",), () if is_documented else (note,)
-    )
-
-
-def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
-    if device.is_jetson or device.form_factor in ("laptop", "integrated"):
-        return _unknown(device)
-    smi = f"nvidia-smi -i {gpu}"
-    limits = f"{smi} -q -d POWER prints the limits of yours"
-    notes = [_ROOT, _PERSISTENCE.format(smi), *_refused_cap(device, cap_w, limits)]
-    if device.tdp_w is None or "tdp_w" in device.unverified:
-        notes.append(f"the default limit of {device.name} is not certain: {limits}")
-    return Commands(
-        (f"{smi} -pl {cap_w:g}",),
-        (f"{smi} -pl {device.tdp_w:g}",) if device.tdp_w else (),
-        tuple(notes),
-    )
-
-
-def _refused_cap(device: Device, cap_w: float, limits: str) -> list[str]:
-    """A note where the device table knows that the GPU takes no such cap; limits: how to ask it."""
-    lowest, highest = device.min_power_limit_w, device.max_power_limit_w
-    if (lowest and cap_w < lowest) or (highest and cap_w > highest):
-        return [f"{device.name} is known to refuse {cap_w:g} W: {limits}"]
-    return []
-
-
-def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig, gpu: str) -> Commands:
-    control = _amd_clock_control(device)
-    if control is None:
-        return _unknown(device)
-    changes = {}
-    if best.engine_mhz != base.engine_mhz:
-        changes["sclk"] = f"{best.engine_mhz:.0f}"
-    if best.memory_mhz != base.memory_mhz:
-        changes["mclk"] = f"{_listed(device, best.memory_mhz):.0f}"
-    return control(device, changes, gpu)
-
-
-def _by_level(device: Device, changes: dict[str, str], gpu: str) -> Commands:  # noqa: ARG001
-    """The level of a clock; which level has which clock only the GPU's own list says."""
-    smi = f"rocm-smi -d {gpu}"
-    to_set = [f"{smi} --setperflevel manual"]
-    to_set += [f"{smi} --set{clock} LEVEL" for clock in changes]
-    levels = [
-        f"LEVEL of {clock}: the one that {smi} --showclkfrq lists with {mhz} MHz"
-        for clock, mhz in changes.items()
-    ]
-    return Commands(tuple(to_set), (f"{smi} --resetclocks",), (_ROOT, *levels))
-
-
-def _by_maximum(device: Device, changes: dict[str, str], gpu: str) -> Commands:  # noqa: ARG001
-    """The highest clock that the GPU may take [MHz]."""
-    smi = f"rocm-smi -d {gpu}"
-    to_set = [f"{smi} --setextremum max {clock} {mhz}" for clock, mhz in changes.items()]
-    needs = "needs OverDrive, which the kernel parameter amdgpu.ppfeaturemask allows"
-    return Commands(tuple(to_set), (f"{smi} --resetclocks",), (_ROOT, needs))
-
-
-_ClockControl = Callable[[Device, dict[str, str], str], Commands]
-AMD_CLOCK_CONTROL: dict[str, _ClockControl] = {
-    "GCN 3": _by_level,
-    "GCN 4": _by_level,
-    "GCN 5": _by_level,
-    "CDNA 1": _by_level,
-    "RDNA 2": _by_maximum,
-    "RDNA 3": _by_maximum,
-}
-
-
-def _amd_clock_control(device: Device) -> _ClockControl | None:
-    """How the clocks of its generation are set; None where ROCm's tools do not set them.
-
-    The GPUs of AMD's processors, RDNA 3.5 too, are told apart from the boards of their number.
-    """
-    family, generation, *_ = f"{device.architecture} ?".split()
-    if family == "GCN":
-        generation = generation.split(".")[0]
-    return AMD_CLOCK_CONTROL.get(f"{family} {generation}")
-
-
-def _amd_cap(device: Device, cap_w: float, gpu: str) -> Commands:
-    control = _amd_clock_control(device)
-    if control is None and not device.architecture.startswith(("CDNA", "RDNA 4")):
-        return _unknown(device)
-    limits = f"amd-smi static -g {gpu} --limit prints the limits of yours"
-    notes = [_ROOT, *_refused_cap(device, cap_w, limits)]
+    default_w = device.tdp_w if device else None
+    values = {"gpu": gpu, "watts": f"{cap_w:g}", "default_watts": f"{default_w or 0:g}"}
+    commands = _commands(device, ["cap"], values)
+    if device is None or not commands.to_set:
+        return commands
+    notes = [*commands.notes]
     if device.is_half_a_module:
         notes.append("the cap is the module's, which has two of these dies")
-    if device.architecture.startswith("CDNA 3"):
-        notes.append("in a virtual machine the driver refuses to lower the cap")
-    if device.architecture.startswith(_CAPPED_BY_AMD_SMI):
-        to_set = f"amd-smi set -g {gpu} --power-cap {cap_w:g}"
-        to_reset = f"amd-smi reset -g {gpu} --power-cap"
-        notes.append(f"later releases of ROCm 7 want the kind of limit: --power-cap ppt0 {cap_w:g}")
-    else:
-        to_set = f"rocm-smi -d {gpu} --setpoweroverdrive {cap_w:g}"
-        to_reset = f"rocm-smi -d {gpu} --resetpoweroverdrive"
-    return Commands((to_set,), (to_reset,), tuple(notes))
+    if device.vendor == "NVIDIA" and (default_w is None or "tdp_w" in device.unverified):
+        limits = f"nvidia-smi -i {gpu} -q -d POWER prints the limits of yours"
+        notes.append(f"the default limit of {device.name} is not certain: {limits}")
+        if default_w is None:
+            commands = replace(commands, to_reset=())
+    return replace(commands, notes=tuple(notes))
+
+
+def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str, str]) -> Commands:
+    """The commands for some levers, each once; notes alone where one is not set by commands."""
+    if device is None:
+        return Commands(notes=("no command is known for a GPU that is not in the device table",))
+    names = levers_of(device)
+    if not set(levers) <= set(names):
+        note = f"no command is printed for {device.name}: docs/power-caps.md says what there is"
+        return Commands(notes=(note,))
+    notes = [_ROOT, *([_PERSISTENCE] if device.vendor == "NVIDIA" else [])]
+    to_set: list[str] = []
+    to_reset: list[str] = []
+    for lever in levers:
+        set_by, reset_by, note = TEMPLATES[names[lever]]
+        to_set += set_by.splitlines()
+        to_reset += reset_by.splitlines()
+        notes += note.splitlines()
+    return Commands(
+        *(
+            tuple(line.format(**values) for line in dict.fromkeys(lines))
+            for lines in (to_set, to_reset, notes)
+        )
+    )
+
+
+def _noted(commands: Commands, notes: Sequence[str]) -> Commands:
+    """Commands with more notes; nothing needs them where nothing is set."""
+    return replace(commands, notes=(*commands.notes, *notes)) if commands.to_set else commands
+
+
+def _gpu(device: Device | None, metadata: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The GPU that a run's files name, by default 0, and notes on that.
+
+    metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's.
+    """
+    logged, profiled = (_names(metadata.get(name)) for name in ("gpus", "profiled_gpus"))
+    if len(logged) > 1:
+        return logged[0], [f"for GPU {logged[0]}; set {', '.join(logged[1:])} alike"]
+    if logged or not profiled:
+        return (logged or ["0"])[0], []
+    if device is not None and device.vendor == "AMD":
+        note = (
+            f"the profile is of GPU {profiled[0]}, counted with other devices: put the number that "
+            "amd-smi list has of it in place of 0"
+        )
+        return "0", [note]
+    note = f"GPU {profiled[0]} is the profiler's number: nvidia-smi -L tells which that is"
+    return profiled[0], [note] if profiled[0] != "0" else []
+
+
+def _names(said: Any) -> list[str]:
+    """The GPUs that metadata name, each once; what is no number, UUID or bus id fits no shell."""
+    named = map(str, said) if isinstance(said, list | tuple) else ()
+    is_name = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.-]{0,63}", re.ASCII).fullmatch
+    return [gpu for gpu in dict.fromkeys(named) if is_name(gpu)]

@@ -1,11 +1,11 @@
-"""Advice from time and power: objectives, limits, the best configuration, the Pareto front.
+"""Objectives, limits, the best configuration and the Pareto front, as pure functions of arrays.
 
-Pure functions of arrays that hold one value for each configuration, in the order of the grid.
-With time in ms and power in W, energy = time x power is in mJ.
+An array holds one value for each configuration, in the order of the grid. With time in ms and power
+in W, energy = time x power is in mJ.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ OBJECTIVES = {**COSTS, "clock": "MHz"}
 WITHOUT_POWER = ("time", "clock")  # the objectives that need no power
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
+_DELAYS = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}  # the power of time in an objective
+
 
 def objective_name(objective: str) -> str:
     """An objective as it is written in a sentence: 'energy', 'EDP'."""
@@ -28,7 +30,7 @@ def objective_name(objective: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a configuration must keep; None for no limit. Raises InputError on a senseless one.
+    """What a configuration must keep; None for no limit.
 
     max_power_w [W], max_time_ms [ms]; max_slowdown_percent: time at most that much longer than
     at the base [%].
@@ -38,58 +40,44 @@ class Limits:
     max_time_ms: float | None = None
     max_slowdown_percent: float | None = None
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            least_allowed = field.name == "max_slowdown_percent" and value == 0
-            if value is None or (is_finite(value) and (value > 0 or least_allowed)):
-                continue
-            what = "finite and at least 0" if "slowdown" in field.name else "positive"
-            raise InputError(f"{field.name} must be {what}, not {value}")
-
-    def words(self) -> dict[str, str]:
-        """Each limit that is given, by its field: 'a power of at most 50 W'."""
+    def words(self) -> list[str]:
+        """Each limit that is given: 'a power of at most 50 W'."""
         forms = {
-            "max_power_w": "a power of at most {:.10g} W",
-            "max_time_ms": "a time of at most {:.10g} ms",
-            "max_slowdown_percent": "a slowdown of at most {:g} %",
+            "a power of at most {:.10g} W": self.max_power_w,
+            "a time of at most {:.10g} ms": self.max_time_ms,
+            "a slowdown of at most {:g} %": self.max_slowdown_percent,
         }
-        given = {name: getattr(self, name) for name in forms}
-        return {name: forms[name].format(g) for name, g in given.items() if g is not None}
+        return [form.format(limit) for form, limit in forms.items() if limit is not None]
 
     def under(self) -> str:
         """', under a power of at most 50 W and …', or nothing."""
-        return f", under {' and '.join(self.words().values())}" if self.words() else ""
+        return f", under {' and '.join(self.words())}" if self.words() else ""
 
 
 def objective_values(
     objective: str,
     time_ms: Floats,
     power_w: Floats | None,
-    engine_mhz: Sequence[float] | None = None,
+    engine_mhz: Floats | None = None,
 ) -> Floats:
     """What is minimised, of the shape of time_ms, in the unit of OBJECTIVES.
 
-    energy = time x power, edp = energy x time, ed2p = energy x time^2; clock: engine_mhz (E,)
-    [MHz], the steps of the last axis but one of time_ms. Raises InputError on an unknown
-    objective, without power on one that needs it, and on 'clock' without clocks.
+    energy = time x power, edp = energy x time, ed2p = energy x time^2. engine_mhz [MHz]: for the
+    objective 'clock', of a shape that broadcasts to that of time_ms, such as (E, 1). Raises
+    InputError without power on an objective that needs it.
     """
-    require_objective(objective)
     if objective == "time":
         return time_ms
-    if objective == "clock":
-        if engine_mhz is None:
-            raise InputError("the objective 'clock' needs the engine clocks")
-        return np.broadcast_to(np.array(engine_mhz)[:, None], np.shape(time_ms))
+    if objective == "clock" and engine_mhz is not None:
+        return np.broadcast_to(engine_mhz, np.shape(time_ms))
     if power_w is None:
         raise InputError(f"the objective '{objective}' needs power")
-    delays = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}
-    return np.asarray(power_w * time_ms ** delays[objective])
+    return np.asarray(power_w * time_ms ** _DELAYS[objective])
 
 
 def require_objective(objective: str, known: Collection[str] = OBJECTIVES.keys()) -> None:
     """Raise InputError on an objective that is not known."""
-    if not (isinstance(objective, str) and objective in known):
+    if objective not in known:
         raise InputError(f"there is no objective '{objective}'; one of {', '.join(known)}")
 
 
@@ -128,12 +116,11 @@ def limit_ratio(
 
     base_time_ms: the time at the base [ms], one that broadcasts for several kernels.
     A configuration keeps the limits where it is at most 1; NaN where a value is missing.
-    Raises InputError on a power limit without power.
     """
     largest = np.zeros(np.shape(time_ms))
-    for one in _restraints(limits, time_ms, power_w, base_time_ms):
-        largest = np.maximum(largest, one.ratio)
-    return np.where(_finite(time_ms, power_w), largest, np.nan)
+    for limited in _limited(limits, time_ms, power_w, base_time_ms):
+        largest = np.maximum(largest, limited.ratio)
+    return np.where(_is_known(time_ms, power_w), largest, np.nan)
 
 
 def feasible(
@@ -162,15 +149,14 @@ def best_index(
     saying what is nearest, where nothing keeps the limits.
     """
     limits = limits or Limits()
-    values = objective_values(objective, time_ms, power_w, engine_mhz)
-    if not _finite(time_ms, power_w).any():
-        raise InputError("no configuration has all its values")
+    clocks = None if engine_mhz is None else np.array(engine_mhz)[:, None]
+    values = objective_values(objective, time_ms, power_w, clocks)
     limited_w = power_w if peak_power_w is None else peak_power_w
-    left = feasible(limits, time_ms, limited_w, base_time_ms)
-    if not left.any():
+    allowed = feasible(limits, time_ms, limited_w, base_time_ms)
+    if not allowed.any():
         raise InputError(_nearest(limits, time_ms, limited_w, base_time_ms))
     keys = [None if key is None else key[None] for key in (values, time_ms, power_w)]
-    c, e, m = np.unravel_index(least_indices(keys, left[None])[0], np.shape(time_ms))
+    c, e, m = np.unravel_index(least_indices(keys, allowed[None])[0], np.shape(time_ms))
     return int(c), int(e), int(m)
 
 
@@ -215,19 +201,17 @@ def static_power(kind: str | None, given_w: float | None) -> float | None:
     dynamic power needs the static power beside it. Raises InputError on static power beside
     board power, and on a negative one.
     """
-    if given_w is not None:
-        if kind == "board":
-            raise InputError(
-                "power_w is board power, static power included: leave --static-power out"
-            )
-        if not (is_finite(given_w) and given_w >= 0):
-            raise InputError(f"static power must be finite and at least 0 W, not {given_w}")
-        return given_w
-    return None if kind == "dynamic" else 0.0
+    if given_w is None:
+        return None if kind == "dynamic" else 0.0
+    if kind == "board":
+        raise InputError("power_w is board power, static power included: leave --static-power out")
+    if not (is_finite(given_w) and given_w >= 0):
+        raise InputError(f"static power must be finite and at least 0 W, not {given_w}")
+    return given_w
 
 
-class _Restraint(NamedTuple):
-    """One limit: value / limit everywhere, and the value itself with its name and unit."""
+class _Limited(NamedTuple):
+    """What one limit is of: value / limit everywhere, and the value with its name and unit."""
 
     ratio: Floats
     name: str
@@ -235,41 +219,42 @@ class _Restraint(NamedTuple):
     unit: str
 
 
-def _restraints(
+def _limited(
     limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
-) -> list[_Restraint]:
-    """Every limit that is given."""
-    restraints = []
+) -> list[_Limited]:
+    """For every limit that is given."""
+    limited = []
     if limits.max_power_w is not None:
         if power_w is None:
             raise InputError("a limit of power needs power")
-        restraints.append(_Restraint(power_w / limits.max_power_w, "power", power_w, "W"))
+        limited.append(_Limited(power_w / limits.max_power_w, "power", power_w, "W"))
     if limits.max_time_ms is not None:
-        restraints.append(_Restraint(time_ms / limits.max_time_ms, "time", time_ms, "ms"))
+        limited.append(_Limited(time_ms / limits.max_time_ms, "time", time_ms, "ms"))
     if limits.max_slowdown_percent is not None:
         ratio = time_ms / (base_time_ms * (1 + limits.max_slowdown_percent / 100))
         slowdown = slowdown_percent(time_ms, base_time_ms)
-        restraints.append(_Restraint(ratio, "slowdown", slowdown, "%"))
-    return restraints
+        limited.append(_Limited(ratio, "slowdown", slowdown, "%"))
+    return limited
 
 
 def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> str:
     """Why nothing keeps the limits, and for each the least that can be had beside the others."""
-    restraints = _restraints(limits, time_ms, power_w, base_time_ms)
-    finite = _finite(time_ms, power_w)
+    limited = _limited(limits, time_ms, power_w, base_time_ms)
+    known = _is_known(time_ms, power_w)
     least = []
-    for one in restraints:
-        beside = finite.copy()
-        for other in restraints:
+    for one in limited:
+        kept = known.copy()
+        for other in limited:
             if other is not one:
-                beside &= other.ratio <= 1 + SAME
-        among = beside if beside.any() else finite
-        said = " with the other limits kept" if len(restraints) > 1 and beside.any() else ""
-        least.append(f"{one.name} {rounded(one.value[among].min())} {one.unit}{said}")
-    asked = " and ".join(limits.words().values())
-    return f"no configuration keeps {asked}; the least is {', or '.join(least)}"
+                kept &= other.ratio <= 1 + SAME
+        said = " with the other limits kept" if len(limited) > 1 and kept.any() else ""
+        value = one.value[kept if kept.any() else known].min()
+        least.append(f"{one.name} {rounded(value)} {one.unit}{said}")
+    return f"no configuration keeps {' and '.join(limits.words())}; the least is " + ", or ".join(
+        least
+    )
 
 
-def _finite(time_ms: Floats, power_w: Floats | None) -> Mask:
+def _is_known(time_ms: Floats, power_w: Floats | None) -> Mask:
     """Where nothing is missing."""
     return np.asarray(np.isfinite(time_ms) & (power_w is None or np.isfinite(power_w)))

@@ -5,15 +5,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlscale.advice.objectives import Limits
-from mlscale.advice.search import Advice, Recommendation
+from mlscale.advice.recommendation import Advice, Interval, Row, Setting
 from mlscale.data.grid import HardwareConfig
 from mlscale.model.predictions import COVERAGE
 from mlscale.text import counted, percent_in_words, rounded, time_in_words
 
 if TYPE_CHECKING:
-    from mlscale.advice.caps import CapAdvice, CappedRun
+    from mlscale.advice.caps import CapAdvice
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
+Words = tuple[str, str]  # of a negative and of a positive change
+
 _COVERAGE = f"{100 * COVERAGE:g} %: "
 _BOUNDS = (
     "One engine clock alone does not tell how time follows it: it is between unchanged and in "
@@ -24,6 +26,17 @@ _AXES = {
     "engine_mhz": "the engine clock to {:g} MHz",
     "memory_mhz": "the memory clock to {:g} MHz",
 }
+
+
+def run_document(advice: Advice) -> Row:
+    """The advice for the whole run as JSON values, with its verdict."""
+    base = advice.whole_run.base.config.as_dict()
+    return {
+        "device": advice.device,
+        "base": base,
+        "verdict": verdict(advice),
+        **advice.document(),
+    }
 
 
 def verdict(advice: Advice) -> str:
@@ -43,13 +56,14 @@ def verdict(advice: Advice) -> str:
         else:
             nothing = _nothing_better(advice.objective, advice.limits, advice.is_bounded)
             nothing += _next_tried(advice)
-        return f"Stay at the base, {base}: {nothing}{_of_run(advice)}.{_bounds(advice, '')}"
-    text = f"Set {_settings(best, base)}: {_effects(advice, run)}{_of_run(advice)}"
+        return f"Stay at the base, {base}: {nothing}{_workload(advice)}.{_bounds(advice, '')}"
+    effects = _effects(advice, run.best, advice.objective)
+    text = f"Set {_settings(best, base)}: {effects}{_workload(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
     if is_lowest or advice.objective == "clock":
         text += f"; {_no_lower(advice)}"
     limits = replace(advice.limits, max_power_w=None).words()
-    kept = f", so that {' and '.join(limits.values())} is kept in any case" if limits else ""
+    kept = f", so that {' and '.join(limits)} is kept in any case" if limits else ""
     return f"{text}.{_bounds(advice, kept)}"
 
 
@@ -69,35 +83,27 @@ def cap_verdict(caps: "CapAdvice", advice: Advice) -> str:
             return "No power cap of these can be judged: all are below the clocks tried."
         if not any(point.can_be_set for point in caps.points):
             return "No power cap of these can be set on this GPU."
-        return f"No power cap of these keeps {' and '.join(caps.limits.words().values())}."
+        return f"No power cap of these keeps {' and '.join(caps.limits.words())}."
     if not caps.helps:
-        at_own = caps.default_w is not None and not caps.binds
-        own = f"at {caps.default_w:.0f} W" if at_own else "as it is"
+        is_default = caps.default_w is not None and not caps.binds
+        present = f"at {caps.default_w:.0f} W" if is_default else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
-        return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
-    own = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
-    text = (
-        f"Set the power cap to {best.cap_w:g} W{own}: {_effects(advice, best.run, caps.objective)}"
-    )
-    text += _of_run(advice)
+        return f"Leave the power cap {present}: {nothing}{_workload(advice)}."
+    former = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
+    effects = _effects(advice, best.run, caps.objective)
     from mlscale.advice.caps import OPEN_INTERVAL
 
-    if OPEN_INTERVAL in best.flags:
-        text += f"; {OPEN_INTERVAL}"
-    return f"{text}."
+    open_end = f"; {OPEN_INTERVAL}" if OPEN_INTERVAL in best.flags else ""
+    return f"Set the power cap to {best.cap_w:g} W{former}: {effects}{_workload(advice)}{open_end}."
 
 
-def _effects(advice: Advice, of: "Recommendation | CappedRun", objective: str | None = None) -> str:
-    """What becomes of time, and of the objective where it is something to save.
-
-    objective: by default that of the advice.
-    """
-    objective = objective or advice.objective
+def _effects(advice: Advice, at: Setting, objective: str) -> str:
+    """What becomes of time, and of the objective where it is something to save."""
     change = _bounded_change if advice.is_bounded else _change
-    effects = [change(of.slowdown_percent, of.slowdown_range, "faster", "slower", _COVERAGE)]
+    effects = [change(at.slowdown_percent, at.slowdown_range, ("faster", "slower"), _COVERAGE)]
     if objective in SAVED:
-        more, less = (f"{word} {SAVED[objective]}" for word in ("more", "less"))
-        effects.append(change(of.saving_percent, of.saving_range, more, less))
+        words = (f"more {SAVED[objective]}", f"less {SAVED[objective]}")
+        effects.append(change(at.saving_percent, at.saving_range, words))
         if advice.is_bounded:
             effects[-1] += f" ({'' if objective == 'power' else 'power: '}{100 * COVERAGE:g} %)"
     return ", ".join(effects)
@@ -108,20 +114,20 @@ def _bounds(advice: Advice, kept: str) -> str:
     return f" {_BOUNDS.format(kept)}" if advice.is_bounded else ""
 
 
-def _of_run(advice: Advice) -> str:
+def _workload(advice: Advice) -> str:
     """What the run is, and how much of it was profiled; nothing for one launch of one kernel."""
-    run = advice.run
+    run = advice.workload
     if run.is_one_launch:
         return ""
     if run.is_sampled and run.launches is None:
         time = time_in_words(advice.whole_run.base.time_ms)
         return f", for {time} of GPU time ({run.kernels} runs)"
-    of_what = counted(run.kernels, "kernel")
+    what = counted(run.kernels, "kernel")
     if run.launches is None:
-        of_what += ", each run once"
+        what += ", each run once"
     else:
-        of_what = f"{rounded(run.launches)} launches of {of_what}"
-    text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({of_what})"
+        what = f"{rounded(run.launches)} launches of {what}"
+    text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({what})"
     if run.counters_cover_percent < 100:
         text += f"; counters cover {math.floor(run.counters_cover_percent)} % of it"
     return text
@@ -141,7 +147,7 @@ def _no_lower(advice: Advice) -> str:
     lower = _lower_mhz(advice)
     if not lower:
         return "no lower engine clock was tried"
-    limits = " and ".join(advice.limits.words().values())
+    limits = " and ".join(advice.limits.words())
     return f"of the clocks tried no lower one keeps {limits} (the next is {lower[-1]:g} MHz)"
 
 
@@ -170,51 +176,44 @@ def _settings(best: HardwareConfig, base: HardwareConfig) -> str:
     )
 
 
-def _bounded_change(
-    percent: float,
-    ends: tuple[float, float] | None,
-    negative: str,
-    positive: str,
-    coverage: str = "",
-) -> str:
+def _bounded_change(percent: float, ends: Interval, words: Words, coverage: str = "") -> str:
     """A change [%] by its ends alone, of which none is likelier: 'at most 4.5 % slower'."""
-    if ends is None or not all(map(math.isfinite, ends)):
-        return _change(percent, ends, negative, positive, coverage)
-    low, high = sorted(ends)
-    near, far = sorted(ends, key=abs)
+    if ends is None:
+        return _change(percent, ends, words, coverage)
+    low, high = ends
     if low * high < 0:
-        return f"{percent_in_words(low)} % {negative} to {percent_in_words(high)} % {positive}"
-    word = negative if far < 0 else positive
+        return _both_sides(low, high, words)
+    near, far = sorted(ends, key=abs)
     if percent_in_words(near) == percent_in_words(0):
-        return f"at most {percent_in_words(far)} % {word}"
-    return f"{percent_in_words(near)} to {percent_in_words(far)} % {word}"
+        return f"at most {_side(far, words)}"
+    return f"{percent_in_words(near)} to {_side(far, words)}"
 
 
-def _change(
-    percent: float,
-    ends: tuple[float, float] | None,
-    negative: str,
-    positive: str,
-    coverage: str = "",
-) -> str:
+def _change(percent: float, ends: Interval, words: Words, coverage: str = "") -> str:
     """A change [%] in words, with its interval: '3.9 % slower (90 %: 2.1 to 6.0)'."""
-
-    def word(value: float) -> str:
-        return negative if value < 0 else positive
-
-    text = f"{percent_in_words(percent)} % {word(percent)}"
+    text = _side(percent, words)
     if ends is None or ends[0] == ends[1]:  # as where it was measured
         return text
-    low, high = sorted(ends)
+    low, high = ends
     if math.isinf(low) or math.isinf(high):
-        known, is_least = (low, True) if math.isinf(high) else (high, False)
-        bound = "at least" if is_least == (known >= 0) else "at most"
-        side = "" if word(known) == word(percent) else f" % {word(known)}"
-        return f"{text} ({coverage}{bound} {percent_in_words(known)}{side})"
+        known = low if math.isinf(high) else high
+        bound = "at least" if math.isinf(high) == (known >= 0) else "at most"
+        is_same_side = (known < 0) == (percent < 0)
+        end = percent_in_words(known) if is_same_side else _side(known, words)
+        return f"{text} ({coverage}{bound} {end})"
     near, far = sorted(ends, key=abs)
     if low * high >= 0:
         return f"{text} ({coverage}{percent_in_words(near)} to {percent_in_words(far)})"
     if percent_in_words(near) == percent_in_words(0):
-        return f"{text} ({coverage}up to {percent_in_words(far)} % {word(far)})"
-    sides = f"{percent_in_words(low)} % {negative} to {percent_in_words(high)} % {positive}"
-    return f"{text} ({coverage}{sides})"
+        return f"{text} ({coverage}up to {_side(far, words)})"
+    return f"{text} ({coverage}{_both_sides(low, high, words)})"
+
+
+def _side(percent: float, words: Words) -> str:
+    """'3.9 % slower'."""
+    return f"{percent_in_words(percent)} % {words[percent >= 0]}"
+
+
+def _both_sides(low: float, high: float, words: Words) -> str:
+    """'1.5 % faster to 14 % slower'."""
+    return f"{_side(low, words)} to {_side(high, words)}"

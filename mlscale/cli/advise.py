@@ -1,22 +1,16 @@
-"""What sets an advice: the clocks or a power cap, and the commands of the GPU's vendor.
-
-The advice as a table for a terminal.
-
-mlscale advise: the configuration to set for a run, and for each of its kernels.
-"""
+"""mlscale advise: the configuration to set for a run, and for each of its kernels."""
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlscale.advice.advise import advise
-from mlscale.advice.document import kernel_document, run_document
-from mlscale.advice.objectives import SAME, objective_name, slowdown_percent
-from mlscale.advice.search import WHOLE_RUN, Advice, OperatingPoint, Recommendation, Row
-from mlscale.advice.verdict import cap_verdict, verdict
+from mlscale.advice.objectives import SAME, objective_name
+from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row, Setting
+from mlscale.advice.verdict import cap_verdict, run_document, verdict
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import (
     AXIS_HEADINGS,
@@ -33,7 +27,6 @@ from mlscale.cli.text import (
     warning_lines,
     without_empty,
 )
-from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import BOUNDED, run_in_sequence
 from mlscale.errors import extra_named
@@ -46,289 +39,12 @@ if TYPE_CHECKING:
     from mlscale.advice.commands import Commands
     from mlscale.cli.second_run import SecondRun
 
-
-@dataclass(frozen=True)
-class Levers:
-    """What the user asked for beside the clocks; None for what was not asked for."""
-
-    lever: str
-    caps: "CapAdvice | None"
-    commands: "Commands | None"
-
-    @property
-    def is_cap(self) -> bool:
-        """Whether the verdict is about a power cap."""
-        return self.lever == "cap"
-
-    def document(self, advice: Advice) -> Row:
-        """Return what JSON has of it, with the verdict of a cap in place of the clocks'."""
-        document: Row = {"lever": self.lever}
-        if self.caps:
-            best = self.caps.best
-            document["power_caps"] = [point.row() for point in self.caps.points]
-            document["best_power_cap"] = best and best.row()
-            document["power_caps_save"] = self.caps.saved
-            document["warnings"] = [*advice.warnings, *self.caps.warnings]
-            if self.is_cap:
-                document["verdict"] = cap_verdict(self.caps, advice)
-        if self.commands:
-            named = {"set": self.commands.to_set, "reset": self.commands.to_reset}
-            document["commands"] = {**named, "notes": self.commands.notes}
-        return document
-
-    def text(self, advice: Advice) -> str:
-        """Return what a terminal shows of it, with the verdict of a cap first."""
-        parts = []
-        if self.caps:
-            if self.is_cap:
-                parts.append(f"{cap_verdict(self.caps, advice)}\n")
-            if self.caps.warnings:
-                parts.append("".join(warning_lines(self.caps.warnings)))
-            parts.append(_cap_table(self.caps))
-            if self.is_cap:
-                flags = flags_of_kernels(advice)
-                notes = "".join(flag_lines(flags, MOST_KERNELS) + warning_lines(advice.warnings))
-                parts += [notes] if notes else []
-        if self.commands:
-            parts.append(_commands_text(self.commands))
-        return "\n".join(parts)
-
-
-def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice) -> Levers:
-    """What the options ask for, of the run that the advice is for. Raises InputError."""
-    lever, caps, commands = arguments.lever, None, None
-    if (cap_w := options.caps_asked(arguments)) is not None:
-        from mlscale.advice.caps import caps_of_run
-
-        caps = caps_of_run(model, profiles, advice, cap_w, arguments.minimize, lever == "cap")
-    if arguments.commands:
-        from mlscale.advice.commands import commands_for_cap, commands_for_clocks
-
-        if lever == "cap" and caps:
-            commands = commands_for_cap(caps, model.device, profiles.metadata)
-        else:
-            commands = commands_for_clocks(advice, model.device, profiles.metadata)
-    return Levers(lever, caps, commands)
-
-
-def _cap_table(caps: "CapAdvice") -> str:
-    """Return the run under each cap for a terminal."""
-    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
-    headers += ["saves %", INTERVAL, ""]
-    lines = [_cells(point, point == caps.best) for point in caps.points]
-    table = columns(*without_empty(headers, lines))
-    text = f"The run under power caps{caps.limits.under()}:\n{table}\n"
-    saved = objective_name(caps.saved)
-    return text + f"\nsaves % is of {saved}; engine MHz and power W are means over the run\n"
-
-
-def _cells(point: "CapPoint", is_best: bool) -> list[str]:
-    notes = ", ".join(["best", *point.flags] if is_best else point.flags)
-    run = point.run
-    if run is None:
-        return [f"{point.cap_w:g}", *["-"] * 5, "", "-", "", notes]
-    return [
-        f"{point.cap_w:g}",
-        f"{run.engine_mhz:.0f}",
-        *map(number, (run.time_ms, run.power_w, run.energy_mj)),
-        f"{run.slowdown_percent:+z.1f}",
-        interval_cell(run.slowdown_range),
-        f"{run.saving_percent:z.1f}",
-        interval_cell(run.saving_range),
-        notes,
-    ]
-
-
-def _commands_text(commands: "Commands") -> str:
-    """Return the commands for a terminal."""
-    parts = []
-    for title, lines in (("To set it:", commands.to_set), ("To reset it:", commands.to_reset)):
-        if lines:
-            parts.append("\n".join([title, *(f"  {line}" for line in lines)]))
-    return "\n".join([*parts, *(f"note: {note}" for note in commands.notes)]) + "\n"
-
-
+FORMATS = ("table", "csv", "json")
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
 MOST_CLOCKS = 6  # of bounds
-_OF_KERNELS = (
-    "; a kernel's numbers are of one launch\nat its own best, in run % is its time at the best of "
-    "the whole run"
-)
+COST_HEADINGS = ("time ms", "power W", "energy mJ")
 
-
-def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
-    """Return the verdict, the best configurations, the front, flags and warnings."""
-    largest, others = _by_share(advice)
-    if advice.is_bounded and not advice.run.is_one_launch:  # alike for all kernels
-        largest, others = [], []
-    has_saving = advice.objective != "clock"
-    of_time, of_saving = _interval_headings(advice)
-    headers = ["kernel", "share %", *AXIS_HEADINGS, *_costs(advice), "time %", of_time]
-    if has_saving:
-        headers += ["saves %", of_saving]
-    headers.append("in run %")
-    names = kernel_names(kernel.kernel or "" for kernel in (*largest, *others))
-    lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in largest]
-    if others:
-        lines.append(_line_of_others(others, headers, advice))
-    if not advice.run.is_one_launch:
-        lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
-    least = f"Least {objective_name(advice.objective)}" if has_saving else "Lowest engine clock"
-    text = f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n"
-    text += columns(*without_empty(headers, lines))
-    percents = "time % and saves % are" if has_saving else "time % is"
-    text += f"\n\nbase {base} on {device}; {percents} against it"
-    if largest and not advice.run.is_one_launch:
-        text += _OF_KERNELS
-    if advice.is_bounded:
-        text += f"; times are the longest that they can be{_over_clocks(advice)}"
-    else:
-        text += _front(advice)
-    text += _measured(advice)
-    flags = flags_of_kernels(advice)
-    notes = flag_lines(flags, most=MOST_KERNELS)
-    notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
-    notes += warning_lines(advice.warnings)
-    return f"{text}\n\n{''.join(notes)}" if notes else f"{text}\n"
-
-
-def _interval_headings(advice: Advice) -> tuple[str, str]:
-    """How tables head the ends of time, and those of what is saved, in which power may be."""
-    of_time = "bounds" if advice.is_bounded else INTERVAL
-    return of_time, of_time if advice.objective == "time" else INTERVAL
-
-
-def flags_of_kernels(advice: Advice) -> dict[str, tuple[str, ...]]:
-    """The flags by kernel, those of most time first, without the one that the verdict says."""
-    return {
-        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag != BOUNDED)
-        for kernel in sorted(advice.kernels, key=_percent, reverse=True)
-    }
-
-
-def _by_share(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
-    """The kernels of most time, and the others. One other has the line that it would be told in."""
-    ordered = sorted(advice.kernels, key=_percent, reverse=True)
-    count = MOST_KERNELS if len(ordered) > MOST_KERNELS + 1 else len(ordered)
-    return ordered[:count], ordered[count:]
-
-
-def _percent(of: Recommendation) -> float:
-    return 100.0 if of.share is None else of.share.percent
-
-
-def _line(name: str, of: Recommendation, advice: Advice) -> list[str]:
-    has_share = of.share is not None and not advice.run.is_one_launch
-    percent = "" if advice.run.is_one_launch else share_in_percent(_percent(of) / 100)
-    slowdown = [f"{of.slowdown_percent:+z.1f}", interval_cell(of.slowdown_range)]
-    cells = [name, percent, *_advice_table_cells(of.best), *slowdown]
-    if advice.objective != "clock":
-        cells += [f"{of.saving_percent:z.1f}", interval_cell(of.saving_range)]
-    most = advice.limits.max_slowdown_percent
-    is_slower = has_share and most is not None and of.slowdown_in_run_percent > most + SAME
-    in_run = f"{of.slowdown_in_run_percent:+z.1f}" if has_share else ""
-    if is_slower:
-        in_run += ", above the limit"
-    return [*cells, in_run]
-
-
-def _line_of_others(
-    others: Sequence[Recommendation], headers: Sequence[str], advice: Advice
-) -> list[str]:
-    """A line that sums up the kernels that have none of their own."""
-    percent = sum(map(_percent, others))
-    slowdown = sum(_percent(kernel) * kernel.slowdown_in_run_percent for kernel in others) / percent
-    cells = dict.fromkeys(headers, "-") | dict.fromkeys(_interval_headings(advice), "")
-    cells |= {"kernel": f"and {len(others)} others", "share %": share_in_percent(percent / 100)}
-    cells["in run %"] = f"{slowdown:+z.1f}"
-    return [cells[header] for header in headers]
-
-
-def _front(advice: Advice) -> str:
-    """The front of the whole run, of a long one a few points, the best and the base among them."""
-    run = advice.whole_run
-    if not run.front:
-        return ""
-    places = set(np.linspace(0, len(run.front) - 1, MOST_POINTS).round().tolist())
-    points = list(run.front)
-    if len(points) > MOST_POINTS:
-        ends = (run.best, run.base)
-        points = [p for place, p in enumerate(points) if place in places or p in ends]
-    more = ["all its points"] if len(points) < len(run.front) else []
-    if not advice.run.is_one_launch:
-        more.append("each kernel's")
-    of_run = "" if advice.run.is_one_launch else " of the whole run"
-    note = f" ({' and '.join(more)} with --format csv)" if more else ""
-    marks = [", ".join(n for n in ("best", "base") if p == getattr(run, n)) for p in points]
-    lines = [[*_advice_table_cells(point), mark] for point, mark in zip(points, marks, strict=True)]
-    table = columns([*AXIS_HEADINGS, *_costs(advice), ""], lines)
-    return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
-
-
-def _over_clocks(advice: Advice) -> str:
-    """The whole run at a few engine clocks: time between its bounds, and power."""
-    run, time, power = advice.whole_run, advice.held["time"], advice.held.get("power")
-    shares = [kernel.share for kernel in advice.kernels]
-    launches = np.array([share.launches if share else 1.0 for share in shares])
-    c, base, m = time.grid.index(run.base.config)
-    best = time.grid.index(run.best.config)[1]
-    headers = ["engine MHz", "time ms from", "to"]
-    sides = [
-        run_in_sequence(of, None, launches)[0] for of in (time.low, time.high) if of is not None
-    ]
-    if power:
-        headers += ["power W", INTERVAL]
-        ends = (power.values, power.low, power.high)
-        sides += [run_in_sequence(time.values, of, launches)[1] for of in ends if of is not None]
-    lines = []
-    for e in _few(len(time.grid.engine_mhz), {base, best}):
-        cells = [number(float(of[c, e, m])) for of in sides]
-        between = [" to ".join(cells[3:])] if power else []
-        mark = ", ".join(name for name, of in (("best", best), ("base", base)) if of == e)
-        lines.append([f"{time.grid.engine_mhz[e]:g}", *cells[:3], *between, mark])
-    power_too = ", and power at the longest time" if power else ""
-    table = columns([*headers, ""], lines)
-    return f"\n\nTime between its bounds{power_too}:\n{table}"
-
-
-def _few(count: int, own: set[int]) -> list[int]:
-    """At most MOST_CLOCKS of so many places, evenly spaced but for those of one's own."""
-    places = set(np.linspace(0, count - 1, min(count, MOST_CLOCKS)).round().astype(int).tolist())
-    for place in own - places:
-        inner = places - own - {0, count - 1}
-        places -= {min(inner, key=lambda other: abs(other - place))}
-        places |= {place}
-    return sorted(places)
-
-
-def _measured(advice: Advice) -> str:
-    """The whole run as it was measured at the further points; nothing without any."""
-    headers = [*AXIS_HEADINGS, "time ms", "power W", "energy mJ", "time %"]
-    lines = []
-    for at in advice.measured:
-        costs = [
-            "" if cost is None else number(cost) for cost in (at.time_ms, at.power_w, at.energy_mj)
-        ]
-        slowdown = float(slowdown_percent(at.time_ms, advice.whole_run.base.time_ms))
-        lines.append([*setting_cells(at.config), *costs, f"{slowdown:+z.1f}"])
-    table = columns(*without_empty(headers, lines))
-    return f"\n\nMeasured at further configurations:\n{table}" if lines else ""
-
-
-def _costs(advice: Advice) -> list[str]:
-    """The headers of what an operating point costs."""
-    best = advice.whole_run.best
-    costs = {"time ms": best.time_ms, "power W": best.power_w, "energy mJ": best.energy_mj}
-    return [header for header, cost in costs.items() if cost is not None]
-
-
-def _advice_table_cells(point: OperatingPoint) -> list[str]:
-    costs = (point.time_ms, point.power_w, point.energy_mj)
-    return setting_cells(point.config) + [number(cost) for cost in costs if cost is not None]
-
-
-FORMATS = ("table", "csv", "json")
 _EXAMPLES = """\
 examples, of an export of ncu, two logs of nvidia-smi, a training step, two traces:
   mlscale advise ncu.csv --max-slowdown 5
@@ -358,38 +74,314 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     limits = options.read_limits(arguments)
     with kept_warnings() as told:
-        of = subject.read(subject.asked(arguments, arguments.weights))
-    model, profiles, notes = of.model, of.profiles, (*(told if form == "json" else ()), *of.notes)
+        read = subject.read(subject.asked(arguments, arguments.weights))
+    model, profiles = read.model, read.profiles
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
+    notes = (*(told if form == "json" else ()), *read.notes)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
-    asked = read(arguments, model, profiles, advice)
-    further = None
+    caps = _caps(arguments, model, profiles, advice)
+    is_cap = arguments.lever == "cap"
+    commands = second = None
+    if arguments.commands:
+        from mlscale.advice.commands import commands_for_cap, commands_for_clocks
+
+        if caps and is_cap:
+            commands = commands_for_cap(caps, profiles.metadata)
+        else:
+            commands = commands_for_clocks(advice, profiles.metadata)
     if advice.is_bounded:
         from mlscale.cli.second_run import second_run
 
-        further = second_run(arguments, of.files[0], profiles)
-    text = _advice_text(model, advice, form, asked, further)
+        second = second_run(arguments, read.files[0], profiles)
+    if form == "json":
+        text = json_text(document(advice, arguments.lever, caps, commands, second))
+    elif form == "table":
+        text = text_of(advice, arguments.lever, caps, commands, second)
+    else:
+        print_warnings([*advice.warnings, *(caps.warnings if caps else ())])
+        print_warnings([second.warning()] if second else [])
+        rows = advice.rows()
+        if caps and is_cap:
+            rows = [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
+        text = csv_text(rows)
     print_or_write(text, arguments.output)
 
 
-def _advice_text(
-    model: Model, advice: Advice, form: str, asked: Levers, further: "SecondRun | None"
-) -> str:
-    """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr.
+def _caps(
+    arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice
+) -> "CapAdvice | None":
+    """The run under power caps, where they are asked for. Raises InputError."""
+    cap_w, objective = options.caps_asked(arguments), arguments.minimize
+    if cap_w is None:
+        return None
+    from mlscale.advice.caps import advise_caps
 
-    further: the run that it asks for, if any.
+    if objective == "clock" and arguments.lever != "cap":  # says nothing of caps
+        objective = None
+    return advise_caps(
+        model,
+        profiles,
+        cap_w,
+        objective,
+        advice.limits,
+        advice.static_power_w,
+        advice.surfaces,
+    )
+
+
+def document(
+    advice: Advice,
+    lever: str,
+    caps: "CapAdvice | None" = None,
+    commands: "Commands | None" = None,
+    second: "SecondRun | None" = None,
+) -> Row:
+    """The advice as JSON values.
+
+    lever: 'clock' or 'cap', what the verdict is of. caps, commands, second: the run under power
+    caps, what sets the advice, and the run that it asks for, if any.
     """
-    if form == "json":
-        kernels = [kernel_document(kernel) for kernel in advice.kernels]
-        document = {**run_document(model, advice), "kernels": kernels, **asked.document(advice)}
-        return json_text(document | ({"second_run": further.document()} if further else {}))
-    if form == "table":
-        clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
-        parts = [clocks, asked.text(advice), further.text() if further else ""]
-        return "\n".join(filter(None, parts))
-    of_caps = asked.caps.warnings if asked.caps else ()
-    of_further = [further.warning()] if further else []
-    print_warnings([*advice.warnings, *of_caps, *of_further])
-    if asked.is_cap and asked.caps:
-        return csv_text([p.row() | {"flags": "; ".join(p.flags)} for p in asked.caps.points])
-    return csv_text(advice.rows())
+    document: Row = {
+        **run_document(advice),
+        "kernels": [kernel.kernel_row() for kernel in advice.kernels],
+        "lever": lever,
+    }
+    if caps:
+        document["power_caps"] = [point.row() for point in caps.points]
+        document["best_power_cap"] = caps.best.row() if caps.best else None
+        document["power_caps_save"] = caps.saved
+        document["warnings"] += caps.warnings
+        if lever == "cap":
+            document["verdict"] = cap_verdict(caps, advice)
+    if commands:
+        document["commands"] = {
+            "set": commands.to_set,
+            "reset": commands.to_reset,
+            "notes": commands.notes,
+        }
+    if second:
+        document["second_run"] = second.document()
+    return document
+
+
+def text_of(
+    advice: Advice,
+    lever: str,
+    caps: "CapAdvice | None" = None,
+    commands: "Commands | None" = None,
+    second: "SecondRun | None" = None,
+) -> str:
+    """The advice for a terminal, as `document`; of a cap without what clocks do."""
+    parts = [] if lever == "cap" else [advice_table(advice)]
+    if caps:
+        is_lever = lever == "cap"
+        parts += [f"{cap_verdict(caps, advice)}\n"] if is_lever else []
+        parts += ["".join(warning_lines(caps.warnings))] if caps.warnings else []
+        parts.append(_cap_table(caps))
+        if is_lever:
+            lines = flag_lines(_flags(advice), MOST_KERNELS) + warning_lines(advice.warnings)
+            parts.append("".join(lines))
+    if commands:
+        parts.append(_commands_text(commands))
+    if second:
+        parts.append(second.text())
+    return "\n".join(filter(None, parts))
+
+
+def _cap_table(caps: "CapAdvice") -> str:
+    """The run under each cap for a terminal."""
+    headers = ["cap W", "engine MHz", *COST_HEADINGS, "time %", INTERVAL, "saves %", INTERVAL, ""]
+    lines = [_cap_cells(point, point == caps.best) for point in caps.points]
+    table = columns(*without_empty(headers, lines))
+    return (
+        f"The run under power caps{caps.limits.under()}:\n{table}\n\nsaves % is of "
+        f"{objective_name(caps.saved)}; engine MHz and power W are means over the run\n"
+    )
+
+
+def _cap_cells(point: "CapPoint", is_best: bool) -> list[str]:
+    notes = ", ".join(["best", *point.flags] if is_best else point.flags)
+    run = point.run
+    if run is None:
+        return [f"{point.cap_w:g}", *["-"] * 5, "", "-", "", notes]
+    costs = (run.time_ms, run.power_w, run.energy_mj)
+    cells = [f"{point.cap_w:g}", f"{run.config.engine_mhz:.0f}", *map(number, costs)]
+    return [*cells, *_effect_cells(run), notes]
+
+
+def _effect_cells(setting: Setting) -> list[str]:
+    """Slowdown and saving, each with its interval."""
+    return [
+        f"{setting.slowdown_percent:+z.1f}",
+        interval_cell(setting.slowdown_range),
+        f"{setting.saving_percent:z.1f}",
+        interval_cell(setting.saving_range),
+    ]
+
+
+def _commands_text(commands: "Commands") -> str:
+    """The commands for a terminal."""
+    lines = []
+    for title, shell in (("To set it:", commands.to_set), ("To reset it:", commands.to_reset)):
+        if shell:
+            lines += [title, *(f"  {line}" for line in shell)]
+    lines += [f"note: {note}" for note in commands.notes]
+    return "\n".join(lines) + "\n"
+
+
+def advice_table(advice: Advice) -> str:
+    """The verdict, the best configurations, the front, flags and warnings."""
+    is_one_launch, has_saving = advice.workload.is_one_launch, advice.objective != "clock"
+    least = f"Least {objective_name(advice.objective)}" if has_saving else "Lowest engine clock"
+    percents = "time % and saves % are" if has_saving else "time % is"
+    text = (
+        f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n{_table_of_best(advice)}\n\n"
+        f"base {advice.whole_run.base.config} on {advice.device}; {percents} against it"
+    )
+    if not is_one_launch and not advice.is_bounded:
+        text += (
+            "; a kernel's numbers are of one launch\nat its own best, in run % is its time at the "
+            "best of the whole run"
+        )
+    if advice.is_bounded:
+        text += f"; times are the longest that they can be{_over_clocks(advice)}"
+    else:
+        text += _front(advice)
+    text += _measured(advice)
+    notes = flag_lines(_flags(advice), most=MOST_KERNELS)
+    notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
+    notes += warning_lines(advice.warnings)
+    return f"{text}\n\n{''.join(notes)}" if notes else f"{text}\n"
+
+
+def _table_of_best(advice: Advice) -> str:
+    """A line for each of the kernels of most time, one for the others, and one for the run."""
+    is_one_launch = advice.workload.is_one_launch
+    kernels = _by_share(advice)
+    if advice.is_bounded and not is_one_launch:  # alike for all kernels
+        kernels = []
+    count = MOST_KERNELS if len(kernels) > MOST_KERNELS + 1 else len(kernels)
+    names = kernel_names(kernel.kernel or "" for kernel in kernels)
+    lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in kernels[:count]]
+    if kernels[count:]:
+        lines.append(_line_of_others(kernels[count:], advice))
+    if not is_one_launch:
+        lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
+    bounds = "bounds" if advice.is_bounded else INTERVAL
+    saving_ends = bounds if advice.objective == "time" else INTERVAL
+    effects = ["time %", bounds, "saves %", saving_ends]
+    headers = ["kernel", "share %", *AXIS_HEADINGS, *COST_HEADINGS, *effects, "in run %"]
+    return columns(*without_empty(headers, lines))
+
+
+def _by_share(advice: Advice) -> list[Recommendation]:
+    """The kernels, those of most time first."""
+    return sorted(advice.kernels, key=lambda kernel: kernel.share_percent or 0.0, reverse=True)
+
+
+def _flags(advice: Advice) -> dict[str, tuple[str, ...]]:
+    """The flags by kernel, those of most time first, without the one that the verdict says."""
+    return {
+        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag != BOUNDED)
+        for kernel in _by_share(advice)
+    }
+
+
+def _line(name: str, kernel: Recommendation, advice: Advice) -> list[str]:
+    """The line of a kernel, or of the whole run."""
+    share = in_run = ""
+    if not advice.workload.is_one_launch:
+        share = share_in_percent(
+            (100 if kernel.share_percent is None else kernel.share_percent) / 100
+        )
+        if kernel.in_run is not None:
+            slowdown, most = kernel.in_run.slowdown_percent, advice.limits.max_slowdown_percent
+            is_slower = most is not None and slowdown > most + SAME
+            in_run = f"{slowdown:+z.1f}{', above the limit' if is_slower else ''}"
+    effects = _effect_cells(kernel.best)
+    if advice.objective == "clock":
+        effects[2:] = ["", ""]
+    return [name, share, *_cells(kernel.best), *effects, in_run]
+
+
+def _line_of_others(others: Sequence[Recommendation], advice: Advice) -> list[str]:
+    """A line that sums up the kernels that have none of their own."""
+    shares = np.array([kernel.share_percent for kernel in others])
+    slowdowns = [kernel.in_run.slowdown_percent for kernel in others if kernel.in_run]
+    return [
+        f"and {len(others)} others",
+        share_in_percent(shares.sum() / 100),
+        *("-" if cell else "" for cell in _cells(advice.whole_run.best)),
+        *("-", "", "" if advice.objective == "clock" else "-", ""),
+        f"{np.average(slowdowns, weights=shares):+z.1f}",
+    ]
+
+
+def _cells(setting: Setting) -> list[str]:
+    """What is set and what it costs; nothing for what is not known."""
+    costs = (setting.time_ms, setting.power_w, setting.energy_mj)
+    return setting_cells(setting.config) + ["" if cost is None else number(cost) for cost in costs]
+
+
+def _front(advice: Advice) -> str:
+    """The front of the whole run, of a long one a few points, the best and the base among them."""
+    run = advice.whole_run
+    if not run.front:
+        return ""
+    points = list(run.front)
+    if len(points) > MOST_POINTS:
+        places = np.linspace(0, len(points) - 1, MOST_POINTS).round()
+        ends = (run.best, run.base)
+        points = [p for place, p in enumerate(points) if place in places or p in ends]
+    more = ["all its points"] if len(points) < len(run.front) else []
+    more += [] if advice.workload.is_one_launch else ["each kernel's"]
+    what = "" if advice.workload.is_one_launch else " of the whole run"
+    note = f" ({' and '.join(more)} with --format csv)" if more else ""
+    lines = [
+        [*_cells(p), ", ".join(name for name in ("best", "base") if p == getattr(run, name))]
+        for p in points
+    ]
+    table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, ""], lines))
+    return f"\n\nPareto front of time and energy{what}{note}:\n{table}"
+
+
+def _over_clocks(advice: Advice) -> str:
+    """The whole run at a few engine clocks: time between its bounds, and power."""
+    run, time, power = advice.whole_run, advice.held["time"], advice.held.get("power")
+    launches = np.array([kernel.launches or 1.0 for kernel in advice.kernels])
+    c, base, m = time.grid.index(run.base.config)
+    best = time.grid.index(run.best.config)[1]
+    headers = ["engine MHz", "time ms from", "to"]
+    sides = [
+        run_in_sequence(end, None, launches)[0] for end in (time.low, time.high) if end is not None
+    ]
+    if power:
+        headers += ["power W", INTERVAL]
+        ends = (power.values, power.low, power.high)
+        sides += [run_in_sequence(time.values, end, launches)[1] for end in ends if end is not None]
+    lines = []
+    for e in _few_clocks(len(time.grid.engine_mhz), {base, best}):
+        cells = [number(float(side[c, e, m])) for side in sides]
+        between = [" to ".join(cells[3:])] if power else []
+        mark = ", ".join(name for name, place in (("best", best), ("base", base)) if place == e)
+        lines.append([f"{time.grid.engine_mhz[e]:g}", *cells[:3], *between, mark])
+    power_too = ", and power at the longest time" if power else ""
+    table = columns([*headers, ""], lines)
+    return f"\n\nTime between its bounds{power_too}:\n{table}"
+
+
+def _few_clocks(count: int, needed: set[int]) -> list[int]:
+    """At most MOST_CLOCKS of so many places, evenly spaced but for those that are needed."""
+    places = set(np.linspace(0, count - 1, min(count, MOST_CLOCKS)).round().astype(int).tolist())
+    for place in needed - places:
+        inner = places - needed - {0, count - 1}
+        places -= {min(inner, key=lambda other: abs(other - place))}
+        places |= {place}
+    return sorted(places)
+
+
+def _measured(advice: Advice) -> str:
+    """The whole run as it was measured at the further points; nothing without any."""
+    lines = [[*_cells(at), f"{at.slowdown_percent:+z.1f}"] for at in advice.measured]
+    table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, "time %"], lines))
+    return f"\n\nMeasured at further configurations:\n{table}" if lines else ""

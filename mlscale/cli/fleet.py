@@ -12,7 +12,7 @@ import joblib
 
 from mlscale import __version__
 from mlscale.advice.advise import terms_of
-from mlscale.advice.search import Row
+from mlscale.advice.recommendation import Row
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import json_text, print_warnings
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups

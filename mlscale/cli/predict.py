@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.search import WHOLE_RUN
+from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import (
     AXIS_HEADINGS,

@@ -17,8 +17,8 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.unprofiled import kernels_of_most
 
-_OWN_TIME = "MS"  # stands for what the user alone knows of the second run
-_PUT_TIME = f"# in place of {_OWN_TIME} put the time of that run, in ms"
+_TIME = "MS"  # stands for what the user alone knows of the second run
+_PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -
     also, imported = file if has_clock else f"{file}@engine={engine_mhz}", None
     if is_of_monitor and arguments.time is not None:
         also = f"{stem}-{engine_mhz}-table.csv"
-        given = _of_import(arguments, None if has_clock else engine_mhz)
+        given = _import_options(arguments, None if has_clock else engine_mhz)
         name = ["--application", profiles.applications[0]]
-        words = ["mlscale", "import", file, *given, *name, "--time", _OWN_TIME, "-o", also]
+        words = ["mlscale", "import", file, *given, *name, "--time", _TIME, "-o", also]
         imported = shlex.join(words)
     advise = shlex.join(["mlscale", *arguments.words, "--also", also])
     return SecondRun(engine_mhz, file, commands, imported, advise, _instead(profiles))
 
 
-def _of_import(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:
+def _import_options(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:
     """What the second log does not say either, as options of `import`; engine_mhz: if it must."""
     base = {axis: step for axis, step in (arguments.base or {}).items() if axis != "engine_mhz"}
     base |= {} if engine_mhz is None else {"engine_mhz": engine_mhz}

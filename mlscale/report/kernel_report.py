@@ -7,9 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mlscale.advice.advise import whole_power
 from mlscale.advice.objectives import best_index, pareto_front
-from mlscale.advice.search import Advice, Recommendation
+from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import ConfigGrid, Index
@@ -137,7 +136,6 @@ def kernel_reports(
 
     advice: for these profiles.
     """
-    power = whole_power(model, profiles, advice.static_power_w)
     has_counters = profiles.has_counters
     time, base = model.predictors["time"], model.grid.index(model.base)
     training_kernels = model.card.get("kernels")
@@ -146,7 +144,7 @@ def kernel_reports(
     for k in kernels:
         name = profiles.kernels[k]
         quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
-        if power.why_no_energy is None:
+        if advice.no_energy is None:
             quantities["energy"] = quantities["time"] * quantities["power"]
         scales = {q: scale_and_unit(of[base], COSTS[q]) for q, of in quantities.items()}
         counters = zip(profiles.counter_names, profiles.counters[k].tolist(), strict=True)
@@ -170,7 +168,7 @@ def kernel_reports(
                     if of.low is not None and of.high is not None
                 },
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),
-                why_no_energy=power.why_no_energy,
+                why_no_energy=advice.no_energy,
                 was_trained_on=isinstance(training_kernels, list) and name in training_kernels,
             )
         )

@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.advice.caps import CapAdvice, CapPoint
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.objectives import objective_name
-from mlscale.advice.search import Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.model.predictions import INTERVAL
 from mlscale.report.charts import ChartCurve, axis_chart, chart
 from mlscale.report.markup import (
@@ -64,7 +64,7 @@ def _chart(caps: CapAdvice) -> Markup | None:
     if len(runs) < 2:
         return None
     base = caps.at_base
-    energy = np.array([run.energy_mj / (base.energy_mj or np.nan) for _, run in runs])
+    energy = np.array([(run.energy_mj or np.nan) / (base.energy_mj or np.nan) for _, run in runs])
     curves = [
         ChartCurve("time", np.array([run.time_ms / base.time_ms for _, run in runs])),
         ChartCurve("energy", energy),
@@ -83,12 +83,12 @@ def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[C
     saved = None if run.saving_range is None else (-run.saving_range[1], -run.saving_range[0])
     return [
         f"{point.cap_w:g}",
-        number(run.engine_mhz),
+        number(run.config.engine_mhz),
         number(run.time_ms / ms),
         percent(run.slowdown_percent / 100),
         run.slowdown_range and range_in_words(run.slowdown_range),
         number(run.power_w),
-        number(run.energy_mj / mj),
+        number((run.energy_mj or np.nan) / mj),
         percent(-run.saving_percent / 100),
         saved and range_in_words(saved),
         notes,
@@ -96,7 +96,7 @@ def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[C
 
 
 def commands_section(
-    device: str, metadata: Mapping[str, Any], advice: Advice | None, caps: CapAdvice | None
+    metadata: Mapping[str, Any], advice: Advice | None, caps: CapAdvice | None
 ) -> Markup:
     """The commands for the clocks of the whole run and, where one is best, for a power cap.
 
@@ -104,10 +104,10 @@ def commands_section(
     """
     parts = []
     if advice is not None:
-        parts.append(_shown("The clocks", commands_for_clocks(advice, device, metadata)))
+        parts.append(_shown("The clocks", commands_for_clocks(advice, metadata)))
     if caps is not None and caps.best is not None and caps.helps:
         of_cap = f"{'Or a' if parts else 'A'} power cap of {caps.best.cap_w:g} W"
-        parts.append(_shown(of_cap, commands_for_cap(caps, device, metadata)))
+        parts.append(_shown(of_cap, commands_for_cap(caps, metadata)))
     if not parts:
         parts.append(paragraph("Nothing to set: the power cap stays as it is."))
     return part("Commands", *parts)

@@ -10,9 +10,9 @@ import numpy as np
 
 from mlscale import __version__
 from mlscale.advice.advise import advise
-from mlscale.advice.caps import caps_of_run
+from mlscale.advice.caps import advise_caps
 from mlscale.advice.objectives import Limits
-from mlscale.advice.search import Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -94,11 +94,13 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     advice = advise(model, profiles, objective, source.limits, source.static_power_w)
     caps = None
     if source.power_caps_w is not None:
-        caps = caps_of_run(model, profiles, advice, source.power_caps_w, objective, source.is_cap)
+        of_caps = None if objective == "clock" and not source.is_cap else objective
+        of_advice = (advice.limits, advice.static_power_w, advice.surfaces)
+        caps = advise_caps(model, profiles, source.power_caps_w, of_caps, *of_advice)
     commands = None
     if source.has_commands:
         clocks = None if source.is_cap else advice
-        commands = commands_section(model.device, profiles.metadata, clocks, caps)
+        commands = commands_section(profiles.metadata, clocks, caps)
     answer = cap_verdict(caps, advice) if caps and source.is_cap else verdict(advice)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"

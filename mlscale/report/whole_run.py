@@ -8,7 +8,7 @@ import numpy as np
 
 from mlscale.advice.caps import CapAdvice
 from mlscale.advice.objectives import objective_name
-from mlscale.advice.search import Advice, OperatingPoint, Recommendation
+from mlscale.advice.recommendation import Advice, Recommendation, Setting
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND, RooflinePlace, roofline
 from mlscale.data.grid import AXES
 from mlscale.data.profiles import Profiles
@@ -88,8 +88,7 @@ class RunReport:
 
     def share(self, k: int) -> float:
         """A kernel's share of the kernels' time at the base, 0 to 1."""
-        share = self.advice.kernels[k].share
-        return 0.0 if share is None else share.percent / 100
+        return (self.advice.kernels[k].share_percent or 0.0) / 100
 
     def bound(self, k: int) -> str:
         """What bounds a kernel, in a word or two."""
@@ -99,13 +98,13 @@ class RunReport:
             return "no counters"
         return self.places[k].bound or "not known"
 
-    def settings(self, point: OperatingPoint) -> list[Child]:
+    def settings(self, point: Setting) -> list[Child]:
         """Those that the grid varies, at one point."""
         return [f"{getattr(point.config, axis):g}" for axis in self.axes]
 
     def launches(self, kernels: Sequence[int]) -> list[Child]:
         """Of these kernels together; nothing where the profile does not say."""
-        if self.advice.run.launches is None:
+        if self.advice.workload.launches is None:
             return []
         return [rounded(float(self.profiles.weights[list(kernels)].sum()))]
 
@@ -141,7 +140,7 @@ def whole_run(run: RunReport, caps: CapAdvice | None, commands: Markup | None) -
 def _facts(report: RunReport) -> Markup:
     """What the run is made of."""
     advice, profiles = report.advice, report.profiles
-    run = advice.run
+    run = advice.workload
     total = len(profiles.kernels)
     if run.is_sampled and run.launches is None:
         return terms([("Runs", f"{total}, as averages of a monitor's log")])
@@ -164,16 +163,16 @@ def _costs(report: RunReport) -> Markup:
     advice, run = report.advice, report.advice.whole_run
     is_clock = advice.objective == "clock"
     least = "lowest engine clock" if is_clock else f"least {objective_name(advice.objective)}"
-    has_intervals = run.slowdown_range is not None
+    has_intervals = run.best.slowdown_range is not None
     rows: list[list[Child]] = [
         [header, base, best, None, None]
         for header, base, best in zip(
             report.axis_headers, report.settings(run.base), report.settings(run.best), strict=True
         )
     ]
-    ranges = {"time_ms": run.slowdown_range}
-    if advice.objective == "energy" and run.saving_range is not None:
-        ranges["energy_mj"] = (-run.saving_range[1], -run.saving_range[0])
+    ranges = {"time_ms": run.best.slowdown_range}
+    if advice.objective == "energy" and run.best.saving_range is not None:
+        ranges["energy_mj"] = (-run.best.saving_range[1], -run.best.saving_range[0])
     for quantity, cost in COSTS.items():
         at_base, at_best = getattr(run.base, cost), getattr(run.best, cost)
         if at_base is None:
@@ -310,7 +309,7 @@ def _other_kernels(run: RunReport) -> Markup:
 
 
 def _row_headers(run: RunReport) -> list[str]:
-    launches = ["launches"] if run.advice.run.launches is not None else []
+    launches = ["launches"] if run.advice.workload.launches is not None else []
     return [*launches, "% of time", *(f"best {header}" for header in run.axis_headers)]
 
 

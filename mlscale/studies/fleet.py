@@ -5,23 +5,27 @@ The whole run is advised from the sums of the parts, as its kernels do not fit i
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlscale.advice.advise import Terms, advice_on, kernel_flags, search_for, search_on
-from mlscale.advice.document import run_document
-from mlscale.advice.search import Advice, Exchanges, Row, Run, RunBase, Search, exchanges_of
-from mlscale.arrays import Floats
+from mlscale.advice.advise import (
+    advise_run,
+    exchange_warnings,
+    exchanged_ms,
+    kernel_flags,
+    predicted_costs,
+)
+from mlscale.advice.recommendation import Advice, Row, Workload
+from mlscale.advice.search import Costs, Terms, best_of_kernels, columns_at
+from mlscale.advice.verdict import run_document
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import UNLIMITED, drawn_w, supply_of
-from mlscale.data.surfaces import BOUNDED, Surfaces, run_in_sequence
 from mlscale.data.table_files import parquet_file, write_tables
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object
@@ -30,100 +34,83 @@ from mlscale.model.prediction_table import PART, as_arrow
 from mlscale.model.predictions import COVERAGE
 
 SUMS = "mlscale_sums"
+_ARRAYS = ("time_ms", "power_w", "peak_w")
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Some kernels as if they were one that runs all their launches one after the other.
-
-    time_ms (S, C, E, M) [ms] and power_w [W], the mean over that time, None where it is not
-    predicted; S: the value, and the low and high end of its interval where there are intervals.
-    peak_w (C, E, M) [W]: power of the most demanding kernel. is_bounded: whether times are bounds.
-    """
-
-    time_ms: Floats
-    power_w: Floats | None
-    peak_w: Floats | None
-    is_bounded: bool = False
-
-    @classmethod
-    def of(cls, search: Search) -> "Sums":
-        """Of the kernels of a search."""
-        sides: dict[str, Floats] = {}
-        for quantity, of in search.of_objective.items():
-            ends = [end for end in (of.low, of.high) if end is not None]
-            sides[quantity] = np.stack([of.values, *ends], axis=1)
-        of_run = run_in_sequence(sides["time"], sides.get("power"), search.launches)
-        return cls(*of_run, search.most_demanding_w, search.surfaces["time"].is_bounded)
-
-    @classmethod
-    def restored(cls, state: dict[str, Any]) -> "Sums":
-        """From what `state` gave."""
-        power_w, peak_w = (state[n] and np.array(state[n]) for n in ("power_w", "peak_w"))
-        return cls(np.array(state["time_ms"]), power_w, peak_w, state["is_bounded"])
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        arrays = {"time_ms": self.time_ms, "power_w": self.power_w, "peak_w": self.peak_w}
-        state = {name: of if of is None else of.tolist() for name, of in arrays.items()}
-        return {**state, "is_bounded": self.is_bounded}
-
-    def __add__(self, other: "Sums") -> "Sums":
-        time_ms, power_w, peak_w = np.stack([self.time_ms, other.time_ms]), None, None
-        if self.power_w is not None and other.power_w is not None:
-            power_w = np.stack([self.power_w, other.power_w])
-        if self.peak_w is not None and other.peak_w is not None:
-            peak_w = np.maximum(self.peak_w, other.peak_w)
-        of_both = run_in_sequence(time_ms, power_w, np.ones(2))
-        return Sums(*of_both, peak_w, self.is_bounded or other.is_bounded)
-
-    def surfaces(self, model: Model) -> dict[str, Surfaces]:
-        """The one kernel's, absolute."""
-        sides = {"time": self.time_ms, "power": self.power_w}
-        flags = ((BOUNDED,),) if self.is_bounded else ()
-        return {
-            quantity: Surfaces(model.grid, model.base, of[:1], flags, *of[1:, None])
-            for quantity, of in sides.items()
-            if of is not None
-        }
+def joined(one: Costs, other: Costs) -> Costs:
+    """Two parts of a run, each summed, as one."""
+    power_w = peak_w = None
+    if one.power_w is not None and other.power_w is not None:
+        power_w = np.concatenate([one.power_w, other.power_w])
+    if one.peak_w is not None and other.peak_w is not None:
+        peak_w = np.concatenate([one.peak_w, other.peak_w])
+    both = replace(
+        one,
+        launches=np.ones(2),
+        time_ms=np.concatenate([one.time_ms, other.time_ms]),
+        power_w=power_w,
+        peak_w=peak_w,
+        is_bounded=one.is_bounded or other.is_bounded,
+    )
+    return both.summed()
 
 
-def run_base(parts: Iterable[Profiles], terms: Terms) -> RunBase:
-    """What the whole run, all kernels of all parts, takes and draws at the base."""
+def state_of(costs: Costs) -> dict[str, Any]:
+    """Summed costs as JSON values."""
+    arrays = {name: getattr(costs, name) for name in _ARRAYS}
+    state = {name: None if of is None else of.tolist() for name, of in arrays.items()}
+    return {**state, "is_bounded": costs.is_bounded}
+
+
+def restored(state: dict[str, Any], model: Model) -> Costs:
+    """Summed costs from what `state_of` gave."""
+    arrays = {name: None if state[name] is None else np.array(state[name]) for name in _ARRAYS}
+    known = {**arrays, "is_bounded": state["is_bounded"]}
+    return Costs(model.grid, model.base, np.ones(1), **known)
+
+
+def run_base(parts: Iterable[Profiles], terms: Terms) -> tuple[float, float]:
+    """What the whole run, all kernels of all parts, takes [ms] and draws [W] at the base."""
     time_ms, peak_w = 0.0, 0.0
     for profiles in parts:
         time_ms += float(profiles.run_times_ms.sum())
         peak_w = max(peak_w, drawn_w(profiles))
-    static_w = terms.power.static_w or 0.0
-    return RunBase(time_ms, None if terms.power.absent else peak_w + static_w)
+    return time_ms, peak_w + terms.added_w
 
 
 def advise_part(
-    model: Model, profiles: Profiles, terms: Terms, base: RunBase
-) -> tuple[dict[str, Any], Sums]:
+    model: Model, profiles: Profiles, terms: Terms, base: tuple[float, float]
+) -> tuple[dict[str, Any], Costs]:
     """What is best for each of some kernels of a run, as columns (K,), and the kernels' sums.
 
-    The columns are those of `mlscale advise --format csv`, without the front. Raises InputError.
+    The columns are those of `mlscale advise --format csv`, without the front. base: of the whole
+    run. Raises InputError.
     """
-    predictions, search = search_for(model, profiles, terms, base)
+    run_ms, run_peak_w = base
+    predictions, costs, _, _ = predicted_costs(model, profiles, terms, run_peak_w)
+    best, too_slow = best_of_kernels(costs, terms, run_ms)
+    at_best = columns_at(costs, terms, np.arange(len(best)), best)
     columns: dict[str, Any] = {"kernel": np.array(profiles.kernels, dtype=object)}
-    columns |= search.kernel_columns()
-    flags = ["; ".join(of) for of in kernel_flags(search, predictions)]
+    columns |= {name: at_best.pop(name) for name in [*at_best][:6]}
+    columns["launches"] = costs.launches
+    columns["share_percent"] = 100 * costs.launches * costs.base_ms / run_ms
+    columns |= at_best
+    flags = ["; ".join(of) for of in kernel_flags(predictions, best, too_slow)]
     columns["flags"] = np.array(flags, dtype=object)
-    return columns, Sums.of(search)
+    return columns, costs.summed()
 
 
-def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence[str]) -> Advice:
+def advise_fleet(
+    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[str]
+) -> Advice:
     """The advice for the whole run alone, from the sums of all its kernels. Raises InputError.
 
     notes: the warnings of the profiles.
     """
-    surfaces, peak_w = sums.surfaces(model), sums.peak_w
-    at_base = 0.0 if peak_w is None else float(peak_w[model.grid.index(model.base)])
-    supply = UNLIMITED if terms.power.absent else supply_of(model.device, at_base)
-    search = search_on(surfaces, np.ones(1), terms, supply, peak_w=peak_w)
-    return advice_on(search, terms, run, notes, model.trained_range)
+    supply = UNLIMITED
+    if run.peak_w is not None:
+        supply = supply_of(model.device, float(run.peak_w[0][run.grid.index(run.base)]))
+    return advise_run(model, replace(run, supply=supply), terms, workload, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +118,7 @@ class FleetWork:
     """What is done with each row group of a fleet, and where its part of the results goes.
 
     targets: where to predict, none for everywhere; drawn_w: the most that any kernel was measured
-    to draw there [W]. terms and base: of the whole run, where advice is asked for.
+    to draw there [W]. terms and base (see `run_base`): of the whole run, where advice is asked for.
     """
 
     fleet: Fleet
@@ -139,7 +126,7 @@ class FleetWork:
     targets: tuple[HardwareConfig, ...]
     drawn_w: float = 0.0
     terms: Terms | None = None
-    base: RunBase | None = None
+    base: tuple[float, float] | None = None
 
     def path(self, number: int) -> Path:
         """The part of a row group."""
@@ -163,18 +150,22 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
     Raises InputError, naming the row group.
     """
     group = work.fleet.groups[number]
-    part: Row = {"kernels": 0, "launches": 0.0, "says_launches": False, "bytes": 0}
-    part["exchanges"] = asdict(Exchanges())
+    part: Row = {
+        "kernels": 0,
+        "launches": 0.0,
+        "says_launches": False,
+        "bytes": 0,
+        "exchanged_ms": 0.0,
+    }
     notes: dict[str, None] = {}
-    sums: list[Sums] = []
+    sums: list[Costs] = []
 
     def tables() -> Iterator[Any]:
         for profiles in work.fleet.profiles(group, max(1, PART // model.grid.size)):
             part["kernels"] += len(profiles.kernels)
             part["launches"] += float(profiles.weights.sum())
             part["says_launches"] |= profiles.launches is not None
-            own = exchanges_of(profiles)
-            part["exchanges"] = asdict(Exchanges(**part["exchanges"]) + own)
+            part["exchanged_ms"] += exchanged_ms(profiles)
             if work.terms is None or work.base is None:
                 predictions = model.predict(profiles, COVERAGE)
                 predictions = replace(predictions, run_drawn_w=work.drawn_w)
@@ -183,11 +174,11 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
             else:
                 notes.update(dict.fromkeys(feature_warnings(model, profiles)))
                 columns, of_these = advise_part(model, profiles, work.terms, work.base)
-                sums[:] = [reduce(add, [*sums, of_these])]
+                sums[:] = [reduce(joined, [*sums, of_these])]
                 yield as_arrow(columns)
 
     def footer() -> dict[str, str]:
-        return {SUMS: json.dumps(sums[0].state)} if sums else {}
+        return {SUMS: json.dumps(state_of(sums[0]))} if sums else {}
 
     try:
         write_tables(work.path(number), tables(), footer)
@@ -238,19 +229,20 @@ def whole_document(
         return {**counts, "warnings": notes}
     launches = sum(part["launches"] for part in parts)
     says_launches = any(part["says_launches"] for part in parts)
-    exchanges = reduce(add, (Exchanges(**part["exchanges"]) for part in parts))
-    run = Run(
+    workload = Workload(
         kernels=kernels,
         launches=launches if says_launches else None,
         counters_cover_percent=100.0,
         is_sampled=is_of_monitor,
     )
-    sums = reduce(add, (_sums(work.path(number)) for number in numbers))
-    notes += exchanges.warnings
-    return {**counts, **run_document(model, advise_run(model, sums, work.terms, run, notes))}
+    run = reduce(joined, (_sums(work.path(number), model) for number in numbers))
+    run_ms, _ = work.base or (1.0, 0.0)
+    notes += exchange_warnings(sum(part["exchanged_ms"] for part in parts) / run_ms)
+    return {**counts, **run_document(advise_fleet(model, run, work.terms, workload, notes))}
 
 
-def _sums(path: Path) -> Sums:
+def _sums(path: Path, model: Model) -> Costs:
     """The sums of a part, as its file says them. Raises InputError."""
     with parquet_file(path) as file:
-        return Sums.restored(parse_json_object(file.metadata.metadata[SUMS.encode()], str(path)))
+        state = parse_json_object(file.metadata.metadata[SUMS.encode()], str(path))
+    return restored(state, model)

@@ -19,7 +19,7 @@ MODEL = train(frugal.measurements(), MID, "nearest")
 
 def table(profiles: Profiles, objective: str, limits: Limits | None = None) -> list[list[str]]:
     """The lines of the table in words."""
-    text = advice_table(advise(MODEL, profiles, objective, limits), MODEL.device, MODEL.base)
+    text = advice_table(advise(MODEL, profiles, objective, limits))
     return [line.split() for line in text.splitlines()]
 
 

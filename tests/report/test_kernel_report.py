@@ -10,7 +10,7 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import Limits, Model, Profiles, advise, train
-from mlscale.advice.search import Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.data.datasets import path
 from mlscale.model.shipped import model_for, shipped_model
 from mlscale.predictors.baselines import Nearest
@@ -80,7 +80,7 @@ def test_intervals_are_held_to_what_the_board_supplies() -> None:
         index = one.grid.index(of_advice.best.config)
         at_base = one.quantities["time"][one.base]
         ends = [100 * (end[index] / at_base - 1) for end in one.intervals["time"]]
-        assert ends == pytest.approx(of_advice.slowdown_range)
+        assert ends == pytest.approx(of_advice.best.slowdown_range)
 
 
 def test_each_kernel_has_its_own_place_and_counters() -> None:

@@ -145,11 +145,6 @@ class TestHonesty:
         assert "90 % intervals" in root.one("section", "kernel").text
         assert report(plain).all("g", "band") == []
 
-    def test_predictions_that_are_not_finite_are_refused(self) -> None:
-        huge = replace(new_profiles(), time_ms=np.full(4, 1e308))
-        with refused("kernel 'new compute0': its predictions are not finite"):
-            page(trained("core-bound"), huge, (0,), SOURCE)
-
     def test_how_it_was_made(self) -> None:
         card = {
             **trained().card,
