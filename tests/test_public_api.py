@@ -156,9 +156,6 @@ class TestNumPyNumbersAndLists:
         ("base", "message"),
         [
             ("middle", "^'middle' is not a configuration; write it as cu=16,engine=800"),
-            ((0.5, 1, 1), r"^\(0.5, 1, 1\) is not a configuration; give a HardwareConfig, an inde"),
-            ([1, 2], r"^\[1, 2\] is not a configuration; "),
-            (None, "^None is not a configuration; "),
         ],
     )
     def test_anything_else_is_no_base(self, base: Any, message: str) -> None:

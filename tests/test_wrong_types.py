@@ -71,7 +71,6 @@ class TestImportProfile:
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (mlscale.read, {"path": 5}, "path must be a file's path, not int"),
         (mlscale.load, {"path": None}, "path must be a file's path, not NoneType"),
         (
             mlscale.load,
@@ -93,7 +92,6 @@ class TestImportProfile:
             {"path": "p.csv", "base": MID, "device": 5},
             "device must be text, not int",
         ),
-        (mlscale.Measurements.from_frame, {"frame": 5}, "frame must be a pandas DataFrame, not"),
         (mlscale.find_predictor, {"name": 5}, "name must be text, not int"),
         (mlscale.study, {"name": ["errors"], "tables": "t.csv"}, "name must be text, not list"),
         (
@@ -174,38 +172,7 @@ class TestTrain:
             mlscale.train(right()["measurements"], MID, "core-bound", others)
 
 
-class TestGridsAndFrames:
-    def test_settings(self) -> None:
-        with refused("^engine_mhz must be a number, not str$"):
-            mlscale.HardwareConfig(8, "1 GHz", 700)  # type: ignore[arg-type]
-        with refused("^cu_count must be a number, not bool$"):
-            mlscale.HardwareConfig(True, 800, 700)
-        with refused("^the grid's cu_count must be a list of numbers, not int$"):
-            mlscale.ConfigGrid(8, (400, 800), (700,))  # type: ignore[arg-type]
-        with refused("^each of the grid's memory_mhz must be a number, not str$"):
-            mlscale.ConfigGrid((8,), (400, 800), ("700",))  # type: ignore[arg-type]
-
-    def test_configurations(self) -> None:
-        model, profiles = right()["model"], right()["profiles"]
-        with refused("^targets must be a list of mlscale.HardwareConfig, not int$"):
-            model.predict(profiles).to_frame(5)
-        with refused("^each of targets must be a mlscale.HardwareConfig, not str$"):
-            model.predict(profiles).rows(["mid"])
-        with refused("^each of configs must be a mlscale.HardwareConfig, not str$"):
-            model.extrapolating(["mid"])
-        assert len(model.predict(profiles).to_frame(made.GRID)) == len(profiles.kernels) * 36
-
-    def test_frames_and_files(self) -> None:
-        data = right()["measurements"]
-        with refused("^device must be text, not int$"):
-            mlscale.Measurements.from_frame(data.to_frame(), device=5)  # type: ignore[arg-type]
-        with refused("^metadata must be a dict, not str$"):
-            mlscale.Measurements.from_frame(data.to_frame(), metadata="x")  # type: ignore[arg-type]
-        with refused("^frame must be a pandas DataFrame, not int$"):
-            mlscale.Measurements.from_frame(5, device="a")  # type: ignore[arg-type]
-        with refused("^path must be a file's path, not int$"):
-            data.write(5)
-
+class TestMeasurementsAndProfiles:
     @pytest.mark.parametrize("of", ["measurements", "profiles"])
     def test_kernels_and_quantities(self, of: str) -> None:
         """There are 12 kernels; a list of yes and no is a mask of all of them or nothing."""
@@ -219,8 +186,3 @@ class TestGridsAndFrames:
             data.quantity("energy")
         assert data.select([k == 3 for k in range(12)]).kernels == (data.kernels[3],)
         assert data.select([-1, 0]).kernels == (data.kernels[11], data.kernels[0])
-
-    def test_steps(self) -> None:
-        for kept in (1, [0, 1]):
-            with refused("^kept must be a slice, such as slice.1, None., not "):
-                right()["measurements"].at_steps("engine_mhz", kept)

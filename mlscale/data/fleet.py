@@ -48,15 +48,15 @@ class Fleet:
         """The kernels of a row group, at most so many at a time. Raises InputError."""
         for table in group.tables(most):
             profiles = profiles_by_row(table, self.base, self.device)
-            with_counters = profiles.with_counters
-            if not with_counters.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
+            counted = profiles.with_counters
+            if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
                 if not self.profiled_only:
                     raise InputError(
-                        f"{group}: {table.row(int(with_counters.argmin()))}: has no counters, "
-                        "and of a fleet no mean of the others is known to stand for them; leave "
-                        "such kernels out with --profiled-only"
+                        f"{group}: {table.row(int(counted.argmin()))}: has no counters, and of a "
+                        "fleet no mean of the others is known to stand for them; leave such "
+                        "kernels out with --profiled-only"
                     )
-                profiles = profiles.select(np.flatnonzero(with_counters).tolist())
+                profiles = profiles.select(np.flatnonzero(counted).tolist())
             if profiles.kernels:
                 self._check_power(group, profiles)
                 yield profiles
@@ -95,8 +95,6 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
 
     Raises InputError, also where the files do not have the same columns.
     """
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file or folder")
     files = _files(path) if path.is_dir() else [path]
     if not is_parquet(files[0]):
         raise InputError(
@@ -118,6 +116,20 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
     return tuple(groups), tuple(columns)
 
 
+def _files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder; of what else is in it a warning tells. Raises InputError.
+
+    Names with . or _ before them are those of what programs keep for themselves.
+    """
+    entries = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
+    files = [path for path in entries if is_parquet(path)]
+    if not files:
+        raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
+    if others := [path.name for path in entries if path not in files]:
+        warn(f"{folder}: only its Parquet files are of the fleet, not {', '.join(others[:3])}")
+    return files
+
+
 def first_rows(groups: Sequence[RowGroup], most: int, profiled_only: bool) -> Table:
     """The first rows of a fleet, at most so many.
 
@@ -133,30 +145,17 @@ def first_rows(groups: Sequence[RowGroup], most: int, profiled_only: bool) -> Ta
 
 def _counted(table: Table) -> Table:
     """The rows of a table that have any counter."""
-    counters = [of for name, of in table.numbers.items() if name not in {*NOT_COUNTERS, *OF_LAUNCH}]
-    has_any = np.isfinite([np.full(len(table), np.nan), *counters]).any(axis=0)
-    return table.select(np.flatnonzero(has_any).tolist())
+    is_counted = np.zeros(len(table), np.bool_)
+    for name, values in table.numbers.items():
+        if name not in {*NOT_COUNTERS, *OF_LAUNCH}:
+            is_counted |= np.isfinite(values)
+    return table.select(np.flatnonzero(is_counted).tolist())
 
 
-def _files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder; of what else is in it a warning tells. Raises InputError.
-
-    Names with . or _ before them are those of what programs keep for themselves.
-    """
-    entries = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
-    files = [path for path in entries if is_parquet(path)]
-    if not files:
-        raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
-    if others := [path.name for path in entries if path not in files]:
-        more = f" and {len(others) - 1} more" if others[1:] else ""
-        warn(f"{folder}: only its Parquet files are of the fleet, not {others[0]}{more}")
-    return files
-
-
-def digest(groups: tuple[RowGroup, ...]) -> str:
+def digest(groups: Sequence[RowGroup]) -> str:
     """Return a digest of all that is in the files of row groups, in their order."""
-    of_all = hashlib.sha256()
+    content = hashlib.sha256()
     for path in dict.fromkeys(group.path for group in groups):
         with path.open("rb") as file:
-            of_all.update(hashlib.file_digest(file, "sha256").digest())
-    return of_all.hexdigest()
+            content.update(hashlib.file_digest(file, "sha256").digest())
+    return content.hexdigest()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
 from mlscale.data.profiles import Profiles, is_exchange, read_profiles
@@ -103,7 +103,7 @@ class Model:
         returned as it is.
         """
         steps = {axis: set(getattr(self.grid, axis)) for axis in AXES}
-        for config in configs_of("configs", configs):
+        for config in configs:
             for axis, own in steps.items():
                 setting, trained = getattr(config, axis), getattr(self.grid, axis)
                 if not trained[0] <= setting <= trained[-1]:

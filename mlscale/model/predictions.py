@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import (
@@ -262,7 +262,7 @@ class Predictions(Mapping[str, Surfaces]):
 
     def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], list[Marks]]:
         """Return each row's configuration, and its flags, whatever the kernel."""
-        configs = configs_of("targets", self.grid if targets is None else targets)
+        configs = list(self.grid if targets is None else targets)
         return configs, [(*self._between(c), *self._beyond(c)) for c in configs]
 
     def _with_points(self, targets: Targets | None) -> Targets | None:
