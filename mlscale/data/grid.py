@@ -66,21 +66,23 @@ class ConfigGrid:
             object.__setattr__(self, axis, steps)
             if not steps:
                 raise InputError(f"the grid has no {axis}")
-            if any(not (math.isfinite(step) and step > 0) for step in steps):
-                raise InputError(f"the grid's {axis} must be positive and finite, not {steps}")
-            if any(low >= high for low, high in itertools.pairwise(steps)):
-                raise InputError(f"the grid's {axis} must rise from step to step, not {steps}")
+            if not all(low < high for low, high in itertools.pairwise((0, *steps, math.inf))):
+                raise InputError(
+                    f"the grid's {axis} must be positive and rise from step to step, not {steps}"
+                )
         if self.size > MOST_CONFIGURATIONS:
-            raise InputError(
-                f"the grid has {self.text}; more than {MOST_CONFIGURATIONS} configurations are "
-                "too many"
-            )
+            raise InputError(f"the grid has {self.text}; at most {MOST_CONFIGURATIONS} in all")
 
     @classmethod
     def spanning(cls, configs: Iterable[HardwareConfig]) -> "ConfigGrid":
         """Make the smallest grid that holds every given configuration."""
         axes = zip(*((c.cu_count, c.engine_mhz, c.memory_mhz) for c in configs), strict=True)
         return cls(*(tuple(sorted(set(steps))) for steps in axes))
+
+    @property
+    def steps(self) -> dict[str, tuple[float, ...]]:
+        """The steps of each axis, by its name."""
+        return {axis: getattr(self, axis) for axis in AXES}
 
     @property
     def shape(self) -> Index:
@@ -96,15 +98,14 @@ class ConfigGrid:
     def text(self) -> str:
         """The shape for a reader: '8 CU counts x 8 engine clocks x 7 memory clocks'."""
         names = ("CU count", "engine clock", "memory clock")
-        counts = zip(self.shape, names, strict=True)
-        return " x ".join(counted(n, name) for n, name in counts)
+        return " x ".join(map(counted, self.shape, names))
 
     @property
     def bounds(self) -> str:
         """The lowest and highest settings for a reader: 'cu 16 to 16, engine 500 to 1000, …'."""
         return ", ".join(
-            f"{SHORT_NAMES[axis]} {getattr(self, axis)[0]:g} to {getattr(self, axis)[-1]:g}"
-            for axis in AXES
+            f"{SHORT_NAMES[axis]} {steps[0]:g} to {steps[-1]:g}"
+            for axis, steps in self.steps.items()
         )
 
     @property
@@ -125,8 +126,8 @@ class ConfigGrid:
         """
         config = self.parse(at) if isinstance(at, str) else at
         if isinstance(config, HardwareConfig):
-            for axis, setting in config.as_dict().items():
-                steps = getattr(self, axis)
+            for axis, steps in self.steps.items():
+                setting = getattr(config, axis)
                 if setting not in steps:
                     raise InputError(
                         f"{axis} {setting:g} is not on the grid; it has {format_steps(steps)}"
@@ -147,12 +148,12 @@ class ConfigGrid:
 
     def __contains__(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration is one of the grid's."""
-        return all(getattr(config, axis) in getattr(self, axis) for axis in AXES)
+        return all(getattr(config, axis) in steps for axis, steps in self.steps.items())
 
     def settings(self) -> dict[str, NDArray[Any]]:
         """Return every configuration's settings by axis, (N,) each, in the order of iteration."""
-        mesh = np.meshgrid(*(getattr(self, axis) for axis in AXES), indexing="ij")
-        return {axis: steps.ravel() for axis, steps in zip(AXES, mesh, strict=True)}
+        mesh = np.meshgrid(*self.steps.values(), indexing="ij")
+        return {axis: settings.ravel() for axis, settings in zip(AXES, mesh, strict=True)}
 
     def index(self, at: Base) -> Index:
         """Return where a configuration, given as `config` takes it, stands on the grid, (c, e, m).
@@ -160,7 +161,7 @@ class ConfigGrid:
         Raises InputError if it is not one of the grid's points.
         """
         config = self.config(at)
-        c, e, m = (getattr(self, axis).index(getattr(config, axis)) for axis in AXES)
+        c, e, m = (steps.index(getattr(config, axis)) for axis, steps in self.steps.items())
         return c, e, m
 
     def position(self, at: Base) -> int:
@@ -170,8 +171,7 @@ class ConfigGrid:
     def spans(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration lies on or between the grid's steps."""
         return all(
-            getattr(self, axis)[0] <= getattr(config, axis) <= getattr(self, axis)[-1]
-            for axis in AXES
+            steps[0] <= getattr(config, axis) <= steps[-1] for axis, steps in self.steps.items()
         )
 
     def parse(self, text: str, usual: HardwareConfig | None = None) -> HardwareConfig:
@@ -183,15 +183,12 @@ class ConfigGrid:
         if text in BASE_NAMES:
             return self.mid if text == "mid" else self.highest
         settings = parse_settings(text)
-        for axis in AXES:
-            steps = getattr(self, axis)
+        for axis, steps in self.steps.items():
             if axis not in settings:
                 if len(steps) > 1 and usual is None:
                     raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
                 settings[axis] = getattr(usual, axis) if usual else steps[0]
-        return HardwareConfig(
-            int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"]
-        )
+        return HardwareConfig(int(settings.pop("cu_count")), **settings)
 
 
 def _plain(number: float) -> float:
@@ -250,12 +247,8 @@ def format_steps(steps: tuple[float, ...]) -> str:
 
 def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
     """Describe grid and base in JSON values: the three axes, and the index of the base."""
-    return {
-        "cu_count": list(grid.cu_count),
-        "engine_mhz": list(grid.engine_mhz),
-        "memory_mhz": list(grid.memory_mhz),
-        "base": list(grid.index(base)),
-    }
+    steps = {axis: list(steps) for axis, steps in grid.steps.items()}
+    return {**steps, "base": list(grid.index(base))}
 
 
 def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:

@@ -23,7 +23,6 @@ from mlscale.data.devices import LARGEST_SHARE, SECTOR_BYTES, load_device
 from mlscale.data.grid import AXES
 from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.points import PROFILE_KIND, clocks_not_reached, power_faults
-from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH
 from mlscale.data.table import Table
 from mlscale.data.table_files import csv_header, read_csv
 from mlscale.errors import InputError, warn
@@ -40,7 +39,6 @@ _MEASURED = {*AXES, "time_ms", "power_w"}
 _ONE_APPLICATION = ("backprop", "scan", "matrixMul")
 _BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
 _REPEATED = ("l2_tex_write_throughput",)  # the benchmark's scripts ask for it twice
-_DISAGREEMENT = 0.10
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     if form:
         _warn_of_clocks(measurements, path)
     else:
-        _warn_of_counters(table)
+        _warn_of_traffic(table)
     return measurements
 
 
@@ -222,35 +220,16 @@ def _warn_of_clocks(measurements: Measurements, path: Path) -> None:
         )
 
 
-def _warn_of_counters(table: Table) -> None:
-    """Warn where there are none, and of traffic that cannot be or contradicts another column."""
-    numbers, rows = table.numbers, len(table)
-    if set(numbers) <= {*NOT_COUNTERS, *OF_LAUNCH}:
+def _warn_of_traffic(table: Table) -> None:
+    """Warn of rows with more DRAM traffic than the GPU passes at the memory clock of the row."""
+    counts = [table.numbers.get(f"dram_{way}_transactions") for way in ("read", "write")]
+    if counts[0] is None or counts[1] is None:
+        return
+    device = load_device(table.text["device"][0])
+    dram_bytes, seconds = SECTOR_BYTES * (counts[0] + counts[1]), table.numbers["time_ms"] / 1e3
+    share = device.share_of_bandwidth(dram_bytes, seconds, table.numbers["memory_mhz"])
+    if (above := share > LARGEST_SHARE).any():
         warn(
-            f"{table.source}: has no counters: it serves for predictors that need none "
-            "(mean-surface, no-scaling and the other rules) and for studies of them, not for those "
-            "that learn from counters"
+            f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
+            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times"
         )
-    suspect: dict[str, int] = {}
-    for name, throughput in numbers.items():
-        count = numbers.get(name.replace("_throughput", "_transactions"))
-        is_memory = name.startswith(("dram_", "l2_read", "l2_write"))
-        if is_memory and "_throughput" in name and count is not None:
-            gb_per_s = SECTOR_BYTES * count / numbers["time_ms"] / 1e6
-            off = np.abs(throughput - gb_per_s) > _DISAGREEMENT * np.maximum(gb_per_s, 1.0)
-            suspect[name] = int(off.sum())
-    if counts := ", ".join(f"{name} in {found}" for name, found in suspect.items() if found):
-        warn(
-            f"{table.source}: of {rows} rows, columns that disagree with transactions / time by "
-            f"more than 10 %: {counts}; kept as they are, no utilisation feature uses them"
-        )
-    if {"dram_read_transactions", "dram_write_transactions"} <= numbers.keys():
-        device = load_device(table.text["device"][0])
-        sectors = numbers["dram_read_transactions"] + numbers["dram_write_transactions"]
-        seconds = numbers["time_ms"] / 1e3
-        share = device.share_of_bandwidth(SECTOR_BYTES * sectors, seconds, numbers["memory_mhz"])
-        if above := int((share > LARGEST_SHARE).sum()):
-            warn(
-                f"{table.source}: {above} of {rows} rows have more DRAM traffic than {device.key} "
-                f"passes at their memory clock, up to {np.nanmax(share):.2f} times"
-            )

@@ -96,7 +96,11 @@ def write_table(table: Table, path: Path | str) -> None:
     """Write a tidy table, CSV or (by its suffix) Parquet, with its metadata. Raises InputError."""
     path = Path(path)
     if is_parquet(path):
-        write_tables(path, iter([_as_arrow(table)]))
+        with extra_named("Parquet"):
+            import pyarrow as pa
+        arrow = pa.table({**table.text, **table.numbers})
+        metadata = {_METADATA_KEY: json.dumps(table.metadata)}
+        write_tables(path, iter([arrow.replace_schema_metadata(metadata)]))
         return
     words = [map(spreadsheet_cell, cells) for cells in table.text.values()]
     numbers = [map(_csv_number, values.tolist()) for values in table.numbers.values()]
@@ -343,20 +347,6 @@ def arrow_strings(words: Iterable[str]) -> "pa.Array":
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
-def numpy_floats(column: "pa.ChunkedArray") -> Floats:
-    """Return a column of numbers as floats, NaN for null."""
-    import pyarrow as pa
-
-    array = column.cast(pa.float64(), safe=False).combine_chunks()
-    given, content = array.buffers()
-    values = np.frombuffer(content, np.float64, len(array), 8 * array.offset)
-    if given is None:
-        return values
-    end = array.offset + len(array)
-    is_given = np.unpackbits(np.frombuffer(given, np.uint8), bitorder="little", count=end)
-    return np.where(is_given[array.offset :], values, np.nan)
-
-
 def _from_arrow(arrow: "pa.Table", path: Path, words: Collection[str] = IDENTITY) -> Table:
     """The columns and metadata of an Arrow table. Raises InputError."""
     metadata = (arrow.schema.metadata or {}).get(_METADATA_KEY, b"{}")
@@ -383,11 +373,19 @@ def _numbers(column: "pa.ChunkedArray", where: str) -> Floats:
     """The cells of a column of numbers, NaN where null. Raises InputError."""
     import pyarrow as pa
 
-    if pa.types.is_null(column.type):
+    kind = column.type
+    if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return numpy_floats(column)
-    raise InputError(f"{where} holds {column.type}; numbers are needed there, or take it out")
+    if not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+        raise InputError(f"{where} holds {kind}; numbers are needed there, or take it out")
+    array = column.cast(pa.float64(), safe=False).combine_chunks()
+    given, content = array.buffers()
+    values = np.frombuffer(content, np.float64, len(array), 8 * array.offset)
+    if given is None:
+        return values
+    end = array.offset + len(array)
+    is_given = np.unpackbits(np.frombuffer(given, np.uint8), bitorder="little", count=end)
+    return np.where(is_given[array.offset :], values, np.nan)
 
 
 @contextmanager
@@ -427,10 +425,7 @@ def _read_parquet(path: Path, needs: Collection[str]) -> Table:
         if not rows:
             raise InputError(f"{path}: has no rows")
         require_columns(str(path), needs, parquet.schema_arrow.names)
-        arrow = parquet.read()
-        if arrow.num_rows != rows:
-            raise InputError(f"{path}: is damaged: it has {arrow.num_rows} of its rows")
-        return _from_arrow(arrow, path)
+        return _from_arrow(parquet.read(), path)
 
 
 def read_row_group(
@@ -444,24 +439,12 @@ def read_row_group(
 
     where = f"{path}: row group {number}"
     with parquet_file(path, where, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet:
-        rows = [parquet.metadata.row_group(group).num_rows for group in range(number + 1)]
-        begin = end = sum(rows[:-1])
+        above = sum(parquet.metadata.row_group(group).num_rows for group in range(number))
         for batch in parquet.iter_batches(most, [number], names):
-            lines = range(end + 1, end + 1 + batch.num_rows)
+            lines = range(above + 1, above + batch.num_rows + 1)
             table = _from_arrow(pa.Table.from_batches([batch]), path)
             yield _checked(replace(table, lines=lines))
-            end += batch.num_rows
-        if end - begin != rows[-1]:
-            raise InputError(f"{where}: is damaged: it has {end - begin} of its rows")
-
-
-@extra_named("Parquet")
-def _as_arrow(table: Table) -> "pa.Table":
-    """The table with its metadata."""
-    import pyarrow as pa
-
-    metadata = {_METADATA_KEY: json.dumps(table.metadata)}
-    return pa.table({**table.text, **table.numbers}).replace_schema_metadata(metadata)
+            above += batch.num_rows
 
 
 @extra_named("Parquet")
@@ -527,9 +510,8 @@ def table_from_frame(
 
 def _floats_of(column: "pd.Series[Any]", where: str) -> Floats:
     """The cells of a frame's column, NaN where not given. Raises InputError."""
-    is_of_time = column.dtype.kind in "mM"  # dates, and spans of time
-    with suppress(TypeError, ValueError):
-        if not is_of_time:
+    if column.dtype.kind not in "mM":  # dates, and spans of time
+        with suppress(TypeError, ValueError):
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
     raise InputError(f"{where} holds {column.dtype}; numbers are needed there, or take it out")
 
