@@ -44,9 +44,16 @@ class Fleet:
     profiled_only: bool
     has_power: bool
 
-    def profiles(self, group: RowGroup, most: int) -> Iterator[Profiles]:
-        """The kernels of a row group, at most so many at a time. Raises InputError."""
-        for table in group.tables(most):
+    def profiles(
+        self, group: RowGroup, most: int, with_counters: bool = True
+    ) -> Iterator[Profiles]:
+        """The kernels of a row group, at most so many at a time. Raises InputError.
+
+        with_counters: without, counters are read only if needed to tell which kernels are kept.
+        """
+        is_whole = with_counters or self.profiled_only
+        names = None if is_whole else [name for name in self.columns if name in NOT_COUNTERS]
+        for table in group.tables(most, names):
             profiles = profiles_by_row(table, self.base, self.device)
             counted = profiles.with_counters
             if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
@@ -57,19 +64,10 @@ class Fleet:
                         "kernels out with --profiled-only"
                     )
                 profiles = profiles.select(np.flatnonzero(counted).tolist())
+            if profiles.kernels and (profiles.power_w is not None) != self.has_power:
+                raise InputError(f"{group}: power_w must be in all rows of the fleet, or in none")
             if profiles.kernels:
-                self._check_power(group, profiles)
                 yield profiles
-
-    def without_counters(self, group: RowGroup, most: int) -> Iterator[Profiles]:
-        """The same kernels without their counters, which are read only if needed to tell them."""
-        if self.profiled_only:
-            yield from self.profiles(group, most)
-            return
-        for table in group.tables(most, [n for n in self.columns if n in NOT_COUNTERS]):
-            profiles = profiles_by_row(table, self.base, self.device)
-            self._check_power(group, profiles)
-            yield profiles
 
     def most_drawn_w(self, most: int) -> float:
         """The most that any kernel was measured to draw [W], so many read at a time; 0: none.
@@ -84,10 +82,6 @@ class Fleet:
                 kept = _counted(table) if self.profiled_only else table
                 largest = float(np.fmax.reduce(kept.numbers["power_w"], initial=largest))
         return largest
-
-    def _check_power(self, group: RowGroup, profiles: Profiles) -> None:
-        if (profiles.power_w is not None) != self.has_power:
-            raise InputError(f"{group}: power_w must be in all rows of the fleet, or in none")
 
 
 def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
