@@ -130,7 +130,7 @@ def _tables(folder: Path) -> Iterator[Reader]:
     yield Reader("table CSV", ".csv", table.read_bytes(), read, "others")
     parquet = folder / "whole.parquet"
     write_table(read_table(table), parquet)
-    yield Reader("table Parquet", ".parquet", parquet.read_bytes(), read, "all")
+    yield Reader("table Parquet", ".parquet", parquet.read_bytes(), read)
     yield Reader("weights", ".csv", b"kernel,launches\n" + b"".join(
         b"%s,%d\n" % (name.encode(), 2 + n) for n, name in enumerate(kernels.kernels)),
         ("advise", str(parquet), "--model", str(model), "--weights", "{}", "--format", "csv",

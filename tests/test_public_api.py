@@ -192,7 +192,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a path for a model": (
         lambda: mlscale.advise("m.mlscale", made.measurements().profiles(MID)),
-        "^model must be a mlscale.Model, not str$",
+        "^model must be mlscale.Model, not str$",
     ),
     "measurements for profiles": (
         lambda: core_bound().predict(made.measurements()),

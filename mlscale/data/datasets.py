@@ -1,30 +1,19 @@
-"""Data sets: public ones by name and checksum (fetching.fetch), shipped ones by path(name).
+"""Data sets by name: public ones known by their checksum, shipped ones, and where each lies.
 
-`registry` names them all; the public ones are read by `nv_dvfs`, and `sampled_forms` knows the
-forms of those that DCGM's averages come in.
-
-Data sets by name: public ones known by checksum, shipped ones by path, made ones by command.
-
-Public data sets on this machine: found, or fetched; only what has the right checksum counts.
-
-A data set is looked for in the folder MLSCALE_DATA, by the name of its file or, whatever it is
-called there, by its checksum; then in the cache (MLSCALE_CACHE, else ~/.cache/mlscale), into which
-pooch downloads.
+A public data set is looked for in the folder MLSCALE_DATA, under any name, and then in the cache
+(MLSCALE_CACHE, else ~/.cache/mlscale), into which pooch downloads. Only a file that has the right
+checksum counts.
 """
 
 import functools
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.files import shipped_json
 from mlscale.text import near_names
-
-__all__ = ["path"]
-
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -57,11 +46,6 @@ class Dataset:
     url_of_parts: str = ""
     parts: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def path_in_repository(self) -> str:
-        """Where a public file stands in its repository: its URL below owner, name and commit."""
-        return self.url.split("/", 6)[-1]
-
 
 @functools.cache
 def all_datasets() -> dict[str, Dataset]:
@@ -85,11 +69,9 @@ def dataset(name: str) -> Dataset:
     return datasets[name]
 
 
-def identify(content: bytes) -> Dataset | None:
-    """The public data set whose file has exactly this content."""
-    import hashlib
-
-    sha256 = hashlib.sha256(content).hexdigest()
+def identify(file: Path) -> Dataset | None:
+    """The public data set that a file is, by its checksum. Raises InputError."""
+    sha256 = _sha256(file)
     return next((d for d in public_datasets().values() if d.sha256 == sha256), None)
 
 
@@ -105,10 +87,7 @@ def shipped() -> dict[str, Path]:
 
 
 def path(name: str) -> Path:
-    """Where the shipped file of that name lies.
-
-    Raises InputError, naming what is shipped, when there is none of that name.
-    """
+    """Where the shipped file of that name lies. Raises InputError, naming what is shipped."""
     files = shipped()
     if name not in files:
         raise InputError(f"no file '{name}' is shipped; there are {', '.join(files)}")
@@ -125,7 +104,8 @@ def cache_folder() -> Path:
 def find(dataset: Dataset) -> tuple[Path, str] | None:
     """The file of a data set and where it was found; None where it is not on this machine.
 
-    A file of the right name but another checksum is passed over with a warning.
+    A file of the right name but another checksum is passed over with a warning. Raises InputError
+    where a file cannot be read.
     """
     if not dataset.url:
         return (path(dataset.file), "shipped") if dataset.file else None
@@ -133,13 +113,30 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
     if folder := os.environ.get("MLSCALE_DATA"):
         folders = {"MLSCALE_DATA": Path(folder), **folders}
     for place, folder_path in folders.items():
-        for file in _files_of_name(folder_path, dataset):
-            if _has_checksum(file, dataset):
+        for file in _candidates(folder_path, dataset):
+            if _sha256(file) == dataset.sha256:
                 return file, place
-            warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
-        if place == "MLSCALE_DATA" and (renamed := _file_of_content(folder_path, dataset)):
-            return renamed, place
+            if file.name == dataset.file:
+                warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
     return None
+
+
+def _candidates(folder: Path, dataset: Dataset) -> list[Path]:
+    """Files below a folder that may be a data set: those of its name, then those of its size."""
+    files = [file for file in folder.rglob(f"*{Path(dataset.file).suffix}") if file.is_file()]
+    named = [file for file in files if file.name == dataset.file]
+    others = [file for file in files if dataset.size_bytes in (None, file.stat().st_size)]
+    return list(dict.fromkeys([*sorted(named), *sorted(others)]))
+
+
+def _sha256(file: Path) -> str:
+    import hashlib
+
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
 def named_file(text: str) -> Path:
@@ -151,9 +148,8 @@ def named_file(text: str) -> Path:
     if os.path.exists(text) or known is None:  # noqa: PTH110  Path("") is "."
         return Path(text)
     if not known.url:
-        table = path(known.file)
-        raise InputError(f"'{text}' is a table already, which needs no import: {table}")
-    if location := find(dataset(text)):
+        raise InputError(f"'{text}' is a table already, which needs no import: {path(known.file)}")
+    if location := find(known):
         return location[0]
     raise InputError(
         f"'{text}' is not on this machine; get it with 'mlscale datasets fetch {text}'"
@@ -183,33 +179,3 @@ def fetch(name: str) -> Path:
             "into a folder that MLSCALE_DATA names"
         ) from error
     return Path(file)
-
-
-def _files_of_name(folder: Path, dataset: Dataset) -> Iterator[Path]:
-    """Files of the right name: in the folder, at their path in the repository, one level below."""
-    names = [folder / dataset.file, folder / dataset.path_in_repository]
-    try:
-        below = sorted(folder.glob(f"*/{dataset.file}"))
-        yield from (file for file in dict.fromkeys([*names, *below]) if file.is_file())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
-
-
-def _file_of_content(folder: Path, dataset: Dataset) -> Path | None:
-    """The file of a data set under any name, at any depth of a folder; None without one."""
-    try:
-        files = sorted(folder.rglob(f"*{Path(dataset.file).suffix}"))
-        alike = [f for f in files if f.is_file() and dataset.size_bytes in (None, f.stat().st_size)]
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
-    return next((file for file in alike if _has_checksum(file, dataset)), None)
-
-
-def _has_checksum(file: Path, dataset: Dataset) -> bool:
-    import hashlib
-
-    try:
-        with file.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest() == dataset.sha256
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error

@@ -44,32 +44,30 @@ class Fleet:
     profiled_only: bool
     has_power: bool
 
-    def profiles(self, group: RowGroup, most: int) -> Iterator[Profiles]:
-        """The kernels of a row group, at most so many at a time. Raises InputError."""
-        for table in group.tables(most):
+    def profiles(
+        self, group: RowGroup, most: int, with_counters: bool = True
+    ) -> Iterator[Profiles]:
+        """The kernels of a row group, at most so many at a time. Raises InputError.
+
+        with_counters: without, counters are read only if needed to tell which kernels are kept.
+        """
+        is_whole = with_counters or self.profiled_only
+        names = None if is_whole else [name for name in self.columns if name in NOT_COUNTERS]
+        for table in group.tables(most, names):
             profiles = profiles_by_row(table, self.base, self.device)
-            with_counters = profiles.with_counters
-            if not with_counters.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
+            counted = profiles.with_counters
+            if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
                 if not self.profiled_only:
                     raise InputError(
-                        f"{group}: {table.row(int(with_counters.argmin()))}: has no counters, "
-                        "and of a fleet no mean of the others is known to stand for them; leave "
-                        "such kernels out with --profiled-only"
+                        f"{group}: {table.row(int(counted.argmin()))}: has no counters, and of a "
+                        "fleet no mean of the others is known to stand for them; leave such "
+                        "kernels out with --profiled-only"
                     )
-                profiles = profiles.select(np.flatnonzero(with_counters).tolist())
+                profiles = profiles.select(np.flatnonzero(counted).tolist())
+            if profiles.kernels and (profiles.power_w is not None) != self.has_power:
+                raise InputError(f"{group}: power_w must be in all rows of the fleet, or in none")
             if profiles.kernels:
-                self._check_power(group, profiles)
                 yield profiles
-
-    def without_counters(self, group: RowGroup, most: int) -> Iterator[Profiles]:
-        """The same kernels without their counters, which are read only if needed to tell them."""
-        if self.profiled_only:
-            yield from self.profiles(group, most)
-            return
-        for table in group.tables(most, [n for n in self.columns if n in NOT_COUNTERS]):
-            profiles = profiles_by_row(table, self.base, self.device)
-            self._check_power(group, profiles)
-            yield profiles
 
     def most_drawn_w(self, most: int) -> float:
         """The most that any kernel was measured to draw [W], so many read at a time; 0: none.
@@ -85,18 +83,12 @@ class Fleet:
                 largest = float(np.fmax.reduce(kept.numbers["power_w"], initial=largest))
         return largest
 
-    def _check_power(self, group: RowGroup, profiles: Profiles) -> None:
-        if (profiles.power_w is not None) != self.has_power:
-            raise InputError(f"{group}: power_w must be in all rows of the fleet, or in none")
-
 
 def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
     """The row groups of a Parquet file, or of those in a folder by name, and their columns.
 
     Raises InputError, also where the files do not have the same columns.
     """
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file or folder")
     files = _files(path) if path.is_dir() else [path]
     if not is_parquet(files[0]):
         raise InputError(
@@ -118,6 +110,20 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
     return tuple(groups), tuple(columns)
 
 
+def _files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder; of what else is in it a warning tells. Raises InputError.
+
+    Names with . or _ before them are those of what programs keep for themselves.
+    """
+    entries = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
+    files = [path for path in entries if is_parquet(path)]
+    if not files:
+        raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
+    if others := [path.name for path in entries if path not in files]:
+        warn(f"{folder}: only its Parquet files are of the fleet, not {', '.join(others[:3])}")
+    return files
+
+
 def first_rows(groups: Sequence[RowGroup], most: int, profiled_only: bool) -> Table:
     """The first rows of a fleet, at most so many.
 
@@ -133,30 +139,17 @@ def first_rows(groups: Sequence[RowGroup], most: int, profiled_only: bool) -> Ta
 
 def _counted(table: Table) -> Table:
     """The rows of a table that have any counter."""
-    counters = [of for name, of in table.numbers.items() if name not in {*NOT_COUNTERS, *OF_LAUNCH}]
-    has_any = np.isfinite([np.full(len(table), np.nan), *counters]).any(axis=0)
-    return table.select(np.flatnonzero(has_any).tolist())
+    is_counted = np.zeros(len(table), np.bool_)
+    for name, values in table.numbers.items():
+        if name not in {*NOT_COUNTERS, *OF_LAUNCH}:
+            is_counted |= np.isfinite(values)
+    return table.select(np.flatnonzero(is_counted).tolist())
 
 
-def _files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder; of what else is in it a warning tells. Raises InputError.
-
-    Names with . or _ before them are those of what programs keep for themselves.
-    """
-    entries = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
-    files = [path for path in entries if is_parquet(path)]
-    if not files:
-        raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
-    if others := [path.name for path in entries if path not in files]:
-        more = f" and {len(others) - 1} more" if others[1:] else ""
-        warn(f"{folder}: only its Parquet files are of the fleet, not {others[0]}{more}")
-    return files
-
-
-def digest(groups: tuple[RowGroup, ...]) -> str:
+def digest(groups: Sequence[RowGroup]) -> str:
     """Return a digest of all that is in the files of row groups, in their order."""
-    of_all = hashlib.sha256()
+    content = hashlib.sha256()
     for path in dict.fromkeys(group.path for group in groups):
         with path.open("rb") as file:
-            of_all.update(hashlib.file_digest(file, "sha256").digest())
-    return of_all.hexdigest()
+            content.update(hashlib.file_digest(file, "sha256").digest())
+    return content.hexdigest()

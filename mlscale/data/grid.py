@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
-from mlscale.errors import InputError, require_type
+from mlscale.errors import InputError
 from mlscale.text import counted, plain_number
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
@@ -37,7 +36,7 @@ class HardwareConfig:
 
     def __post_init__(self) -> None:
         for axis in AXES:
-            object.__setattr__(self, axis, _plain(getattr(self, axis), axis))
+            object.__setattr__(self, axis, _plain(getattr(self, axis)))
 
     def __str__(self) -> str:
         return f"cu={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
@@ -63,27 +62,27 @@ class ConfigGrid:
 
     def __post_init__(self) -> None:
         for axis in AXES:
-            given = getattr(self, axis)
-            require_type(f"the grid's {axis}", given, Iterable, "a list of numbers")
-            steps = tuple(_plain(step, f"each of the grid's {axis}") for step in given)
+            steps = tuple(map(_plain, getattr(self, axis)))
             object.__setattr__(self, axis, steps)
             if not steps:
                 raise InputError(f"the grid has no {axis}")
-            if any(not (math.isfinite(step) and step > 0) for step in steps):
-                raise InputError(f"the grid's {axis} must be positive and finite, not {steps}")
-            if any(low >= high for low, high in itertools.pairwise(steps)):
-                raise InputError(f"the grid's {axis} must rise from step to step, not {steps}")
+            if not all(low < high for low, high in itertools.pairwise((0, *steps, math.inf))):
+                raise InputError(
+                    f"the grid's {axis} must be positive and rise from step to step, not {steps}"
+                )
         if self.size > MOST_CONFIGURATIONS:
-            raise InputError(
-                f"the grid has {self.text}; more than {MOST_CONFIGURATIONS} configurations are "
-                "too many"
-            )
+            raise InputError(f"the grid has {self.text}; at most {MOST_CONFIGURATIONS} in all")
 
     @classmethod
     def spanning(cls, configs: Iterable[HardwareConfig]) -> "ConfigGrid":
         """Make the smallest grid that holds every given configuration."""
         axes = zip(*((c.cu_count, c.engine_mhz, c.memory_mhz) for c in configs), strict=True)
         return cls(*(tuple(sorted(set(steps))) for steps in axes))
+
+    @property
+    def steps(self) -> dict[str, tuple[float, ...]]:
+        """The steps of each axis, by its name."""
+        return {axis: getattr(self, axis) for axis in AXES}
 
     @property
     def shape(self) -> Index:
@@ -99,14 +98,15 @@ class ConfigGrid:
     def text(self) -> str:
         """The shape for a reader: '8 CU counts x 8 engine clocks x 7 memory clocks'."""
         names = ("CU count", "engine clock", "memory clock")
-        counts = zip(self.shape, names, strict=True)
-        return " x ".join(counted(n, name) for n, name in counts)
+        return " x ".join(map(counted, self.shape, names))
 
     @property
     def bounds(self) -> str:
         """The lowest and highest settings for a reader: 'cu 16 to 16, engine 500 to 1000, …'."""
-        ends = {axis: (getattr(self, axis)[0], getattr(self, axis)[-1]) for axis in AXES}
-        return ", ".join(f"{SHORT_NAMES[a]} {low:g} to {high:g}" for a, (low, high) in ends.items())
+        return ", ".join(
+            f"{SHORT_NAMES[axis]} {steps[0]:g} to {steps[-1]:g}"
+            for axis, steps in self.steps.items()
+        )
 
     @property
     def mid(self) -> HardwareConfig:
@@ -122,19 +122,18 @@ class ConfigGrid:
     def config(self, at: Base) -> HardwareConfig:
         """Return a configuration of the grid, given by itself, its index (c, e, m) or as text.
 
-        Raises InputError on anything else, and where the grid does not have it.
+        Raises InputError where the grid does not have it.
         """
         config = self.parse(at) if isinstance(at, str) else at
         if isinstance(config, HardwareConfig):
-            self._require(config)
+            for axis, steps in self.steps.items():
+                setting = getattr(config, axis)
+                if setting not in steps:
+                    raise InputError(
+                        f"{axis} {setting:g} is not on the grid; it has {format_steps(steps)}"
+                    )
             return config
-        try:
-            c, e, m = (operator.index(i) for i in config)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{at!r} is not a configuration; give a HardwareConfig, an index (c, e, m) of "
-                "whole numbers, or a text: 'mid', 'highest' or 'cu=16,engine=800,memory=700'"
-            ) from None
+        c, e, m = map(int, config)
         if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
             raise InputError(
                 f"the grid is {self.shape}, it has no index {(c, e, m)}; if these are settings, "
@@ -149,12 +148,12 @@ class ConfigGrid:
 
     def __contains__(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration is one of the grid's."""
-        return all(getattr(config, axis) in getattr(self, axis) for axis in AXES)
+        return all(getattr(config, axis) in steps for axis, steps in self.steps.items())
 
     def settings(self) -> dict[str, NDArray[Any]]:
         """Return every configuration's settings by axis, (N,) each, in the order of iteration."""
-        mesh = np.meshgrid(*(getattr(self, axis) for axis in AXES), indexing="ij")
-        return {axis: steps.ravel() for axis, steps in zip(AXES, mesh, strict=True)}
+        mesh = np.meshgrid(*self.steps.values(), indexing="ij")
+        return {axis: settings.ravel() for axis, settings in zip(AXES, mesh, strict=True)}
 
     def index(self, at: Base) -> Index:
         """Return where a configuration, given as `config` takes it, stands on the grid, (c, e, m).
@@ -162,26 +161,17 @@ class ConfigGrid:
         Raises InputError if it is not one of the grid's points.
         """
         config = self.config(at)
-        c, e, m = (getattr(self, axis).index(getattr(config, axis)) for axis in AXES)
+        c, e, m = (steps.index(getattr(config, axis)) for axis, steps in self.steps.items())
         return c, e, m
 
     def position(self, at: Base) -> int:
         """Return where a configuration stands in a raveled (C, E, M) array, else see `index`."""
         return int(np.ravel_multi_index(self.index(at), self.shape))
 
-    def _require(self, config: HardwareConfig) -> None:
-        for axis in AXES:
-            if getattr(config, axis) not in getattr(self, axis):
-                raise InputError(
-                    f"{axis} {getattr(config, axis):g} is not on the grid; "
-                    f"it has {format_steps(getattr(self, axis))}"
-                )
-
     def spans(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration lies on or between the grid's steps."""
         return all(
-            getattr(self, axis)[0] <= getattr(config, axis) <= getattr(self, axis)[-1]
-            for axis in AXES
+            steps[0] <= getattr(config, axis) <= steps[-1] for axis, steps in self.steps.items()
         )
 
     def parse(self, text: str, usual: HardwareConfig | None = None) -> HardwareConfig:
@@ -193,34 +183,17 @@ class ConfigGrid:
         if text in BASE_NAMES:
             return self.mid if text == "mid" else self.highest
         settings = parse_settings(text)
-        for axis in AXES:
-            steps = getattr(self, axis)
+        for axis, steps in self.steps.items():
             if axis not in settings:
                 if len(steps) > 1 and usual is None:
                     raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
                 settings[axis] = getattr(usual, axis) if usual else steps[0]
-        return HardwareConfig(
-            int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"]
-        )
+        return HardwareConfig(int(settings.pop("cu_count")), **settings)
 
 
-def _plain(number: float, what: str) -> float:
-    """A NumPy number as Python's own, so that it prints and goes into JSON like any other.
-
-    Raises InputError, naming what, on what is no number.
-    """
-    own = number.item() if isinstance(number, np.generic) else number
-    require_type(what, own, (int, float), "a number")
-    return own
-
-
-def configs_of(argument: str, configs: Iterable[HardwareConfig]) -> list[HardwareConfig]:
-    """The configurations of an argument of that name. Raises InputError where they are none."""
-    require_type(argument, configs, Iterable, "a list of mlscale.HardwareConfig")
-    listed = list(configs)
-    for config in listed:
-        require_type(f"each of {argument}", config, HardwareConfig, "a mlscale.HardwareConfig")
-    return listed
+def _plain(number: float) -> float:
+    """A NumPy number as Python's own, so that it prints and goes into JSON like any other."""
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def parse_settings(text: str) -> dict[str, float]:
@@ -253,16 +226,17 @@ def step_weights(
     Beyond the first and the last step the value there stays, but at the ends in `going_on` (of
     ENDS), where it goes on as between the two outermost steps.
     """
-    known, own = np.log(np.array(steps, float)), np.log(np.array(to, float))
+    known, wanted = np.log(np.array(steps, float)), np.log(np.array(to, float))
     if len(known) == 1:
-        return np.ones((len(own), 1))
+        return np.ones((len(wanted), 1))
     least = -np.inf if "lowest" in going_on else known[0]
     most = np.inf if "highest" in going_on else known[-1]
-    own = np.clip(own, least, most)
-    lower = np.clip(np.searchsorted(known, own, side="right") - 1, 0, len(known) - 2)
-    share = (own - known[lower]) / (known[lower + 1] - known[lower])
-    weights, rows = np.zeros((len(own), len(known))), np.arange(len(own))
-    weights[rows, lower], weights[rows, lower + 1] = 1 - share, share
+    wanted = np.clip(wanted, least, most)
+    lower = np.clip(np.searchsorted(known, wanted, side="right") - 1, 0, len(known) - 2)
+    share = (wanted - known[lower]) / (known[lower + 1] - known[lower])
+    weights, rows = np.zeros((len(wanted), len(known))), np.arange(len(wanted))
+    weights[rows, lower] = 1 - share
+    weights[rows, lower + 1] = share
     return weights
 
 
@@ -273,12 +247,8 @@ def format_steps(steps: tuple[float, ...]) -> str:
 
 def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
     """Describe grid and base in JSON values: the three axes, and the index of the base."""
-    return {
-        "cu_count": list(grid.cu_count),
-        "engine_mhz": list(grid.engine_mhz),
-        "memory_mhz": list(grid.memory_mhz),
-        "base": list(grid.index(base)),
-    }
+    steps = {axis: list(steps) for axis, steps in grid.steps.items()}
+    return {**steps, "base": list(grid.index(base))}
 
 
 def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:

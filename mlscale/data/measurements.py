@@ -1,6 +1,6 @@
 """Measurements: kernels x grid -> time, power and counters, of one device."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +32,7 @@ from mlscale.data.repetitions import Aggregate, Rows
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
-from mlscale.errors import InputError, extra_named, require_type
-from mlscale.files import path_of
+from mlscale.errors import InputError, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,8 +96,6 @@ class Measurements:
         Example:
             data = mlscale.Measurements.from_frame(frame, device="gtx980")
         """
-        require_type("device", device, str | None, "text")
-        require_type("metadata", metadata, Mapping | None, "a dict")
         register_facts(metadata or {}, "metadata")
         table = table_from_frame(frame, REQUIRED, device)
         return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
@@ -162,10 +159,7 @@ class Measurements:
         )
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
-        """Return the measurements of some kernels, by position or by a mask (K,).
-
-        Raises InputError on anything else, and where there is no such kernel.
-        """
+        """Return the measurements of some kernels, by position or by a mask (K,)."""
         positions = positions_of("kernels", kernels, len(self.kernels))
         return replace(
             self._cut((slice(None), positions)),
@@ -191,13 +185,7 @@ class Measurements:
         )
 
     def at_steps(self, axis: str, kept: slice) -> "Measurements":
-        """Return the measurements at some steps of an axis, `engine_mhz` for example.
-
-        Raises InputError on an axis that there is not, and where no step is left.
-        """
-        if axis not in AXES:
-            raise InputError(f"there is no axis '{axis}'; one of {', '.join(AXES)}")
-        require_type("kept", kept, slice, "a slice, such as slice(1, None)")
+        """Return the measurements at some steps of an axis, `engine_mhz` for example."""
         cut = (slice(None),) * (2 + AXES.index(axis)) + (kept,)
         grid = replace(self.grid, **{axis: getattr(self.grid, axis)[kept]})
         return replace(self._cut(cut), grid=grid)
@@ -250,7 +238,7 @@ class Measurements:
 
     def write(self, path: Path | str) -> None:
         """Write the tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
-        write_table(self.to_table(), path_of(path))
+        write_table(self.to_table(), path)
 
 
 def read(
@@ -265,7 +253,7 @@ def read(
     Example:
         data = mlscale.read("table.parquet")
     """
-    return from_table(read_table(path_of(path), REQUIRED), incomplete, aggregate)
+    return from_table(read_table(path, REQUIRED), incomplete, aggregate)
 
 
 def from_table(
@@ -276,12 +264,8 @@ def from_table(
         if choice not in choices:
             raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")
     table.require(REQUIRED)
-    devices = sorted(set(table.text["device"]))
-    if len(devices) > 1:
-        raise InputError(
-            f"{table.source}: holds the devices {', '.join(devices)}; make one table for each"
-        )
-    check_units(table, devices[0])
+    device = _only_device(table)
+    check_units(table, device)
     applications = _application_of_kernels(table)
     grid, cells = _cells(table)
     kernels, kernel_of_row = table.numbered("kernel")
@@ -289,18 +273,19 @@ def from_table(
     counts = np.zeros(shape, dtype=np.intp)
     np.add.at(counts, where, 1)
     complete = complete_kernels(table, kernels, grid, counts, drop=incomplete == "drop")
-    powers, launches = _powers(table), launches_of_rows(table)
+    powers = table.positive("power_w") if table.has_values("power_w") else None
+    launches = launches_of_rows(table)
     time_samples = to_samples(table.positive("time_ms"), where, shape)
     warn_of_launches(table, kernels, where, shape)
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
-    counters = np.column_stack(
-        [np.empty((len(table), 0)), *(table.counter(name) for name in counter_names)]
-    )
+    counters = np.empty((len(table), len(counter_names)))
+    for position, name in enumerate(counter_names):
+        counters[:, position] = table.counter(name)
     everything = Measurements(
-        device=devices[0],
+        device=device,
         grid=grid,
         kernels=kernels,
-        applications=tuple(applications.values()),
+        applications=applications,
         time_samples=time_samples,
         power_samples=None if powers is None else to_samples(powers, where, shape),
         counter_names=counter_names,
@@ -318,32 +303,28 @@ def from_table(
     return kept
 
 
-def _application_of_kernels(table: Table) -> dict[str, str]:
-    """Application by kernel, in order of appearance."""
+def _only_device(table: Table) -> str:
+    """The device of all rows. Raises InputError where they are of several."""
+    devices = sorted(set(table.text["device"]))
+    if len(devices) > 1:
+        raise InputError(
+            f"{table.source}: holds the devices {', '.join(devices)}; make one table for each"
+        )
+    return devices[0]
+
+
+def _application_of_kernels(table: Table) -> tuple[str, ...]:
+    """Each kernel's application, kernels in order of appearance. Raises InputError."""
     applications: dict[str, str] = {}
     pairs = zip(table.text["kernel"], table.text["application"], strict=True)
     for row, (kernel, application) in enumerate(pairs):
         if applications.setdefault(kernel, application) != application:
             raise InputError(
-                f"{table.source}: {table.row(row)}, column 'application': kernel '{kernel}' is of "
+                f"{table.cell(row, 'application')}: kernel '{kernel}' is of "
                 f"'{applications[kernel]}' above and of '{application}' here; give each a name of "
                 f"its own, such as '{in_application(application, kernel)}'"
             )
-    return applications
-
-
-def _powers(table: Table) -> Floats | None:
-    """Power of every row [W], None where no row has it. Raises InputError where some have it."""
-    if not table.has_values("power_w"):
-        return None
-    lacking = np.flatnonzero(np.isnan(table.numbers["power_w"]))
-    if lacking.size:
-        raise InputError(
-            f"{table.source}: {table.row(int(lacking[0]))}, column 'power_w': the value is not "
-            f"given; it must be positive and finite in every row ({lacking.size} of {len(table)} "
-            "lack it), or leave out the column, or those rows"
-        )
-    return table.positive("power_w")
+    return tuple(applications.values())
 
 
 def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:

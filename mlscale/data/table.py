@@ -1,4 +1,4 @@
-"""The tidy table as columns, what its values must be, and repeated rows beside each other."""
+"""The tidy table as columns of words and of numbers, and what its values must be."""
 
 import math
 import re
@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
-from mlscale.data.devices import find_device, register_facts
+from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.devices import find_device
 from mlscale.errors import InputError
-from mlscale.text import counted, without_controls
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
-_UNITS = ("_mhz", "_ms", "_w")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,7 @@ class Table:
     text: dict[str, list[str]]
     numbers: dict[str, Floats]
     metadata: dict[str, Any] = field(default_factory=dict)
-    lines: tuple[int, ...] = ()
+    lines: Sequence[int] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,12 +55,16 @@ class Table:
             self,
             text={name: [cells[row] for row in positions] for name, cells in self.text.items()},
             numbers={name: values[positions] for name, values in self.numbers.items()},
-            lines=tuple(self.lines[row] for row in positions) if self.lines else (),
+            lines=[self.lines[row] for row in positions] if self.lines else (),
         )
 
     def row(self, position: int) -> str:
         """Say where a row stands, for messages: its line in the CSV file, or its row number."""
         return f"row {self.lines[position] if self.lines else position + 1}"
+
+    def cell(self, position: int, name: str) -> str:
+        """Say where a cell stands, for messages: the file, its row and its column."""
+        return f"{self.source}: {self.row(position)}, column '{name}'"
 
     def require(self, names: Iterable[str]) -> None:
         """Raise InputError, naming all that are missing, unless every named column is there."""
@@ -71,10 +73,10 @@ class Table:
     def check_text(self) -> None:
         """Raise InputError where a row has no name in an identity column."""
         for name, cells in self.text.items():
-            for position, cell in enumerate(cells):
-                if not cell or cell.isspace():
-                    where = f"{self.source}: {self.row(position)}, column '{name}'"
-                    raise InputError(f"{where}: is empty; every row needs a name there")
+            if not all(map(str.strip, set(cells))):
+                row = next(row for row, cell in enumerate(cells) if not cell.strip())
+                where = self.cell(row, name)
+                raise InputError(f"{where}: is empty; every row needs a name there")
 
     def positive(self, name: str, optional: bool = False, or_zero: bool = False) -> Floats:
         """Return a numeric column; every value must be from LEAST to MOST, or InputError.
@@ -82,29 +84,28 @@ class Table:
         optional: a value may be missing, NaN; or_zero: it may be 0.
         """
         values = self.numbers[name]
-        good = (values >= LEAST) & (values <= MOST) | (or_zero & (values == 0))
-        bad = np.flatnonzero(~(good | np.isnan(values)) if optional else ~good)
-        if bad.size:
-            value = float(values[bad[0]])
-            says = "is not given" if np.isnan(value) else f"is {value:g}"
-            mend = "; leave out the rows without it" if np.isnan(value) else ""
+        bad = ~((values >= LEAST) & (values <= MOST))
+        if or_zero:
+            bad &= values != 0
+        if optional:
+            bad &= ~np.isnan(values)
+        if (row := _first(bad)) is not None:
+            value = values[row]
             limits = "0 or positive, and finite" if or_zero else "positive and finite"
             if 0 < value < np.inf:
                 limits = f"from {LEAST:g} to {MOST:g}"
-            raise InputError(
-                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {says}; "
-                f"it must be {limits}{mend}{_and_more(bad.size)}"
-            )
+            problem = f"is {value:g}; it must be {limits}"
+            if np.isnan(value):
+                problem = f"is not given; it must be {limits}; leave out the rows without it"
+            raise InputError(f"{self.cell(row, name)}: the value {problem}")
         return values
 
     def setting(self, axis: str) -> Floats:
         """Return a column of the configuration; CU counts must be whole too. Raises InputError."""
         values = self.positive(axis)
-        if axis == "cu_count" and (values % 1).any():
-            row = int(np.flatnonzero(values % 1)[0])
+        if axis == "cu_count" and (row := _first(values % 1 != 0)) is not None:
             raise InputError(
-                f"{self.source}: {self.row(row)}, column 'cu_count': {values[row]:g} is not a "
-                "whole number of compute units"
+                f"{self.cell(row, axis)}: {values[row]:g} is not a whole number of compute units"
             )
         return values
 
@@ -115,25 +116,20 @@ class Table:
     def counter(self, name: str) -> Floats:
         """Return a counter: from 0 to LARGEST_COUNTER, or NaN where missing. Raises InputError."""
         values = self.numbers[name]
-        bad = np.flatnonzero((values < 0) | (values >= LARGEST_COUNTER))
-        if bad.size:
-            value = values[bad[0]]
+        if (row := _first((values < 0) | (values >= LARGEST_COUNTER))) is not None:
+            value = values[row]
             says = "infinite" if np.isinf(value) else f"{value:g}, which no counter is"
             raise InputError(
-                f"{self.source}: {self.row(bad[0])}, column '{name}': the value is {says}; "
-                "leave the cell empty where a counter is missing, and the column out if it is none"
-                f"{_and_more(bad.size)}"
+                f"{self.cell(row, name)}: the value is {says}; leave the cell empty where a "
+                "counter is missing, and the column out if it is none"
             )
         return values
 
 
-def as_read(table: Table) -> Table:
-    """The table without control characters in its names, a device of its own made known."""
-    for name, cells in table.text.items():
-        if not "".join(cells).isprintable():
-            table.text[name] = [without_controls(cell) for cell in cells]
-    register_facts(table.metadata, table.source)
-    return with_device_keys(table)
+def _first(bad: Mask) -> int | None:
+    """The first row that is bad."""
+    rows = np.flatnonzero(bad)
+    return int(rows[0]) if rows.size else None
 
 
 def with_device_keys(table: Table) -> Table:
@@ -162,22 +158,22 @@ def missing_column(name: str, present: Iterable[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
     close = _column_like(name, present)
     hint = f"; is '{close}' meant? Names are matched to the letter" if close else ""
-    if close and name.endswith(_UNITS):
-        hint += ", and the unit stands in them"
     return f"there is no column '{name}'{hint}"
 
 
 def require_columns(source: str, names: Iterable[str], present: Collection[str]) -> None:
     """Raise InputError, naming all that are missing, unless every named column is present."""
-    missing = [name for name in names if name not in present]
+    missing = {name: _column_like(name, present) for name in names if name not in present}
     if len(missing) == 1:
-        raise InputError(f"{source}: {missing_column(missing[0], present)}")
+        raise InputError(f"{source}: {missing_column(next(iter(missing)), present)}")
     if missing:
-        close = {name: _column_like(name, present) for name in missing}
-        said = [f"'{name}'" + (f" (is '{of}' meant?)" if of else "") for name, of in close.items()]
+        meant = {
+            name: f" (is '{close}' meant?)" if close else "" for name, close in missing.items()
+        }
+        named = ", ".join(f"'{name}'{hint}" for name, hint in meant.items())
         raise InputError(
-            f"{source}: there are no columns {', '.join(said)}; names are matched to the letter, "
-            "and the unit stands in them (docs/file-formats.md)"
+            f"{source}: there are no columns {named}; names are matched to the letter, and the "
+            "unit stands in them (docs/file-formats.md)"
         )
 
 
@@ -189,10 +185,6 @@ def _column_like(name: str, present: Iterable[str]) -> str | None:
     folded = re.sub(r"\W|_", "", name.casefold())
     close = get_close_matches(folded, by_folded, n=1, cutoff=0.8)
     return by_folded[close[0]] if close else None
-
-
-def _and_more(count: int) -> str:
-    return f" (and {counted(count - 1, 'more row')})" if count > 1 else ""
 
 
 def to_samples(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:

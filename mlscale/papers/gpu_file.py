@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.data.devices import known_device, load_device
-from mlscale.data.table import LEAST, MOST, Table, missing_column
-from mlscale.data.table_files import parse_numbers, read_csv_rows
+from mlscale.data.table import LEAST, MOST
+from mlscale.data.table_files import read_csv
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.papers.micro_benchmarks import Probe, compute_unit, measured_cycles, wang_chu_row
@@ -110,13 +110,8 @@ def read_volkov(path: Path) -> tuple[dict[str, float], ...]:
     Its columns are `warps` of a CU and `intensity`, both whole numbers from 1, and `ipc`, the
     warp-instructions per cycle of that CU. Raises InputError, naming row and column.
     """
-    header, rows, lines = read_csv_rows(path)
-    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    table = Table(str(path), {}, {}, lines=lines)
+    table = read_csv(path, words=(), needs=_POINT)
     for name in _POINT:
-        if name not in columns:
-            raise InputError(f"{path}: {missing_column(name, header)}")
-        table.numbers[name] = parse_numbers(columns[name], name, table)
         table.positive(name)
     for name in _POINT[:2]:
         if (broken := np.flatnonzero(table.numbers[name] % 1)).size:

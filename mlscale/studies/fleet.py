@@ -140,7 +140,9 @@ def prediction_work(fleet: Fleet, folder: Path, targets: tuple[HardwareConfig, .
 
 def advice_work(fleet: Fleet, folder: Path, terms: Terms) -> FleetWork:
     """The work of advice on a fleet, for which all of it is read once, without its counters."""
-    parts = (part for group in fleet.groups for part in fleet.without_counters(group, PART))
+    parts = (
+        part for group in fleet.groups for part in fleet.profiles(group, PART, with_counters=False)
+    )
     return FleetWork(fleet, folder, (), terms=terms, base=run_base(parts, terms))
 
 

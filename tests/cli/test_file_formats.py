@@ -30,17 +30,11 @@ def unnamed(names: Iterator[str] | list[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if f"`{name}`" not in PAGE]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("predict", *SHIPPED, "--format"),
-        ("advise", *SHIPPED, "--format"),
-    ],
-)
-def test_of_predict_and_advise(capsys: Capture, command: tuple[str, ...]) -> None:
-    document, _ = succeed(capsys, *command, "json")
+@pytest.mark.parametrize("command", ["predict", "advise"])
+def test_of_predict_and_advise(capsys: Capture, command: str) -> None:
+    document, _ = succeed(capsys, command, *SHIPPED, "--format", "json")
     assert unnamed(keys(json.loads(document))) == []
-    table, _ = succeed(capsys, *command, "csv")
+    table, _ = succeed(capsys, command, *SHIPPED, "--format", "csv")
     assert unnamed(next(csv.reader(io.StringIO(table)))) == []
 
 

@@ -1,4 +1,7 @@
-"""Where a fleet or a large table is cut changes nothing of what is said of its kernels."""
+"""Where a fleet or a large table is cut changes nothing of what is said of its kernels.
+
+Expected: the answer for the same rows in one table, and limits by hand.
+"""
 
 import json
 from pathlib import Path

@@ -1,19 +1,22 @@
-"""import dvfs: files of NV-DVFS-Benchmark to tidy tables; made ones, and the public ones."""
+"""import dvfs: files of NV-DVFS-Benchmark to tidy tables; made ones, and the public ones.
+
+Of the public files expected: what their README and the project's notes on the data say.
+"""
 
 import csv
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from public_tables import FILES
 from synthetic import tidy
 from synthetic.dvfs import KERNELS, rows
 
 from mlscale import Measurements, read
 
-# kernel -> application, as the data's README says.
+# Kernel -> application, as the data's README says.
 APPLICATIONS = dict(
     zip(
         KERNELS,
@@ -21,24 +24,23 @@ APPLICATIONS = dict(
         strict=True,
     )
 )
-PUBLIC = {
-    "gtx980-low": "gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx980-high": "gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx1080ti": "gtx1080ti-dvfs-real-Performance-Power.csv",
-    "p100": "p100-dvfs-real-Performance-Power.csv",
-}
+
+
+def given(folder: Path, table: list[dict[str, Any]], output: str = "t.csv") -> list[object]:
+    """The command that imports a made file of a GTX 980."""
+    file = tidy.write_csv(folder / "raw.csv", table)
+    return ["import", "dvfs", file, "--device", "gtx980", "-o", folder / output]
 
 
 def imported(capsys: Capture, folder: Path, table: list[dict[str, Any]]) -> Measurements:
-    file = tidy.write_csv(folder / "raw.csv", table)
-    succeed(capsys, "import", "dvfs", file, "--device", "gtx980", "-o", folder / "table.csv")
-    return read(folder / "table.csv")
+    succeed(capsys, *given(folder, table))
+    return read(folder / "t.csv")
 
 
 class TestMadeFile:
     def test_columns_are_renamed(self, capsys: Capture, tmp_path: Path) -> None:
         imported(capsys, tmp_path, rows())
-        with (tmp_path / "table.csv").open(encoding="utf-8") as file:
+        with (tmp_path / "t.csv").open(encoding="utf-8") as file:
             header, first, *_ = csv.reader(file)
         assert header == [
             *("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz"),
@@ -56,179 +58,143 @@ class TestMadeFile:
         shuffled = [row for step in (2, 0, 3, 1) for row in rows()[step::4]]
         data = imported(capsys, tmp_path, shuffled)
         assert (data.device, data.grid.shape) == ("gtx980", (1, 2, 2))
-        assert data.grid.engine_mhz == (500, 900)
-        assert data.grid.memory_mhz == (600, 800)
+        assert (data.grid.engine_mhz, data.grid.memory_mhz) == ((500, 900), (600, 800))
+        assert dict(zip(data.kernels, data.applications, strict=True)) == APPLICATIONS
         for k, kernel in enumerate(KERNELS):
             at = data.kernels.index(kernel)
             assert data.time_ms[at].ravel().tolist() == [10 * k + step for step in (1, 2, 3, 4)]
             assert data.power_w is not None
             assert set(data.power_w[at].ravel().tolist()) == {50 + k}
 
-    def test_kernels_of_one_program_are_one_application(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        data = imported(capsys, tmp_path, rows())
-        assert dict(zip(data.kernels, data.applications, strict=True)) == APPLICATIONS
-
     def test_launches_go_to_the_metadata(self, capsys: Capture, tmp_path: Path) -> None:
         metadata = imported(capsys, tmp_path, rows()).metadata
-        assert metadata["launches"]["vectorAdd"] == {
-            "function": "vectorAdd_gpu",
-            "arguments": "input06",
-        }
+        launch = {"function": "vectorAdd_gpu", "arguments": "input06"}
+        assert metadata["launches"]["vectorAdd"] == launch
         assert metadata["launches"].keys() == set(KERNELS)
         assert (metadata["origin"], metadata["counter_tool"]) == ("measured", "nvprof")
         assert (metadata["power_kind"], metadata["source"]) == ("board", "raw.csv")
 
     def test_parquet_holds_the_same(self, capsys: Capture, tmp_path: Path) -> None:
         data = imported(capsys, tmp_path, rows())
-        given = ["import", "dvfs", tmp_path / "raw.csv", "--device", "gtx980"]
-        succeed(capsys, *given, "-o", tmp_path / "table.parquet")
-        other = read(tmp_path / "table.parquet")
-        assert other.metadata == data.metadata
-        assert other.counter_names == data.counter_names
+        out, err = succeed(capsys, *given(tmp_path, rows(), "t.parquet"))
+        assert err == ""
+        assert out == (
+            f"{tmp_path}/t.parquet: 8 kernels of 5 applications on gtx980, "
+            "1 CU count x 2 engine clocks x 2 memory clocks, 3 counters, with power\n"
+        )
+        other = read(tmp_path / "t.parquet")
+        assert (other.metadata, other.counter_names) == (data.metadata, data.counter_names)
         assert tidy.same_bits(other.time_samples, data.time_samples)
         assert tidy.same_bits(other.counter_samples, data.counter_samples)
 
-    def test_the_index_and_what_is_not_given_may_be_left_out(
+    def test_what_is_not_given_may_be_left_out_or_empty(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
+        """Empty counters as the RTX 2070 Super's file has them."""
         needed = ("appName", "coreF", "memF", "time/ms")
-        data = imported(capsys, tmp_path, [{k: row[k] for k in needed} for row in rows()])
+        table = [{**{k: row[k] for k in needed}, "inst_executed": ""} for row in rows()]
+        data = imported(capsys, tmp_path, table)
         assert data.power_w is None
         assert data.counter_names == ()
         assert data.metadata["power_kind"] is None
         assert data.time_ms[1].ravel().tolist() == [11, 12, 13, 14]
 
-    def test_says_what_it_found(self, capsys: Capture, tmp_path: Path) -> None:
-        file = tidy.write_csv(tmp_path / "raw.csv", rows(inst_executed=5))
-        given = ["import", "dvfs", file, "--device", "p100", "-o", tmp_path / "t.csv"]
-        out, err = succeed(capsys, *given)
-        assert out == (
-            f"{tmp_path}/t.csv: 8 kernels of 5 applications on p100, "
-            "1 CU count x 2 engine clocks x 2 memory clocks, 4 counters, with power\n"
-        )
-        assert err == ""
-
-    def test_empty_counters_are_left_out_and_what_remains_serves_for_is_told(
+    def test_more_traffic_than_the_memory_passes_is_told(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        """As the RTX 2070 Super's file has them: columns of counters without a number."""
-        empty = {"dram_read_transactions": "", "inst_executed": ""}
-        file = tidy.write_csv(tmp_path / "raw.csv", rows(**empty))
-        table, model = tmp_path / "t.csv", tmp_path / "t.mlscale"
-        _, err = succeed(capsys, "import", "dvfs", file, "--device", "rtx2070s", "-o", table)
-        assert err.startswith(
-            f"mlscale: warning: {file}: has no counters: it serves for predictors"
-        )
-        assert read(table).counter_names == ("workgroups", "workgroup_size", "warps")
-        out, err = succeed(capsys, "train", table, "--base", "mid", "-o", model)
-        assert out.startswith(f"{model}: 'mean-surface' for time and power, 8 kernels")
-        assert "the table of 'rtx2070s' has no counters: the default is 'mean-surface'" in err
+        """By hand: 10^7 sectors of 32 B in 1 ms are 320 GB/s; a GTX 980 passes 38.4 at 600 MHz."""
+        dram = {"dram_read_transactions": 5e6, "dram_write_transactions": 5e6}
+        table = [{**row, **dram, "time/ms": row["time/ms"] * 100} for row in rows(["vectorAdd"])]
+        table[0]["time/ms"] = 1
+        _, err = succeed(capsys, *given(tmp_path, table))
+        assert "raw.csv: 1 of 4 rows have more DRAM traffic than gtx980 passes" in err
+        assert "up to 8.33 times" in err
 
-    @pytest.mark.parametrize(
-        ("throughput", "rows_off"),
-        # 10^6 sectors of 32 B in 1, 2, 3, 4 ms are 32, 16, 10.7, 8 GB/s, by hand.
-        [([32, 16, 32 / 3, 8], 0), ([35, 17.5, 11.7, 8.7], 0), ([36, 16, 9, 8], 2)],
-    )
-    def test_throughput_that_disagrees_with_transactions_is_warned_about(
-        self, capsys: Capture, tmp_path: Path, throughput: list[float], rows_off: int
-    ) -> None:
-        table = [
-            {**row, "dram_read_transactions": 1e6, "dram_read_throughput": given}
-            for row, given in zip(rows(["vectorAdd"]), throughput, strict=True)
-        ]
-        file = tidy.write_csv(tmp_path / "raw.csv", table)
-        given = ["import", "dvfs", file, "--device", "gtx980", "-o", tmp_path / "t.csv"]
-        _, err = succeed(capsys, *given)
-        said = (
-            f"mlscale: warning: {file}: of 4 rows, columns that disagree with transactions / time "
-            f"by more than 10 %: dram_read_throughput in {rows_off}; kept as they are, no "
-            "utilisation feature uses them\n"
-        )
-        assert err == (said if rows_off else "")
-        kept = read(tmp_path / "t.csv")
-        column = kept.counters[..., kept.counter_names.index("dram_read_throughput")]
-        assert column.ravel().tolist() == pytest.approx(throughput)
+    def test_a_metric_that_is_asked_for_twice(self, capsys: Capture, tmp_path: Path) -> None:
+        """The header of titanx has l2_tex_write_throughput twice, as its authors' scripts do."""
+        table = [{**row, "l2_tex_write_throughput": 5.0, "again": 6.0} for row in rows()]
+        words = given(tmp_path, table)
+        file = tmp_path / "raw.csv"
+        text = file.read_text()
+        file.write_text(text.replace("again", "l2_tex_write_throughput", 1))
+        succeed(capsys, *words)
+        data = read(tmp_path / "t.csv")
+        values = {n: data.counters[..., i] for i, n in enumerate(data.counter_names)}
+        assert (values["l2_tex_write_throughput"] == 5).all()
+        assert (values["l2_tex_write_throughput.1"] == 6).all()
+        file.write_text(text.replace("again", "warps", 1))
+        assert refuse(capsys, tmp_path, *words).endswith("row 1: column 'warps' is there twice")
 
     def test_incomplete_kernels_are_dropped_where_asked(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        file = tidy.write_csv(tmp_path / "raw.csv", rows()[:-1])
-        given = ["import", "dvfs", file, "--device", "gtx980", "-o", tmp_path / "t.csv"]
-        message = refuse(capsys, tmp_path, *given)
-        assert message.startswith(f"{file}: 1 of 8 kernels lack configurations: 'hotspot' lacks ")
-        out, err = succeed(capsys, *given, "--incomplete", "drop")
+        words = given(tmp_path, rows()[:-1])
+        message = refuse(capsys, tmp_path, *words)
+        assert "raw.csv: 1 of 8 kernels lack configurations: 'hotspot' lacks " in message
+        out, err = succeed(capsys, *words, "--incomplete", "drop")
         assert ": 7 kernels of 4 applications " in out
         assert "'hotspot' lacks cu=16,engine=900,memory=800; dropped\n" in err
 
 
 class TestRefusals:
-    def refuse(self, capsys: Capture, folder: Path, table: list[dict[str, Any]]) -> str:
-        file = tidy.write_csv(folder / "raw.csv", table)
-        given = ["import", "dvfs", file, "--device", "gtx980", "-o", folder / "t.csv"]
-        return refuse(capsys, folder, *given)
-
-    @pytest.mark.parametrize(
-        "blocks", ["", "128", "(3584 1 1)", "(3584 1) (128 1)", "(3584,1,1) (128,1,1)", "(a 1 1)"]
-    )
+    @pytest.mark.parametrize("blocks", ["", "(3584 1 1)", "(3584,1,1) (128,1,1)", "(a 1 1)"])
     def test_bad_blocks(self, capsys: Capture, tmp_path: Path, blocks: str) -> None:
         table = rows()
         table[2]["blocks"] = blocks
-        assert self.refuse(capsys, tmp_path, table) == (
+        assert refuse(capsys, tmp_path, *given(tmp_path, table)) == (
             f"{tmp_path}/raw.csv: row 4, column 'blocks': '{blocks}' is not '(grid) (block)', "
             "each three whole numbers"
         )
 
     def test_another_kind_of_file(self, capsys: Capture, tmp_path: Path) -> None:
-        message = self.refuse(capsys, tmp_path, tidy.rows())
-        assert message == (
-            f"{tmp_path}/raw.csv: there is no column 'appName'; is it an NV-DVFS file?"
-        )
+        message = refuse(capsys, tmp_path, *given(tmp_path, tidy.rows()))
+        assert "raw.csv: there is no column 'appName'; is it an NV-DVFS file?" in message
 
-    def test_an_unknown_file_without_its_device(self, capsys: Capture, tmp_path: Path) -> None:
-        file = tidy.write_csv(tmp_path / "raw.csv", rows())
-        message = refuse(capsys, tmp_path, "import", "dvfs", file, "-o", tmp_path / "t.csv")
+    def test_a_device_that_is_not_named_or_another(
+        self, capsys: Capture, tmp_path: Path, data_folder: Path
+    ) -> None:
+        _, _, file, _, _, *output = given(tmp_path, rows())
+        message = refuse(capsys, tmp_path, "import", "dvfs", file, *output)
         assert message == f"{file}: is no known public file; name its GPU with --device"
+        file = data_folder / FILES["p100"]
+        message = refuse(capsys, tmp_path, "import", "dvfs", file, "--device", "v100", *output)
+        assert message == f"{file}: is a file of 'p100', not of 'v100'"
 
 
 class TestPublicFiles:
     @pytest.mark.parametrize(
-        ("name", "device", "engines", "memories"),
+        ("name", "said"),
         [  # 30 kernels and the clocks: the data's README; of 27 applications, by its rule
-            ("gtx980-low", "gtx980", 6, 6),
-            ("gtx980-high", "gtx980", 5, 5),
-            ("gtx1080ti", "gtx1080ti", 5, 4),
-            ("p100", "p100", 5, 1),
+            ("gtx980-low", "gtx980, 1 CU count x 6 engine clocks x 6 memory clocks, "),
+            ("gtx980-high", "gtx980, 1 CU count x 5 engine clocks x 5 memory clocks, "),
+            ("gtx1080ti", "gtx1080ti, 1 CU count x 5 engine clocks x 4 memory clocks, "),
+            ("p100", "p100, 1 CU count x 5 engine clocks x 1 memory clock, "),
         ],
     )
     def test_are_known_by_their_checksum(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        data_folder: Path,
-        name: str,
-        device: str,
-        engines: int,
-        memories: int,
+        self, capsys: Capture, tmp_path: Path, data_folder: Path, name: str, said: str
     ) -> None:
         renamed = tmp_path / "renamed.csv"
-        renamed.write_bytes((data_folder / "dvfs" / PUBLIC[name]).read_bytes())
+        renamed.write_bytes((data_folder / FILES[name]).read_bytes())
         out, _ = succeed(capsys, "import", "dvfs", renamed, "-o", tmp_path / "t.parquet")
-        assert out.startswith(
-            f"{tmp_path}/t.parquet: 30 kernels of 27 applications on {device}, "
-            f"1 CU count x {engines} engine clocks x "
-            f"{memories} memory clock{'s' if memories > 1 else ''}, "
-        )
+        assert out.startswith(f"{tmp_path}/t.parquet: 30 kernels of 27 applications on {said}")
         assert out.endswith(" counters, with power\n")
 
-    def test_of_another_device_are_refused(
-        self, capsys: Capture, tmp_path: Path, data_folder: Path
+    def test_or_by_name_unless_there_is_a_file_of_that_name(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_folder: Path
     ) -> None:
-        file = data_folder / "dvfs" / PUBLIC["p100"]
-        given = ["import", "dvfs", file, "--device", "v100", "-o", tmp_path / "t.csv"]
-        message = refuse(capsys, tmp_path, *given)
-        assert message == f"{file}: is a file of 'p100', not of 'v100'"
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("MLSCALE_DATA", raising=False)
+        monkeypatch.setenv("MLSCALE_CACHE", str(tmp_path / "cache"))
+        words = ["import", "dvfs", "p100", "--device", "p100", "-o", "t.csv"]
+        assert refuse(capsys, tmp_path, *words) == (
+            "'p100' is not on this machine; get it with 'mlscale datasets fetch p100'"
+        )
+        monkeypatch.setenv("MLSCALE_DATA", str(data_folder))
+        assert ": 30 kernels of " in succeed(capsys, *words)[0]
+        tidy.write_csv(Path("p100"), rows(["mine"]))
+        succeed(capsys, *words)
+        assert read("t.csv").kernels == ("mine",)
 
     # Kernels that the project's notes on the data name as faulty, and what is said of them.
     @pytest.mark.parametrize(
@@ -244,23 +210,14 @@ class TestPublicFiles:
             ("p100", {"gaussian": "607 MHz", "nn": "607 MHz"}),
         ],
     )  # fmt: skip
-    def test_are_warned_about_by_kernel(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        data_folder: Path,
-        name: str,
-        faulty: dict[str, str],
+    def test_are_warned_about_by_kernel_and_kept(
+        self, capsys: Capture, tmp_path: Path, data_folder: Path, name: str, faulty: dict[str, str]
     ) -> None:
-        file, table = data_folder / "dvfs" / PUBLIC[name], tmp_path / "t.csv"
+        file, table = data_folder / FILES[name], tmp_path / "t.csv"
         _, err = succeed(capsys, "import", "dvfs", file, "-o", table)
-        *by_kernel, throughput = err.splitlines()
-        assert len(by_kernel) == len(faulty)
-        for line, (kernel, fault) in zip(by_kernel, faulty.items(), strict=True):
+        for line, (kernel, fault) in zip(err.splitlines(), faulty.items(), strict=True):
             assert line.startswith(f"mlscale: warning: {file}: '{kernel}': ")
             assert fault in line
-        assert "dram_read_throughput in " in throughput
-        # What was warned about stands in the metadata, and no kernel was dropped.
         metadata = json.loads(table.with_suffix(".meta.json").read_text(encoding="utf-8"))
         assert metadata["faults"].keys() == faulty.keys()
         assert len(read(table).kernels) == 30
@@ -268,7 +225,7 @@ class TestPublicFiles:
     def test_tables_hold_the_numbers_of_the_file(
         self, capsys: Capture, tmp_path: Path, data_folder: Path
     ) -> None:
-        file = data_folder / "dvfs" / PUBLIC["gtx1080ti"]
+        file = data_folder / FILES["gtx1080ti"]
         succeed(capsys, "import", "dvfs", file, "-o", tmp_path / "t.parquet")
         data = read(tmp_path / "t.parquet")
         with file.open(encoding="utf-8") as raw:
@@ -283,4 +240,3 @@ class TestPublicFiles:
             assert data.time_ms[at] == float(row["time/ms"])
             assert data.power_w[at] == float(row["power/W"])
             assert data.counters[(*at, reads)] == float(row["dram_read_transactions"])
-        assert np.isfinite(data.counters[..., reads]).all()

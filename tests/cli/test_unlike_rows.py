@@ -44,34 +44,30 @@ def assert_alike(one: Any, other: Any) -> None:
 
 class TestPartsOfARun:
     def test_add_up_to_its_launches_and_time(self, capsys: Capture, tmp_path: Path) -> None:
-        """Hand: 10 x 1 + 1000 x 3 ms are 3010 ms of 1010 launches, at 1005 MHz 3114 ms."""
-        base = a100(tmp_path / "base.csv", 1410, part(1, 10), part(3, 1000))
-        second = a100(tmp_path / "second.csv", 1005, part(1.4, 10), part(3.1, 1000))
-        found, told = document(capsys, "advise", base, "--also", second)
-        assert found["whole_run"]["launches"] == 1010
-        assert found["whole_run"]["at_base"]["time_ms"] == pytest.approx(3010)
-        assert "for the run of 3.01 s (1010 launches of 1 kernel)" in found["verdict"]
-        assert sum(ADDED in warning for warning in told) == 2  # of each file
-        a100(base, 1410, part(3010 / 1010, 1010))
-        a100(second, 1005, part(3114 / 1010, 1010))
-        in_one_row, told = document(capsys, "advise", base, "--also", second)
-        assert_alike(found, in_one_row)
-        assert not any(ADDED in warning for warning in told)
+        """Hand: 10 x 1 + 1000 x 3 ms are 3010 ms of 1010 launches, at 1005 MHz 3114 ms.
 
-    def test_add_up_to_its_energy(self, capsys: Capture, tmp_path: Path) -> None:
-        """Hand: 10 x 1 ms x 100 W + 1000 x 3 ms x 300 W are 901 J; 14 x 90 + 3100 x 250, 776 J."""
+        10 x 1 ms x 100 W + 1000 x 3 ms x 300 W are 901 J; 14 x 90 + 3100 x 250, 776 J.
+        """
         fast = (part(1, 10, power_w=100), part(3, 1000, power_w=300))
         slow = (part(1.4, 10, power_w=90), part(3.1, 1000, power_w=250))
-        base, second = (tmp_path / name for name in ("base.csv", "second.csv"))
-        also = ("--also", second, "--at", "engine=1005,memory=1593")
-        a100(base, 1410, *fast)
-        a100(second, 1005, *slow)
-        found, _ = document(capsys, "advise", base, "--also", second)
-        assert found["whole_run"]["at_base"]["energy_mj"] == pytest.approx(901_000)
-        predicted = document(capsys, "predict", base, *also)[0]
+        base = a100(tmp_path / "base.csv", 1410, *fast)
+        second = a100(tmp_path / "second.csv", 1005, *slow)
+        at_second = ("--at", "engine=1005,memory=1593")
+        advice, told = document(capsys, "advise", base, "--also", second)
+        assert advice["whole_run"]["launches"] == 1010
+        at_base = advice["whole_run"]["at_base"]
+        assert (at_base["time_ms"], at_base["energy_mj"]) == pytest.approx((3010, 901_000))
+        assert "for the run of 3.01 s (1010 launches of 1 kernel)" in advice["verdict"]
+        assert sum(ADDED in warning for warning in told) == 2  # of each file
+        predicted, _ = document(capsys, "predict", base, "--also", second, *at_second)
+
         a100(base, 1410, part(3010 / 1010, 1010, power_w=901_000 / 3010))
         a100(second, 1005, part(3114 / 1010, 1010, power_w=776_260 / 3114))
-        assert_alike(predicted, document(capsys, "predict", base, *also)[0])
+        in_one_row, told = document(capsys, "advise", base, "--also", second)
+        assert_alike(advice, in_one_row)
+        assert not any(ADDED in warning for warning in told)
+        in_one_row, _ = document(capsys, "predict", base, "--also", second, *at_second)
+        assert_alike(predicted, in_one_row)
 
     def test_have_the_counters_of_a_mean_launch(self, capsys: Capture, tmp_path: Path) -> None:
         """Hand: 30 launches of 2 ms, 10 of 6: 3 ms, loads (30 x 4 + 10 x 8) / 40 = 5.
@@ -147,24 +143,3 @@ def test_a_total_time_that_contradicts_is_told(
     assert found["whole_run"]["at_base"]["time_ms"] == pytest.approx(3000)
     said = f"{total_ms} ms, not 1000 x 3 ms; launches and time_ms are used: correct what is wrong"
     assert [said in warning for warning in told].count(True) == is_told
-
-
-@pytest.mark.filterwarnings("ignore:.*repetitions differ")
-def test_the_quickest_repetition_has_its_own_power(capsys: Capture, tmp_path: Path) -> None:
-    """Hand: the rows at 800 MHz take 4 ms at 104 W, and 3 ms at 130: 'min' takes 3 ms and 130 W."""
-    table = write_csv(
-        tmp_path / "t.csv", [*rows(["first"]), {**rows()[3], "time_ms": 3, "power_w": 130}]
-    )
-    given = (
-        "--predictor",
-        "mean-surface",
-        "--base",
-        "cu=4,engine=400,memory=500",
-        "--repetitions",
-        "min",
-    )
-    succeed(capsys, "train", table, *given, "-o", tmp_path / "m.mlscale")
-    profile = write_csv(tmp_path / "p.csv", rows(["first"])[:1])  # 1 ms, 101 W
-    found, _ = document(capsys, "predict", tmp_path / "m.mlscale", profile)
-    quickest = found["predictions"][-1]
-    assert (quickest["time_ms"], quickest["power_w"]) == pytest.approx((3, 130))

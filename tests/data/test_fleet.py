@@ -1,4 +1,4 @@
-"""Which files are a fleet: their row groups, and what is told of the rest."""
+"""Which files are a fleet: their row groups, and what is told of the rest; made by hand."""
 
 from pathlib import Path
 
@@ -21,44 +21,36 @@ def test_the_row_groups_of_a_folder_stand_in_the_order_of_its_files(tmp_path: Pa
     write(tmp_path / "b.parquet", "time_ms")
     write(tmp_path / "a.pq", "time_ms", rows=2)
     write(tmp_path / "c.parquet", "time_ms", rows=0)
-    groups, columns = row_groups(tmp_path)
+    for name in ("d.csv", "_SUCCESS", ".a.parquet.crc"):
+        (tmp_path / name).touch()
+    with pytest.warns(DataWarning, match=r"only its Parquet files .*, not d\.csv$"):
+        groups, columns = row_groups(tmp_path)
     assert [(group.path.name, group.number) for group in groups] == [
         ("a.pq", 0), ("b.parquet", 0), ("b.parquet", 1),
     ]  # fmt: skip
     assert columns == ("time_ms",)
 
 
-def test_files_of_other_columns(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", "time_ms", "launches")
-    write(tmp_path / "b.parquet", "time_ms")
-    with refused("b.parquet: column 'launches' is not in all files of the fleet$"):
-        row_groups(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("none.parquet", "there is no such file or folder"),
+        ("none.parquet", "cannot be read: No such file or directory"),
         ("f.csv", "a fleet is a Parquet file, or a folder of them"),
         ("in", "holds no Parquet file"),
         ("empty.parquet", "has no rows"),
+        ("unlike/b.parquet", "column 'launches' is not in all files of the fleet$"),
     ],
 )
 def test_what_is_no_fleet(tmp_path: Path, name: str, problem: str) -> None:
+    for folder in ("in", "unlike"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "f.csv").write_text("kernel,time_ms\nk,1\n")
-    (tmp_path / "in").mkdir()
     write(tmp_path / "in" / "_unfinished.parquet", "time_ms")
     write(tmp_path / "empty.parquet", "time_ms", rows=0)
+    write(tmp_path / "unlike" / "a.parquet", "time_ms", "launches")
+    write(tmp_path / "unlike" / "b.parquet", "time_ms")
     with refused(f"{name}: {problem}"):
-        row_groups(tmp_path / name)
-
-
-def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", "time_ms")
-    for name in ("b.csv", "c.csv", "_SUCCESS", ".a.parquet.crc"):
-        (tmp_path / name).touch()
-    with pytest.warns(DataWarning, match="only its Parquet files .*, not b.csv and 1 more$"):
-        row_groups(tmp_path)
+        row_groups(tmp_path / name.removesuffix("/b.parquet"))
 
 
 @pytest.mark.parametrize(("profiled_only", "most_w"), [(False, 310.0), (True, 300.0)])

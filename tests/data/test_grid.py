@@ -1,4 +1,4 @@
-"""The grid: order, mid-grid, and every text that is not a configuration."""
+"""The grid: order, mid-grid, and every text that is not a configuration; by hand, and Wu's grid."""
 
 import math
 
@@ -31,43 +31,27 @@ grids = st.builds(ConfigGrid, axis(st.integers(1, 256)), clocks, clocks)
 class TestShapeAndOrder:
     def test_the_papers_grid(self) -> None:
         # Paper: 448 configurations. Mid: index 4, 4, 3, counted by hand on the axes.
-        assert PAPER.shape == (8, 8, 7)
-        assert PAPER.size == 448
+        assert (PAPER.shape, PAPER.size) == ((8, 8, 7), 448)
         assert PAPER.mid == HardwareConfig(20, 700.0, 925.0)
+        assert PAPER.highest == HardwareConfig(32, 1000.0, 1375.0)
 
     def test_mid_of_short_axes(self) -> None:
         # Hand: index 3 // 2 = 1, 2 // 2 = 1, 1 // 2 = 0.
         assert SMALL.mid == HardwareConfig(8, 800.0, 700.0)
-
-    def test_one_configuration_is_a_grid(self) -> None:
-        grid = ConfigGrid((28,), (1000.0,), (5000.0,))
-        assert list(grid) == [grid.mid] == [HardwareConfig(28, 1000.0, 5000.0)]
-
-    def test_memory_varies_fastest(self) -> None:
-        # Hand: the order of a raveled (C, E, M) array.
-        grid = ConfigGrid((4, 8), (400.0,), (500.0, 700.0))
-        assert [(c.cu_count, c.memory_mhz) for c in grid] == [
-            (4, 500.0),
-            (4, 700.0),
-            (8, 500.0),
-            (8, 700.0),
-        ]
+        one = ConfigGrid((28,), (1000.0,), (5000.0,))
+        assert list(one) == [one.mid] == [HardwareConfig(28, 1000.0, 5000.0)]
 
     @settings(max_examples=50)
-    @given(grids)
-    def test_index_and_config_are_inverse(self, grid: ConfigGrid) -> None:
-        # Truth: NumPy's own order of a raveled array.
+    @given(grids, st.randoms(use_true_random=False))
+    def test_index_config_and_text_are_inverse(self, grid: ConfigGrid, random) -> None:  # noqa: ANN001
+        # Truth: NumPy's own order of a raveled array, in which memory varies fastest.
         configs = list(grid)
         assert len(configs) == grid.size
         for position, config in enumerate(configs):
             index = tuple(int(i) for i in np.unravel_index(position, grid.shape))
             assert grid.config(index) == config
-            assert grid.index(config) == index
-
-    @settings(max_examples=50)
-    @given(grids, st.randoms(use_true_random=False))
-    def test_spanning_finds_the_grid_from_its_points(self, grid: ConfigGrid, random) -> None:  # noqa: ANN001
-        configs = [*grid, *grid]
+            assert (grid.index(config), grid.position(config)) == (index, position)
+            assert grid.parse(str(config)) == config
         random.shuffle(configs)
         assert ConfigGrid.spanning(configs) == grid
 
@@ -77,11 +61,10 @@ class TestShapeAndOrder:
         assert ConfigGrid.spanning(corners) == ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 
     def test_spans_between_the_steps_but_not_beyond(self) -> None:
-        assert SMALL.spans(HardwareConfig(5, 650.0, 700.0))
-        assert SMALL.spans(HardwareConfig(16, 800.0, 700.0))
-        assert not SMALL.spans(HardwareConfig(3, 650.0, 700.0))
-        assert not SMALL.spans(HardwareConfig(5, 801.0, 700.0))
-        assert not SMALL.spans(HardwareConfig(5, 650.0, 699.0))
+        inside = [(5, 650.0, 700.0), (16, 800.0, 700.0)]
+        beyond = [(3, 650.0, 700.0), (5, 801.0, 700.0), (5, 650.0, 699.0)]
+        for settings_, is_inside in [(inside, True), (beyond, False)]:
+            assert {SMALL.spans(HardwareConfig(*one)) for one in settings_} == {is_inside}
 
     def test_a_config_as_text_and_dictionary(self) -> None:
         config = HardwareConfig(16, 800.0, 1375.5)
@@ -89,22 +72,22 @@ class TestShapeAndOrder:
         assert config.as_dict() == {"cu_count": 16, "engine_mhz": 800.0, "memory_mhz": 1375.5}
 
 
-class TestBadAxes:
+class TestRefused:
     @pytest.mark.parametrize(
-        ("steps", "problem"),
-        [
-            ((), "the grid has no engine_mhz"),
-            ((800.0, 400.0), "engine_mhz must rise"),
-            ((400.0, 400.0), "engine_mhz must rise"),
-            ((0.0, 400.0), "engine_mhz must be positive and finite"),
-            ((-400.0, 400.0), "engine_mhz must be positive and finite"),
-            ((400.0, math.inf), "engine_mhz must be positive and finite"),
-            ((math.nan,), "engine_mhz must be positive and finite"),
-        ],
-    )
-    def test_is_refused(self, steps: tuple[float, ...], problem: str) -> None:
-        with refused(problem):
+        "steps",
+        [(800.0, 400.0), (400.0, 400.0), (0.0, 400.0), (-400.0, 400.0), (400.0, math.inf),
+         (math.nan,)],
+    )  # fmt: skip
+    def test_a_bad_axis(self, steps: tuple[float, ...]) -> None:
+        with refused("the grid's engine_mhz must be positive and rise from step to step, not"):
             ConfigGrid((4,), steps, (700.0,))
+
+    def test_an_axis_without_steps_and_too_many_configurations(self) -> None:
+        with refused("the grid has no engine_mhz"):
+            ConfigGrid((4,), (), (700.0,))
+        many = tuple(float(mhz) for mhz in range(1, 1002))
+        with refused("1 CU count x 1001 engine clocks x 1001 memory clocks; at most 1000000"):
+            ConfigGrid((4,), many, many)
 
     @pytest.mark.parametrize(
         ("config", "problem"),
@@ -112,9 +95,10 @@ class TestBadAxes:
             (HardwareConfig(5, 400.0, 700.0), r"cu_count 5 is not on the grid; it has 4, 8, 16"),
             (HardwareConfig(4, 500.0, 700.0), r"engine_mhz 500 is not on the grid.*400, 800"),
             (HardwareConfig(4, 400.0, 701.0), r"memory_mhz 701 is not on the grid; it has 700$"),
+            ((8, 400, 700), "has no index .8, 400, 700.; if these are settings, give a Hardware"),
         ],
     )
-    def test_index_names_the_axis_and_its_steps(self, config: HardwareConfig, problem: str) -> None:
+    def test_what_is_not_on_the_grid(self, config: HardwareConfig, problem: str) -> None:
         with refused(problem):
             SMALL.index(config)
 
@@ -134,60 +118,34 @@ class TestParse:
         # Hand. The last leaves out memory, an axis of length 1.
         assert SMALL.parse(text) == HardwareConfig(8, 400.0, 700.0)
 
-    def test_mid(self) -> None:
-        assert PAPER.parse("mid") == HardwareConfig(20, 700.0, 925.0)
+    def test_names(self) -> None:
+        assert PAPER.parse("mid") == PAPER.mid
+        assert PAPER.parse("highest") == PAPER.config("highest") == PAPER.highest
+        assert PAPER.index("highest") == (7, 7, 6)
 
-    def test_highest(self) -> None:
-        """Every axis at its top, by hand; to `config` and `index` the same text."""
-        top = HardwareConfig(PAPER.cu_count[-1], PAPER.engine_mhz[-1], PAPER.memory_mhz[-1])
-        assert PAPER.parse("highest") == PAPER.config("highest") == PAPER.highest == top
-        assert PAPER.index("highest") == tuple(length - 1 for length in PAPER.shape)
-
-    def test_need_not_be_on_the_grid(self) -> None:
+    def test_between_the_steps_and_as_usual(self) -> None:
         # A target between the steps is interpolated, one outside refused later.
         assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)
-
-    def test_settings_in_place_of_an_index_are_told(self) -> None:
-        with refused("it has no index .8, 400, 700.; if these are settings, give a HardwareConfig"):
-            SMALL.config((8, 400, 700))
-
-    def test_what_is_left_out_is_as_usual(self) -> None:
         usual = HardwareConfig(8, 800.0, 700.0)
         assert SMALL.parse("engine=400", usual) == HardwareConfig(8, 400.0, 700.0)
-        assert SMALL.parse("mid", usual) == SMALL.mid
-
-    @settings(max_examples=50)
-    @given(grids)
-    def test_reads_what_str_writes(self, grid: ConfigGrid) -> None:
-        assert all(grid.parse(str(config)) == config for config in grid)
 
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
             ("", "'' is not a configuration; write it as cu=16,engine=800,memory=700"),
             ("MID", "'MID' is not a configuration"),
-            ("8", "'8' is not a configuration"),
             ("8,400,700", "is not a configuration"),
             ("cu=8 engine=400", "'8 engine=400' in .* is not a number"),
-            ("cu:8,engine:400", "is not a configuration"),
             ("cu=8,engine=400,", "is not a configuration"),
-            ("cu=8,,engine=400", "is not a configuration"),
             ("cu=8,clock=400", "is not a configuration"),
-            ("CU=8,engine=400", "is not a configuration"),
-            ("cu=8,cu=8,engine=400", "is not a configuration"),
             ("cu=8,cu_count=16,engine=400", "is not a configuration"),
-            ("=8,engine=400", "is not a configuration"),
             ("cu=,engine=400", "'' in .* is not a number"),
-            ("cu=eight,engine=400", "'eight' in .* is not a number"),
             ("cu=8,engine=400MHz", "'400MHz' in .* is not a number"),
             ("cu=8,engine=0", "'0' in .* must be positive and finite"),
-            ("cu=8,engine=-400", "'-400' in .* must be positive and finite"),
             ("cu=8,engine=nan", "'nan' in .* must be positive and finite"),
             ("cu=inf,engine=400", "'inf' in .* must be positive and finite"),
-            ("cu=8,engine=1e999", "'1e999' in .* must be positive and finite"),
             ("cu=8.5,engine=400", "'8.5' in .* must be a whole number of compute units"),
             ("engine=400", "'engine=400' gives no cu_count; one of 4, 8, 16"),
-            ("cu=8,memory=700", "'cu=8,memory=700' gives no engine_mhz; one of 400, 800"),
         ],
     )
     def test_refuses_what_is_no_configuration(self, text: str, problem: str) -> None:

@@ -1,4 +1,7 @@
-"""Measurements: from rows in any order to kernels x grid."""
+"""Measurements: from rows in any order to kernels x grid, and written back to the last bit.
+
+By hand: tidy.rows() counts 1, 2, 3, 4 ms over engine x memory, and 11 to 14 for the second kernel.
+"""
 
 import dataclasses
 import math
@@ -12,14 +15,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from synthetic import kernels as made
-from synthetic import noisy_kernels
-from synthetic.tidy import refused, rows, write_csv, write_parquet
+from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
 from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements, read
+from mlscale.data.devices import find_device
+from mlscale.data.table import LARGEST_COUNTER, LEAST, MOST
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
-REQUIRED = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms")
+BASE = HardwareConfig(4, 800.0, 500.0)
+SECOND_MS = [11.0, 12.0, 13.0, 14.0]
 
 
 def read_rows(folder: Path, table: list[dict[str, Any]], **options: Any) -> Measurements:
@@ -27,14 +33,15 @@ def read_rows(folder: Path, table: list[dict[str, Any]], **options: Any) -> Meas
 
 
 class TestReading:
-    @pytest.mark.parametrize("write", [write_csv, write_parquet])
-    def test_every_number_finds_its_place(self, tmp_path: Path, write: Any) -> None:
-        # Hand: tidy.rows counts 1, 2, 3, 4 over engine x memory, and 11 to 14 for the second.
-        suffix = "csv" if write is write_csv else "parquet"
-        found = read(write(tmp_path / f"t.{suffix}", rows()))
+    @pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+    def test_every_number_finds_its_place(self, tmp_path: Path, kind: str) -> None:
+        if kind == "frame":
+            found = Measurements.from_frame(pd.DataFrame(rows()))
+        else:
+            write = write_csv if kind == "csv" else write_parquet
+            found = read(write(tmp_path / f"t.{kind}", rows()))
         time = np.array([[[[1.0, 2.0], [3.0, 4.0]]], [[[11.0, 12.0], [13.0, 14.0]]]])
-        assert found.device == "made-gpu"
-        assert found.grid == GRID
+        assert (found.device, found.grid) == ("made-gpu", GRID)
         assert found.kernels == ("first", "second")
         assert found.applications == ("app-first", "app-second")
         np.testing.assert_array_equal(found.time_ms, time)
@@ -74,14 +81,13 @@ class TestReading:
         # Two rows are repeated with other numbers; kernels may come in another order.
         table = rows() + [{**row, "time_ms": 5.5, "loads": 7.0} for row in rows()[2:6:3]]
         with tempfile.TemporaryDirectory() as folder:
-            one = read_rows(Path(folder), table)
-            other = read_rows(Path(folder), [table[position] for position in order])
-        assert other.grid == one.grid
-        same = other.select([other.kernels.index(kernel) for kernel in one.kernels])
-        assert same.applications == one.applications
-        np.testing.assert_array_equal(same.time_ms, one.time_ms)
-        np.testing.assert_array_equal(same.power_w, one.power_w)
-        np.testing.assert_array_equal(same.counters, one.counters)
+            one = read_rows(Path(folder), table).in_order
+            other = read_rows(Path(folder), [table[position] for position in order]).in_order
+        assert (other.grid, other.kernels) == (one.grid, one.kernels)
+        assert other.applications == one.applications
+        np.testing.assert_array_equal(other.time_ms, one.time_ms)
+        np.testing.assert_array_equal(other.power_w, one.power_w)
+        np.testing.assert_array_equal(other.counters, one.counters)
 
     def test_an_empty_counter_stays_missing(self, tmp_path: Path) -> None:
         table = rows()
@@ -98,103 +104,56 @@ class TestReading:
         assert found.quantity("time") is found.time_ms
 
 
-class TestRefused:
-    @pytest.mark.parametrize("write", [write_csv, write_parquet])
-    @pytest.mark.parametrize("name", REQUIRED)
-    def test_a_missing_column(self, tmp_path: Path, name: str, write: Any) -> None:
-        suffix = "csv" if write is write_csv else "parquet"
-        table = [{key: row[key] for key in row if key != name} for row in rows()]
-        path = write(tmp_path / f"table.{suffix}", table)
-        with refused(f"table.{suffix}: there is no column '{name}'"):
-            read(path)
-
-    def test_all_columns_that_are_missing_at_once_ahead_of_words_in_another(
-        self, tmp_path: Path
-    ) -> None:
-        table = [
-            {"gpu": "L40S", "kernel": "a", "Engine_MHz": 900e3, "runtime_s": 1.0} for _ in range(2)
-        ]
-        path = write_csv(tmp_path / "own.csv", table)
-        missing = (
-            "there are no columns 'device', 'application', 'cu_count', 'engine_mhz' (is "
-            "'Engine_MHz' meant?), 'memory_mhz', 'time_ms'; names are matched to the letter"
-        )
-        with refused(f"own.csv: {re.escape(missing)}"):
-            read(path)
-        with refused(re.escape(missing)):
-            read(write_parquet(tmp_path / "own.parquet", table))
-        with refused(f"the frame: {re.escape(missing)}"):
-            Measurements.from_frame(pd.DataFrame(table))
-
+class TestDevice:
     @pytest.mark.parametrize(
-        ("meant", "name"),
-        [("Time_MS", "time_ms"), ("Kernel", "kernel"), ("C.U. (count)", "cu_count")],
-    )
-    def test_a_column_of_nearly_the_name_is_pointed_out(
-        self, tmp_path: Path, meant: str, name: str
-    ) -> None:
-        table = [{(meant if key == name else key): row[key] for key in row} for row in rows()]
-        # Under another name it is a counter, so let it hold a number.
-        table = [{**row, meant: 1} for row in table]
-        unit = ", and the unit stands in them" if name == "time_ms" else ""
-        said = f"no column '{name}'; is '{meant}' meant? Names are matched to the letter{unit}"
-        with refused(f"{re.escape(said)}$"):
-            read_rows(tmp_path, table)
-
-    @pytest.mark.parametrize("name", ["cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w"])
-    @pytest.mark.parametrize(
-        ("cell", "given"),
+        ("name", "key"),
         [
-            ("0", "is 0"),
-            ("-3", "is -3"),
-            ("inf", "is inf"),
-            ("-inf", "is -inf"),
-            ("nan", "is not given"),
-            ("", "is not given"),
+            ("NVIDIA GeForce GTX 980", "gtx980"),
+            (" GeForce GTX 980", "gtx980"),
+            ("GTX980", "gtx980"),
+            ("A100", "A100"),  # which several GPUs are called
+            ("made-gpu", "made-gpu"),
         ],
     )
-    def test_what_must_be_positive_and_finite(
-        self, tmp_path: Path, name: str, cell: str, given: str
-    ) -> None:
-        # Hand: the third row of numbers is line 4 of the file.
-        table = rows()
-        table[2][name] = cell
-        with refused(f"table.csv: row 4, column '{name}': the value {given}; it must be positive"):
-            read_rows(tmp_path, table)
+    def test_under_the_name_that_its_tools_print(self, tmp_path: Path, name: str, key: str) -> None:
+        # docs/devices.md promises that such a name is as good as the key.
+        table = [row | {"device": name} for row in rows()]
+        csv, parquet = write_csv(tmp_path / "t.csv", table), write_parquet(tmp_path / "t.pq", table)
+        assert read(csv).device == read(parquet).device == key
+        assert Measurements.from_frame(pd.DataFrame(table)).device == key
 
-    @pytest.mark.parametrize("name", ["engine_mhz", "time_ms", "power_w", "loads"])
-    def test_text_where_a_number_belongs(self, tmp_path: Path, name: str) -> None:
-        table = rows()
-        table[2][name] = "fast"
-        with refused(f"table.csv: row 4, column '{name}': 'fast' is not a number"):
-            read_rows(tmp_path, table)
+    def test_said_of_a_frame(self) -> None:
+        """It is of a frame without a device, or with a name that is no known GPU's."""
+        frame = pd.DataFrame(rows())
+        named = frame.assign(device="NVIDIA GeForce GTX 980")
+        for given_ in (frame.drop(columns="device"), frame.assign(device="A100"), frame, named):
+            assert Measurements.from_frame(given_, device="GTX 980").device == "gtx980"
+        with refused("column 'device' holds p100, but the device is said to be 'gtx980'"):
+            Measurements.from_frame(frame.assign(device="p100"), device="gtx980")
 
-    @pytest.mark.parametrize("cell", ["-1", "1e19"])
-    def test_a_counter_that_does_not_count(self, tmp_path: Path, cell: str) -> None:
-        table = rows()
-        table[2]["loads"] = cell
-        with refused(f"row 4, column 'loads': the value is {cell[:2]}.*, which no counter is"):
-            read_rows(tmp_path, table)
 
-    @pytest.mark.parametrize("cell", ["inf", "-inf", "1e999"])
-    def test_an_infinite_counter(self, tmp_path: Path, cell: str) -> None:
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("column", "cell", "problem"),
+        [
+            ("time_ms", "0", "the value is 0; it must be positive"),
+            ("engine_mhz", "-3", "the value is -3; it must be positive"),
+            ("memory_mhz", "inf", "the value is inf; it must be positive"),
+            ("time_ms", "", "the value is not given; it must be positive"),
+            ("power_w", "", "the value is not given; it must be positive"),
+            ("cu_count", "4.5", "4.5 is not a whole number of compute units"),
+            ("loads", "fast", "'fast' is not a number"),
+            ("loads", "-1", "the value is -1, which no counter is; leave the cell empty"),
+            ("loads", "1e19", "the value is 1e.19, which no counter is"),
+            ("loads", "1e999", "the value is infinite; leave the cell empty"),
+            ("application", "other", "kernel 'first' is of 'app-first' above and of 'other' here"),
+        ],
+    )
+    def test_a_cell(self, tmp_path: Path, column: str, cell: str, problem: str) -> None:
+        """The third row of numbers is line 4 of the file."""
         table = rows()
-        table[2]["loads"] = cell
-        with refused("row 4, column 'loads': the value is infinite; leave the cell empty"):
-            read_rows(tmp_path, table)
-
-    def test_power_in_some_rows_alone(self, tmp_path: Path) -> None:
-        table = rows()
-        table[2]["power_w"] = table[5]["power_w"] = ""
-        with refused(
-            "row 4, column 'power_w': .*in every row \\(2 of 8 lack it\\), or leave out the"
-        ):
-            read_rows(tmp_path, table)
-
-    def test_half_a_compute_unit(self, tmp_path: Path) -> None:
-        table = rows()
-        table[2]["cu_count"] = 4.5
-        with refused("row 4, column 'cu_count': 4.5 is not a whole number of compute units"):
+        table[2][column] = cell
+        with refused(f"table.csv: row 4, column '{column}': {problem}"):
             read_rows(tmp_path, table)
 
     def test_two_devices(self, tmp_path: Path) -> None:
@@ -203,69 +162,71 @@ class TestRefused:
         with refused("holds the devices another, made-gpu; make one table for each"):
             read_rows(tmp_path, table)
 
-    def test_a_kernel_in_two_applications(self, tmp_path: Path) -> None:
-        table = rows()
-        table[2]["application"] = "another"
-        with refused(
-            "row 4, column 'application': kernel 'first' is of 'app-first' above and of "
-            "'another' here; give each a name of its own, such as 'another: first'$"
-        ):
-            read_rows(tmp_path, table)
-
     @pytest.mark.parametrize(
-        ("option", "problem"),
+        ("columns", "said"),
         [
-            ({"aggregate": "max"}, "max.*median, mean"),
-            ({"incomplete": "skip"}, "skip.*error, drop"),
+            ({"power_w": "watts", "kernel": "Kernel"}, "no column 'kernel'; is 'Kernel' meant? Na"),
+            ({"time_ms": "Time (MS)"}, "there is no column 'time_ms'; is 'Time (MS)' meant? Names"),
+            ({"cu_count": "C.U. (count)"}, "no column 'cu_count'; is 'C.U. (count)' meant? Names"),
+            ({"device": "gpu"}, "there is no column 'device'"),
+            (
+                {"device": "gpu", "engine_mhz": "Engine_MHz", "time_ms": "runtime_s"},
+                "there are no columns 'device', 'engine_mhz' (is 'Engine_MHz' meant?), 'time_ms'",
+            ),
         ],
     )
-    def test_a_choice_that_there_is_not(
-        self, tmp_path: Path, option: dict[str, Any], problem: str
+    def test_missing_columns_all_at_once_ahead_of_words_in_another(
+        self, tmp_path: Path, columns: dict[str, str], said: str
     ) -> None:
-        with refused(problem):
+        table = [{columns.get(name, name): row[name] for name in row} for row in rows()]
+        frame = pd.DataFrame(table).assign(remark="words")
+        frame.to_csv(tmp_path / "table.csv")
+        with refused(f"table.csv: .*{re.escape(said)}"):
+            read(tmp_path / "table.csv")
+        with refused(re.escape(said)):
+            read(write_parquet(tmp_path / "table.parquet", table))
+        with refused(f"the frame: .*{re.escape(said)}"):
+            Measurements.from_frame(frame)
+
+    @pytest.mark.parametrize("option", [{"aggregate": "max"}, {"incomplete": "skip"}])
+    def test_a_choice_that_there_is_not(self, tmp_path: Path, option: dict[str, Any]) -> None:
+        with refused("'(max|skip)' is not a choice; take one of (median, mean|error, drop)"):
             read_rows(tmp_path, rows(), **option)
 
 
 class TestIncomplete:
-    def test_is_an_error_that_names_kernel_and_configuration(self, tmp_path: Path) -> None:
-        with refused(
-            "table.csv: 1 of 2 kernels lack configurations: 'second' lacks "
-            "cu=4,engine=400,memory=700; measure them or use --incomplete drop .*$"
-        ):
-            read_rows(tmp_path, rows()[:5] + rows()[6:])
-
-    def test_counts_what_else_is_missing(self, tmp_path: Path) -> None:
-        with refused("'second' lacks cu=4,engine=400,memory=700 and 2 more; "):
-            read_rows(tmp_path, rows()[:5])
-
-    def test_names_three_kernels_and_counts_the_others(self, tmp_path: Path) -> None:
-        table = rows(("whole", "a", "b", "c", "d", "e"))
-        table = [row for row in table if row["kernel"] == "whole" or row["memory_mhz"] == 500]
-        with refused("5 of 6 kernels .*'a' lacks .*'b' lacks .*'c' lacks .*, and 2 more kernels;"):
+    @pytest.mark.parametrize(
+        ("table", "said"),
+        [
+            (rows()[:5] + rows()[6:], "1 of 2 .*: 'second' lacks cu=4,engine=400,memory=700; mea"),
+            (rows()[:5], "'second' lacks cu=4,engine=400,memory=700 and 2 more; "),
+            (
+                [
+                    r
+                    for r in rows(("whole", *"abcde"))
+                    if r["kernel"] == "whole" or r["memory_mhz"] == 500
+                ],
+                "5 of 6 kernels .*'a' lacks .*'b' lacks .*'c' lacks .*, and 2 more kernels;",
+            ),
+        ],
+    )
+    def test_is_an_error_that_names_kernels_and_configurations(
+        self, tmp_path: Path, table: list[dict[str, Any]], said: str
+    ) -> None:
+        with refused(f"table.csv: .*{said}"):
             read_rows(tmp_path, table)
 
     def test_dropped_with_a_warning_that_names_it(self, tmp_path: Path) -> None:
-        # Hand: the whole kernel stays as it was, and the grid too.
-        table = rows()[1:]
+        """The whole kernel stays as it was, and the grid; the other's repetitions do not matter."""
+        table = [*rows()[1:], rows()[1], rows()[1]]
         with pytest.warns(DataWarning, match="'first' lacks cu=4,engine=400,memory=500; dropped"):
-            found = read_rows(tmp_path, table, incomplete="drop")
+            found = read_rows(tmp_path, table, incomplete="drop", aggregate="mean")
         assert found.grid == GRID
-        assert found.kernels == ("second",)
-        assert found.applications == ("app-second",)
-        np.testing.assert_array_equal(found.time_ms.ravel(), [11.0, 12.0, 13.0, 14.0])
+        assert (found.kernels, found.applications) == (("second",), ("app-second",))
+        np.testing.assert_array_equal(found.time_ms.ravel(), SECOND_MS)
         np.testing.assert_array_equal(found.power_w.ravel(), [111.0, 112.0, 113.0, 114.0])
         np.testing.assert_array_equal(found.counters.ravel(), [1001.0, 1002.0, 1003.0, 1004.0])
-
-    def test_repetitions_of_a_dropped_kernel_do_not_matter(self, tmp_path: Path) -> None:
-        table = [*rows()[1:], rows()[1], rows()[1]]
-        with pytest.warns(DataWarning, match="dropped"):
-            found = read_rows(tmp_path, table, incomplete="drop", aggregate="mean")
-        np.testing.assert_array_equal(found.time_ms.ravel(), [11.0, 12.0, 13.0, 14.0])
         assert len(found.to_frame()) == 4
-
-    def test_a_whole_table_gives_no_warning(self, tmp_path: Path) -> None:
-        # A warning would be an error here.
-        assert len(read_rows(tmp_path, rows(), incomplete="drop").kernels) == 2
 
     def test_nothing_left_is_an_error(self, tmp_path: Path) -> None:
         with refused("2 of 2 kernels lack .*; no kernel is complete"):
@@ -294,7 +255,7 @@ class TestRepetitions:
         assert found.time_ms[0, 0, 0, 0] == time
         assert found.power_w[0, 0, 0, 0] == power
         assert found.counters[0, 0, 0, 0, 0] == loads
-        np.testing.assert_array_equal(found.time_ms.ravel()[1:], [2, 3, 4, 11, 12, 13, 14])
+        np.testing.assert_array_equal(found.time_ms.ravel()[1:], [2, 3, 4, *SECOND_MS])
         # All are kept, in their order.
         np.testing.assert_array_equal(found.time_samples[:, 0, 0, 0, 0], [6.0, 1.0, 2.0])
         assert np.count_nonzero(~np.isnan(found.time_samples)) == 10
@@ -312,15 +273,18 @@ class TestRepetitions:
 
 class TestParts:
     def test_profiles_are_what_stands_at_the_base(self, tmp_path: Path) -> None:
-        base = HardwareConfig(4, 800.0, 500.0)
-        profiles = read_rows(tmp_path, rows()).profiles(base)
-        # Hand: the third of each kernel's four rows.
-        assert (profiles.device, profiles.base) == ("made-gpu", base)
+        """The third of each kernel's four rows."""
+        data = read_rows(tmp_path, rows())
+        profiles = data.profiles(BASE)
+        assert (profiles.device, profiles.base) == ("made-gpu", BASE)
         assert profiles.kernels == ("first", "second")
         assert profiles.applications == ("app-first", "app-second")
         np.testing.assert_array_equal(profiles.time_ms, [3.0, 13.0])
         np.testing.assert_array_equal(profiles.power_w, [103.0, 113.0])
         np.testing.assert_array_equal(profiles.counters, [[3.0], [1003.0]])
+        assert profiles.launches is None
+        with refused("engine_mhz 600 is not on the grid; it has 400, 800"):
+            data.profiles(HardwareConfig(4, 600.0, 500.0))
 
     def test_profiles_have_the_launches_that_the_table_says(self, tmp_path: Path) -> None:
         """By hand: 7 launches of the first kernel, of the second 39 ms in all of 13 ms each."""
@@ -332,27 +296,25 @@ class TestParts:
         path = tmp_path / "again.csv"
         found.write(path)
         for one in (found, read(path)):
-            profiles = one.profiles(HardwareConfig(4, 800.0, 500.0))
+            profiles = one.profiles(BASE)
             assert profiles.launches is not None
             np.testing.assert_allclose(profiles.launches, [7.0, 3.0])
             at_first = one.select([1]).at_steps("engine_mhz", slice(1, 2)).profiles("mid")
             assert at_first.weights.tolist() == pytest.approx([3.0])
-        assert read_rows(tmp_path, rows()).profiles("mid").launches is None
 
-    def test_a_base_off_the_grid_is_refused(self, tmp_path: Path) -> None:
-        with refused("engine_mhz 600 is not on the grid; it has 400, 800"):
-            read_rows(tmp_path, rows()).profiles(HardwareConfig(4, 600.0, 500.0))
-
-    def test_select_keeps_the_order_asked_for(self) -> None:
+    @pytest.mark.parametrize("chosen", [[5, 0], np.array([5, 0])])
+    def test_select_keeps_the_order_asked_for(self, chosen: Any) -> None:
+        """Hand: three kernels of each group, in the order of made.LAWS; a mask keeps theirs."""
         every = made.measurements()
-        chosen = every.select(np.array([5, 0]))
-        # Hand: three kernels of each group, in the order of made.LAWS.
-        assert chosen.kernels == ("bandwidth2", "compute0")
-        assert chosen.applications == ("app-bandwidth2", "app-compute0")
-        np.testing.assert_array_equal(chosen.time_ms, every.time_ms[[5, 0]])
-        np.testing.assert_array_equal(chosen.power_w, every.power_w[[5, 0]])
-        np.testing.assert_array_equal(chosen.counters, every.counters[[5, 0]])
-        assert (chosen.grid, chosen.metadata) == (every.grid, every.metadata)
+        two = every.select(chosen)
+        assert two.kernels == ("bandwidth2", "compute0")
+        assert two.applications == ("app-bandwidth2", "app-compute0")
+        np.testing.assert_array_equal(two.time_ms, every.time_ms[[5, 0]])
+        np.testing.assert_array_equal(two.power_w, every.power_w[[5, 0]])
+        np.testing.assert_array_equal(two.counters, every.counters[[5, 0]])
+        assert (two.grid, two.metadata) == (every.grid, every.metadata)
+        masked = every.select(np.isin(np.arange(12), chosen))
+        assert masked.kernels == ("compute0", "bandwidth2")
 
     @pytest.mark.parametrize(
         ("axis", "at"), [("engine_mhz", np.s_[:, :, 1:]), ("memory_mhz", np.s_[..., 1:])]
@@ -367,27 +329,82 @@ class TestParts:
         counters = np.moveaxis(every.counters, -1, 0)[(slice(None), *at)]
         np.testing.assert_array_equal(part.counters, np.moveaxis(counters, 0, -1))
 
-    def test_at_steps_of_no_axis(self) -> None:
-        with refused("there is no axis 'engine'; one of cu_count, engine_mhz, memory_mhz"):
-            made.measurements().at_steps("engine", slice(1, None))
-
-    def test_power_where_it_was_not_measured(self) -> None:
-        with refused("the measurements of 'made-gpu' have no column 'power_w'"):
-            made.measurements(power=False).quantity("power")
+    def test_relative_is_1_at_the_base_and_a_ratio_elsewhere(self, tmp_path: Path) -> None:
+        data = read_rows(tmp_path, rows())
+        assert data.relative("time", BASE)[1].ravel() == pytest.approx(np.array(SECOND_MS) / 13)
+        assert data.log_ratios("time", "highest")[0, 0] == pytest.approx(math.log(1 / 4))
 
 
-def test_a_mask_selects_as_positions_do() -> None:
-    """Expected: the kernels where the mask is True, by hand."""
-    table = noisy_kernels.kernels(4, 0).measurements
-    assert table.select(np.array([False, True, False, True])).kernels == ("k1", "k3")
-    assert table.select([1, 3]).kernels == ("k1", "k3")
+@st.composite
+def measurements(draw: st.DrawFn) -> Measurements:
+    """Any measurements: unequal repetitions, missing counters, names with commas and quotes.
+
+    The GPU is none that the device table knows, as its clocks would be held to what it can have;
+    those of any GPU are below 10 000 MHz.
+    """
+    count, *shape = draw(st.tuples(*[st.integers(1, 2)] * 4))
+    printed = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))
+    text = st.text(printed, min_size=1, max_size=6)
+    name = st.one_of(text.filter(str.strip), st.sampled_from(['a,"b"', "f<1,2>", "µs", "nan"]))
+    kernels = draw(st.lists(name, min_size=count, max_size=count, unique=True))
+    axes = [
+        tuple(sorted(draw(st.lists(steps, min_size=n, max_size=n, unique=True))))
+        for n, steps in zip(shape, (st.integers(1, 512), *[st.floats(10, 1e4)] * 2), strict=True)
+    ]
+    repeated = draw(arrays(np.bool_, (1, count, *shape)))
+    there = np.concatenate([np.ones_like(repeated), repeated])[: 1 + int(repeated.any())]
+    time_ms, power_w = (
+        arrays(np.float64, there.shape, elements=st.floats(LEAST, most)) for most in (MOST, 5e3)
+    )
+    counts = st.floats(0, LARGEST_COUNTER, exclude_max=True) | st.just(np.nan)
+    counters = draw(arrays(np.float64, (*there.shape, 2), elements=counts))
+    return Measurements(
+        device=draw(name.filter(lambda text: find_device(text) is None)),
+        grid=ConfigGrid(*axes),
+        kernels=tuple(kernels),
+        applications=tuple(draw(st.lists(name, min_size=count, max_size=count))),
+        time_samples=np.where(there, draw(time_ms), np.nan),
+        power_samples=np.where(there, draw(power_w), np.nan) if draw(st.booleans()) else None,
+        counter_names=("inst_executed", "L2 (hit, %)"),
+        counter_samples=np.where(there[..., None], counters, np.nan),
+        metadata=draw(st.sampled_from([{}, {"origin": "made", "faults": {"k": "µ"}}])),
+    )
 
 
-def test_relative_is_1_at_the_base_and_a_ratio_elsewhere() -> None:
-    """Expected: the time at each configuration divided by that at the base, by definition."""
-    table = noisy_kernels.kernels(2, 0).measurements
-    grid = table.grid
-    surfaces = table.relative("time", grid.mid)
-    c, e, m = grid.index(grid.mid)
-    assert surfaces[:, c, e, m].tolist() == [1.0, 1.0]
-    assert surfaces[1, 0, 0, 0] == table.time_ms[1, 0, 0, 0] / table.time_ms[1, c, e, m]
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+class TestWrittenAndReadIsTheSameToTheLastBit:
+    @staticmethod
+    def check(written: Measurements, path: Path) -> None:
+        written.write(path)
+        again = read(path)
+        for name in ("device", "grid", "kernels", "applications", "counter_names", "metadata"):
+            assert getattr(again, name) == getattr(written, name)
+        assert same_bits(again.time_samples, written.time_samples)
+        assert same_bits(again.counter_samples, written.counter_samples)
+        assert (again.power_samples is None) == (written.power_samples is None)
+        if written.power_samples is not None:
+            assert same_bits(again.power_samples, written.power_samples)
+
+    @pytest.mark.filterwarnings(
+        "ignore:.*(repetitions differ|change by far more|no counter|every counter)"
+    )
+    @settings(max_examples=60)
+    @given(written=measurements())
+    def test_of_any(self, suffix: str, written: Measurements) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.check(written, Path(folder) / f"table.{suffix}")
+
+    def test_of_the_simulated_set(self, data_folder: Path, tmp_path: Path, suffix: str) -> None:
+        written = read(data_folder / "mgpusim" / "gcn3-scaling.csv")
+        self.check(written, tmp_path / f"table.{suffix}")
+
+
+def test_a_frame_has_a_row_for_each_measurement() -> None:
+    # Hand: 4 groups x 3 kernels x 36 configurations; columns of the tidy table in order.
+    frame = made.measurements().to_frame()
+    assert len(frame) == 432
+    identity = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz")
+    assert tuple(frame.columns[:8]) == (*identity, "time_ms", "power_w")
+    one = frame[(frame.kernel == "compute1") & (frame.cu_count == 8)]
+    one = one[(one.engine_mhz == 600) & (one.memory_mhz == 700)]
+    assert one.time_ms.tolist() == [made.measurements().time_ms[1, 1, 1, 1]]

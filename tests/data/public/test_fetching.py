@@ -103,16 +103,16 @@ class TestFolder:
         assert datasets.find(known) == (renamed, "MLSCALE_DATA")
         assert datasets.named_file(NAME) == renamed
 
-    def test_cache_below_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_network_or_a_cache(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody listens at port 9 of this machine; no folder is below a file."""
+        monkeypatch.setattr(datasets, "all_datasets", lambda: {NAME: made("http://127.0.0.1:9")})
+        with refused("cannot be fetched: .*where there is no network, put the file into a folder"):
+            fetch(NAME)
         (tmp_path / "taken").write_text("mine")
         monkeypatch.setenv("MLSCALE_CACHE", str(tmp_path / "taken" / "cache"))
         with refused("cannot be fetched: .*Not a directory"):
-            fetch(NAME)
-
-    def test_without_a_network(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nobody listens at port 9 of this machine."""
-        monkeypatch.setattr(datasets, "all_datasets", lambda: {NAME: made("http://127.0.0.1:9")})
-        with refused("cannot be fetched: .*where there is no network, put the file into a folder"):
             fetch(NAME)
 
     def test_not_on_this_machine(self) -> None:
