@@ -170,7 +170,7 @@ def _averages(table: "Table", kernel: str) -> str:
 def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
     """Write the rows, and say what the summary cannot."""
     from mlscale.data.table_files import read_table, write_table
-    from mlscale.readers.reading import appended, repeated_rows
+    from mlscale.readers.table import appended, repeated_rows
 
     text = ""
     if "power_source" in table.metadata:

@@ -186,4 +186,4 @@ def test_a_log_names_the_gpu_of_a_profile_that_does_not(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("1, NVIDIA A100-SXM4-40GB", "1, NVIDIA L4"))
     assert (gpu_of_log(path), gpu_of_log(path, "1")) == (None, "NVIDIA L4")
     assert gpu_of_log(log(tmp_path, "")) is None
-    assert (gpu_of_log("200"), gpu_of_log(200.0), gpu_of_log(None)) == (None, None, None)
+    assert (gpu_of_log("200"), gpu_of_log(200.0)) == (None, None)

@@ -22,13 +22,12 @@ from mlscale.data.table import Table
 from mlscale.readers.given import Given
 from mlscale.readers.reading import (
     Imported,
-    appended,
     is_log,
     read,
     read_again,
     read_table,
-    repeated_rows,
 )
+from mlscale.readers.table import appended, repeated_rows
 
 K = "void k<int, 2>(float *, int)"
 TRACE = "Start (us),Duration (us),GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name\n"
@@ -213,13 +212,9 @@ class TestRefused:
         with refused("^.*run0.csv: is nothing that mlscale knows; docs/profiling.md has the com"):
             read([path])
 
-    @pytest.mark.parametrize("column", ["Process ID", "Metric Unit"])
-    def test_a_page_without_one_column(self, tmp_path: Path, column: str) -> None:
-        [path] = write(tmp_path, long_page().replace(f'"{column}"', '"Other"'))
-        with refused(
-            r"knows \(row 2 is a header of Nsight Compute, details page, but lacks "
-            f"{column}\\); docs"
-        ):
+    def test_a_page_without_one_column(self, tmp_path: Path) -> None:
+        [path] = write(tmp_path, long_page().replace('"Metric Unit"', '"Other"'))
+        with refused("row 2 is a header of Nsight Compute, details page, but lacks Metric Unit"):
             read([path])
 
     def test_a_file_twice(self, tmp_path: Path) -> None:
