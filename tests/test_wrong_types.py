@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 from synthetic import kernels as made
-from synthetic import monitor_logs, monitor_readings
 from synthetic.tidy import refused
 
 import mlscale
@@ -30,42 +29,8 @@ def right() -> dict[str, Any]:
     return {"measurements": data, "model": model, "profiles": data.profiles(MID)}
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    path = tmp_path / "run.csv"
-    path.write_text(monitor_logs.query(monitor_readings.block(2, 5, 2)))
-    return path
-
-
 def given(*names: str, **others: Any) -> dict[str, Any]:
     return {**{name: right()[name] for name in names}, **others}
-
-
-class TestImportProfile:
-    @pytest.mark.parametrize(
-        ("argument", "value", "message"),
-        [
-            ("device", 5, "device must be text, not int"),
-            ("application", ["a"], "application must be text, not list"),
-            ("gpu", 0, "gpu must be text, such as '0', not int"),
-            ("power", [80], "power must be watts or a log's path, not list"),
-            ("power", True, "power must be watts or a log's path, not bool"),
-            ("interval_s", True, "interval_s must be a positive number, not True"),
-            ("base", {"engine_mhz": "1 GHz"}, "engine_mhz of the base must be a positive number"),
-            ("base", {"engine_mhz": True}, "engine_mhz of the base must be .*, not True"),
-            ("base", {"memory_mhz": -1}, "memory_mhz of the base must be .*, not -1"),
-        ],
-    )
-    def test_what_the_log_does_not_say(
-        self, log: Path, argument: str, value: object, message: str
-    ) -> None:
-        with refused(f"^{message}"):
-            mlscale.import_profile(log, **{argument: value})
-
-    @pytest.mark.parametrize("files", [5, None, [5], b"run.csv"])
-    def test_files(self, files: Any) -> None:
-        with refused("^files must be a file's path or a list of such, not "):
-            mlscale.import_profile(files)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ _MISSING = {
 _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _ALL_THOUSANDS = r"^(\d+|[1-9]\d{0,2}(,\d{3})+)(\.\d*)?$"
+_PLAIN_LINES = re.compile(r"((\d{1,300}|[1-9]\d{0,2}(,\d{3})+)(\.\d{1,300})?\n)*", re.ASCII)
 _STAMP = re.compile(r"\d{1,19}(\.\d{0,20})?", re.ASCII)
 
 
@@ -123,11 +124,20 @@ class Block:
         column = self.columns[name]
         return column.cells() if isinstance(column, Labels) else list(map(str, column.tolist()))
 
-    def numbers(self, name: str, parse: Callable[[str], float] = number) -> Floats:
-        """A column's numbers (n,); `parse` reads a cell that is not plainly one."""
+    def numbers(self, name: str, clean: Callable[[str], str] = str) -> Floats:
+        """A column's numbers (n,), see `number`; `clean` takes from a cell what else it says."""
         column = self.columns[name]
         if not isinstance(column, Labels):
             return column.astype(np.float64)
+        used, codes = np.unique(column.codes, return_inverse=True)
+        values = _plain_numbers([clean(column.texts[code]) for code in used.tolist()])
+        if values is None:
+            return self.parsed(name, lambda text: number(clean(text)))
+        return values[codes]
+
+    def parsed(self, name: str, parse: Callable[[str], float]) -> Floats:
+        """A column's cells (n,) as `parse` reads them."""
+        column = self.text(name)
         used, codes = np.unique(column.codes, return_inverse=True)
         values = np.empty(len(used))
         for at, code in enumerate(used.tolist()):
@@ -170,6 +180,15 @@ class Block:
             values = column.codes if isinstance(column, Labels) else column
             differs[1:] |= values[1:] != values[:-1]
         return np.flatnonzero(differs), np.cumsum(differs) - 1
+
+
+def _plain_numbers(texts: Sequence[str]) -> Floats | None:
+    """Numbers, perhaps with commas between thousands; None where a text is not plainly one."""
+    lines = "".join(f"{text}\n" for text in texts)
+    if not _PLAIN_LINES.fullmatch(lines):
+        return None
+    values = np.array([*map(float, lines.replace(",", "").split())], np.float64)
+    return values if (values < LARGEST_COUNTER).all() else None
 
 
 @cache
@@ -230,12 +249,10 @@ def _converted(column: Any, kind: type) -> Labels | NDArray[Any]:
 
     if kind is not str:
         plain = column
-        has_commas = compute.any(compute.match_substring(column, ",")).as_py()
-        if (
-            has_commas
-            and compute.all(compute.match_substring_regex(column, _ALL_THOUSANDS)).as_py()
-        ):
-            plain = compute.replace_substring(column, ",", "")
+        if compute.any(compute.match_substring(column, ",")).as_py():
+            are_thousands = compute.match_substring_regex(column, _ALL_THOUSANDS)
+            if kind is float and compute.all(are_thousands).as_py():
+                plain = compute.replace_substring(column, ",", "")
         try:
             values = _as_numpy(plain.cast(pa.int64() if kind is int else pa.float64()))
         except pa.ArrowInvalid:

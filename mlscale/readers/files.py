@@ -107,7 +107,8 @@ class Sheet:
             if together and len(block) and not self._is_ended:
                 begin = int(block.first_of_runs(*together)[0][-1])
                 held_line = int(block.lines[begin])
-                held = rows[_end_of_line(rows, held_line - first_line) :]
+                lines = rows.count(b"\n") - (held_line - first_line)
+                held = rows[_begin_of_last(rows, lines) :]
                 if len(held) > _LONGEST_RUN:
                     raise InputError(f"{block.where(begin)}: too many rows belong together")
                 block = block.take(slice(begin))
@@ -309,3 +310,11 @@ def _end_of_line(data: bytes, count: int) -> int:
             return len(data)
         end = next_end
     return end
+
+
+def _begin_of_last(data: bytes, count: int) -> int:
+    """Where the last `count` lines of a text begin, each of which ends in a newline."""
+    begin = len(data)
+    for _ in range(count):
+        begin = data.rfind(b"\n", 0, begin - 1) + 1
+    return begin

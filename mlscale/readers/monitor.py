@@ -29,7 +29,7 @@ from mlscale.data.devices import LARGEST_SHARE, find_device
 from mlscale.data.points import SHARES
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
-from mlscale.readers.columns import Block, labels, number
+from mlscale.readers.columns import Block, labels
 from mlscale.readers.files import Sheet, open_file
 from mlscale.readers.registry import Kind
 
@@ -126,7 +126,7 @@ def read(sheet: Sheet) -> list[Samples]:
         return _samples(sheet, block, _dmon_seconds(block) if "Time" in block else None)
     block = _rows(sheet, _csv_cells)
     stamp = next((name for name in ("timestamp", "epoch") if name in block), "")
-    seconds = block.numbers(stamp, _moment) if stamp else None
+    seconds = block.parsed(stamp, _moment) if stamp else None
     if seconds is not None and len(block) > 3 and not any(name in block for name in _INDEX):
         short_s, usual_s = np.quantile(np.diff(seconds), (0.4, 0.9))
         if short_s < _ONE_GPU * usual_s:
@@ -145,7 +145,7 @@ def _dmon_seconds(block: Block) -> Floats:
         f"{day[:4]}-{day[4:6]}-{day[6:]} {time}" for day, time in zip(days, times, strict=True)
     ]
     stamped = Block(block.path, block.lines, {"Time": labels(stamps)})
-    seconds = stamped.numbers("Time", _moment)
+    seconds = stamped.parsed("Time", _moment)
     return seconds + 86400.0 * np.cumsum(np.diff(seconds, prepend=seconds[:1]) < 0)
 
 
@@ -236,13 +236,12 @@ def _dcgmi_cells(text: str) -> list[str] | None:
     return words if words[0] == "Entity" else words[1:] if is_of_gpu else None
 
 
-def _reading(text: str) -> float:
-    """A cell such as '24.53 W', '(300Mhz)' or '12'; NaN of '[N/A]' and the like."""
+def _reading(text: str) -> str:
+    """The number in a cell such as '24.53 W', '(300Mhz)' or '12'; '' of '[N/A]' and the like."""
     cell = text.strip("() +")
     # '[Not Supported]'; 'N/A (Secondary die)' of an MI250; DCGM's blank of 64 bits
-    if cell.startswith(("[", "N/A", "92233720368547757")):
-        return math.nan
-    return number(_UNIT.sub("", cell))
+    is_missing = cell.startswith(("[", "N/A", "92233720368547757"))
+    return "" if is_missing else _UNIT.sub("", cell)
 
 
 def _moment(text: str) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask
 from mlscale.errors import InputError
-from mlscale.readers.columns import Block, labels, number, product
+from mlscale.readers.columns import Block, labels, product
 from mlscale.readers.files import Sheet
 from mlscale.readers.launches import Facts, Launches
 
@@ -245,7 +245,7 @@ def _launches(
     for column, metric in _SIZES.items():
         size = metrics.get(metric, unknown).copy()
         if column in block:
-            read = block.take(ran).numbers(column, product)
+            read = block.take(ran).parsed(column, product)
             size[ran] = np.where(np.isnan(read), size[ran], read)
         sizes.append(size)
     cycles = _first(metrics, _CYCLES, unknown)
@@ -270,15 +270,14 @@ def _launches(
 
 def _new_ids(block: Block, seen: set[str]) -> list[str]:
     """A name of each launch. Raises InputError where one came before: its rows stand apart."""
-    rows = zip(block.cells("Process ID"), block.cells("ID"), strict=True)
-    ids = [f"{process}:{launch}" for process, launch in rows]
-    for row, launch in enumerate(ids):
-        if launch in seen:
-            raise InputError(
-                f"{block.where(row)}: launch {launch.partition(':')[2]} comes again; give one "
-                "report's page as ncu writes it, not sorted, and not several in one file"
-            )
-        seen.add(launch)
+    ids = list(map(":".join, zip(block.cells("Process ID"), block.cells("ID"), strict=True)))
+    before = len(seen)
+    seen.update(ids)
+    if len(seen) < before + len(ids):
+        raise InputError(
+            f"{block.where(0)}: a launch in it or below it comes again; give one report's page as "
+            "ncu writes it, not sorted, and not several in one file"
+        )
     return ids
 
 
@@ -298,9 +297,9 @@ def _scaled(block: Block, column: str, scales: Floats) -> Floats:
     return values * scales
 
 
-def _metric(text: str) -> float:
+def _metric(text: str) -> str:
     """A value: '(!) nan' of a failed launch; behind 'value (a; b; c)' stand its instances."""
-    return number(text.removeprefix("(!)").strip().partition(" (")[0])
+    return text.removeprefix("(!)").strip().partition(" (")[0]
 
 
 def _unit(unit: str) -> tuple[str, float]:

@@ -63,8 +63,8 @@ def _read_trace(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
             launches.lines,
             launches.text("Name"),
             launches.numbers(duration) * unit_s,
-            np.prod([launches.numbers(name, product) for name in _GRID], axis=0),
-            np.prod([launches.numbers(name, product) for name in _BLOCK], axis=0),
+            np.prod([launches.parsed(name, product) for name in _GRID], axis=0),
+            np.prod([launches.parsed(name, product) for name in _BLOCK], axis=0),
             gpus=gpus,
         )
 
@@ -95,7 +95,7 @@ def _time_column(sheet: Sheet, name: str) -> tuple[str, float]:
 
 
 def _sizes(block: Block, name: str) -> Floats:
-    return block.numbers(name, product) if name in block else np.full(len(block), np.nan)
+    return block.parsed(name, product) if name in block else np.full(len(block), np.nan)
 
 
 def _gpu(text: str, facts: Facts) -> str:

@@ -68,7 +68,9 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
             first, runs = rows.first_of_runs(*together)
             launches = rows.take(first)
             values = _counters(rows, names, runs, len(first), needed)
-        ids, is_new = _ids(launches, names, seen)
+        ids, is_new = launches.cells(names["dispatch"]), None
+        if together:
+            ids, is_new = _ids(launches, names, seen)
         workgroups, size = _geometry(launches, grids, sizes)
         time_s = np.full(len(launches), np.nan)
         if "begin" in names and "end" in names:
@@ -82,7 +84,7 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
             values,
             gpus=launches.text(names["gpu"]).renamed(_agent) if "gpu" in names else None,
             ids=ids,
-            is_new=is_new if together else None,
+            is_new=is_new,
         )
 
 
@@ -99,8 +101,8 @@ def _geometry(launches: Block, grids: Collection[str], sizes: Collection[str]) -
     """The workgroups of each launch and the work-items of one; the grid is in work-items."""
     workgroups, size = np.ones(len(launches)), np.ones(len(launches))
     for grid, of_one in zip(grids, sizes, strict=True):
-        items = launches.numbers(of_one, product)
-        workgroups *= np.ceil(launches.numbers(grid, product) / items)
+        items = launches.parsed(of_one, product)
+        workgroups *= np.ceil(launches.parsed(grid, product) / items)
         size *= items
     return [workgroups, size]
 

@@ -172,7 +172,7 @@ class TestBlocks:
         assert block.numbers("value").tolist() == [1234, 12_345_678.5, 5, 6]
         assert (block.numbers("id").dtype, block.cells("name")[2]) == (np.float64, "7")
         rest = block.take(np.array([1, 2]))
-        assert rest.numbers("name", lambda cell: number(cell.removesuffix(" W"))).tolist() == [5, 7]
+        assert rest.numbers("name", lambda cell: cell.removesuffix(" W")).tolist() == [5, 7]
         assert np.isnan(block.take(slice(3, None)).numbers("name")).all()
 
     @pytest.mark.parametrize(
