@@ -271,13 +271,13 @@ def _launches(
 def _new_ids(block: Block, seen: set[str]) -> list[str]:
     """A name of each launch. Raises InputError where one came before: its rows stand apart."""
     ids = list(map(":".join, zip(block.cells("Process ID"), block.cells("ID"), strict=True)))
-    before = len(seen)
-    seen.update(ids)
-    if len(seen) < before + len(ids):
+    if len(set(ids)) < len(ids) or not seen.isdisjoint(ids):
+        row = next(n for n, launch in enumerate(ids) if launch in seen or launch in ids[:n])
         raise InputError(
-            f"{block.where(0)}: a launch in it or below it comes again; give one report's page as "
-            "ncu writes it, not sorted, and not several in one file"
+            f"{block.where(row)}: launch {ids[row].partition(':')[2]} comes again; give one "
+            "report's page as ncu writes it, not sorted, and not several in one file"
         )
+    seen.update(ids)
     return ids
 
 

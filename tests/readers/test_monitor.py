@@ -17,7 +17,6 @@ from mlscale.readers.monitor import read_log
 
 QUIET = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 MADE = Given("made-gpu", {"cu_count": 4, "memory_mhz": 1215})
-H100 = Path(__file__).parents[1] / "h100"
 
 
 def table_of(path: Path, given: Given = MADE) -> Table:
@@ -246,20 +245,6 @@ def test_a_real_log_gives_the_means_of_its_busy_span(data_folder: Path, name: st
         of_table = row(table, position)
         got = {column: of_table[column] for column in expected}
         assert got == pytest.approx(expected, rel=1e-5)
-
-
-@QUIET
-def test_an_h100s_own_logs() -> None:
-    """By awk over all 41 rows; nvidia-smi's from 15:12:05.524 to 15:12:09.533, and 0.1 s."""
-    values = row(table_of(H100 / "copy_1g-nvidia-smi.csv", Given()))
-    assert values["time_ms"] == pytest.approx(4009 + 100, abs=1e-3)
-    assert values["power_w"] == pytest.approx(518.506585366)
-    assert values["engine_mhz"] == 1980
-    given = Given("h100-sxm5", interval_s=0.1)
-    values = row(table_of(H100 / "gemm_bf16_8192-dcgmi.txt", given))
-    shares = [values[f"{name}_active"] for name in ("gr_engine", "sm", "dram")]
-    assert shares == pytest.approx([0.997341463, 0.821414634, 0.233658537])
-    assert values["power_w"] == pytest.approx(667.143268293)
 
 
 IDLE = "has no busy span: gpu_utilisation is at most 0, the GPU is idle"

@@ -98,10 +98,6 @@ class TestCsv:
         text = rocprof_v1(AMD, 1, [(7, 9)]).replace(",7,9,", f",{begin}.25,{begin + 2000}.75,")
         assert only(run_of_text(tmp_path, text)).time_s == pytest.approx(2.0005e-6)
 
-    def test_a_launch_that_ends_before_it_begins_is_dropped(self, tmp_path: Path) -> None:
-        run = run_of_text(tmp_path, rocprof_v1(AMD, 2, [(1000, 3000), (9000, 5000)]))
-        assert (only(run).launches, run.dropped, run.untimed) == (1, 1, {F})
-
     def test_v3_counters(self, tmp_path: Path) -> None:
         """A row for each counter of two dispatches."""
         run = run_of_text(tmp_path, rocprofv3(AMD))
@@ -130,15 +126,6 @@ class TestCsv:
         assert list(run.groups) == [(F, 10, 64, "")]
         assert (only(run).launches, only(run).time_s) == (2, pytest.approx(3e-6))
 
-    @pytest.mark.parametrize(("agent", "number"), [('"Agent 5"', "5"), ("5", "5")])
-    def test_of_several_gpus_one_is_chosen(self, tmp_path: Path, agent: str, number: str) -> None:
-        one = rocprofv3(AMD)
-        other = one.partition("\n")[2].replace('"Agent 4"', agent)
-        text = one + other.replace("1,1,", "3,3,").replace("2,2,", "4,4,")
-        with pytest.raises(InputError, match=r"is of GPUs 4 \(2 launches\), 5 \(2 launches\)"):
-            run_of_text(tmp_path, text)
-        assert only(run_of_text(tmp_path, text, gpu=number)).launches == 2
-
     @pytest.mark.parametrize(
         ("text", "message"),
         [
@@ -161,11 +148,6 @@ class TestAgents:
 
     HEADER = '"Node_Id","Agent_Type","Cu_Count","Max_Engine_Clk_Fcompute","Name","Product_Name"'
     ROWS = '\n0,"CPU",112,0,"A CPU","A CPU"\n1,"GPU",304,2100,"gfx942","AMD Instinct MI300X"\n'
-
-    def test_say_what_each_gpu_is(self, tmp_path: Path) -> None:
-        run = run_of_text(tmp_path, self.HEADER + self.ROWS)
-        assert not run.groups
-        assert run.facts.of_gpu == {"1": {"chip": "AMD Instinct MI300X", "cu_count": 304}}
 
     def test_by_the_logical_number_and_by_the_nodes(self, tmp_path: Path) -> None:
         """Of a GPU without a name its chip counts; traces of the first releases have the node's."""
