@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,13 +62,10 @@ class TunedTable:
     off_clock: int
 
 
-@dataclass(frozen=True)
-class _Tuning:
+class _Tuning(NamedTuple):
     """What one file holds; rows: of the samples that ran, with 'off_clock'."""
 
-    path: Path
-    kernel: str
-    device_name: str | None
+    device_name: str
     rows: list[dict[str, Any]]
     failed: int
 
@@ -159,11 +156,11 @@ def _read(path: Path) -> _Tuning:
 
 
 def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
-    kernel, device_name = path.stem, None
+    kernel, device_name = path.stem, ""
     if isinstance(document.get("cache"), dict) and "tune_params_keys" in document:
         kernel = str(document.get("kernel_name", path.stem))
         parameters = tuple(map(str, document["tune_params_keys"]))
-        device_name = str(document.get("device_name") or "") or None
+        device_name = str(document.get("device_name") or "")
         entries = list(document["cache"].values())
     elif isinstance(document.get("results"), list):
         results = document["results"]
@@ -183,10 +180,8 @@ def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
             f"{path}: tunes {limits[0]}, which is no axis that this reader knows; import the part "
             "of one value"
         )
-    return _Tuning(
-        path, kernel, device_name, _rows(path, kernel, parameters, samples),
-        len(entries) - len(samples),
-    )  # fmt: skip
+    rows = _rows(path, kernel, parameters, samples)
+    return _Tuning(device_name, rows, len(entries) - len(samples))
 
 
 def _from_t4(result: dict[str, Any]) -> dict[str, Any]:

@@ -85,17 +85,17 @@ class Facts:
     Attributes:
         seen: how often each value of a fact was seen: 'device_name', 'chip', 'cu_count',
             'engine_mhz', 'memory_mhz', 'memory_limit_mhz', 'xcd_count'.
-        of_gpu: by the number of a GPU in the file, facts of it.
+        by_gpu: by the number of a GPU in the file, facts of it.
         application: the program that ran.
         complaint: an error line of the tool itself.
-        is_of_machine: whether the file tells of a machine's GPUs, and of no launch.
+        is_machine: whether the file tells of a machine's GPUs, and of no launch.
     """
 
     seen: dict[str, Counter[str | float]] = field(default_factory=lambda: defaultdict(Counter))
-    of_gpu: dict[str, dict[str, str | float]] = field(default_factory=dict)
+    by_gpu: dict[str, dict[str, str | float]] = field(default_factory=dict)
     application: str = ""
     complaint: str = ""
-    is_of_machine: bool = False
+    is_machine: bool = False
 
     def note(self, fact: str, values: Any) -> None:
         """Count values of a fact in: texts, or an array of numbers; NaN and 0 say nothing."""
@@ -207,14 +207,14 @@ def summed(
                 groups[key].add(sums)
             else:
                 groups[key] = sums
-    if facts.is_of_machine:
+    if facts.is_machine:
         return SummedFile(source, kind, {}, facts)
     if not by_gpu:
         lost = f" with a positive time ({dropped} without)" if dropped else ""
         says = f"; the profiler says: {facts.complaint[:300]}" if facts.complaint else ""
         raise InputError(f"{source}: has no kernel launch{lost}{says}")
     number = _chosen_gpu(source, by_gpu, gpu)
-    for fact, value in facts.of_gpu.get(number, {}).items():
+    for fact, value in facts.by_gpu.get(number, {}).items():
         facts.seen[fact][value] += 1
     gpus = tuple(sorted(filter(None, by_gpu)))
     return SummedFile(

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.errors import InputError
 from mlscale.readers.columns import Block, labels, product
 from mlscale.readers.files import Sheet
@@ -137,9 +137,7 @@ def _raw_launches(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterat
     for block in sheet.blocks(kinds, skipped=1):
         if _NAME in block:
             facts.note("device_name", block.cells(_NAME))
-        metrics = {
-            name: _scaled(block, name, np.full(len(block), scale)) for name, scale in scales.items()
-        }
+        metrics = {name: _scaled(block, name, scale) for name, scale in scales.items()}
         yield _launches(block, metrics, np.ones(len(block), np.bool_), facts, seen)
 
 
@@ -203,28 +201,26 @@ def _launches_of_rows(
     pairs, pair_of_row = np.unique(
         names.codes * len(units.texts) + units.codes, return_inverse=True
     )
-    wanted: list[tuple[str, bool]] = []  # of each pair of a name and a unit
-    scales = []
-    for pair in pairs.tolist():
-        at_name, at_unit = divmod(pair, len(units.texts))
-        name, unit = names.texts[at_name], units.texts[at_unit]
-        is_raw = name in needed or name in _ALWAYS
-        wanted.append((name if is_raw else _SHOWN.get((name, _unit(unit)[0]), ""), is_raw))
-        scales.append(_scale(name, unit))
-        if name == _NAME:
-            rows = block.take(np.flatnonzero(pair_of_row == len(scales) - 1))
-            facts.note("device_name", rows.cells("Metric Value"))
-    is_read = np.array([bool(name) for name, _ in wanted], np.bool_)[pair_of_row]
-    rows = block.take(np.flatnonzero(is_read))
-    pair_of_row, runs = pair_of_row[is_read], runs[is_read]
-    values = _scaled(rows, "Metric Value", np.array(scales)[pair_of_row])
+    read: list[tuple[bool, str, Indices, float]] = []  # of each pair of a name and a unit
+    for n, pair in enumerate(pairs.tolist()):
+        name, unit = names.texts[pair // len(units.texts)], units.texts[pair % len(units.texts)]
+        is_shown = name not in needed and name not in _ALWAYS
+        metric = _SHOWN.get((name, _unit(unit)[0])) if is_shown else name
+        if metric or name == _NAME:
+            read.append((is_shown, metric or _NAME, np.flatnonzero(pair_of_row == n),
+                         _scale(name, unit)))  # fmt: skip
     metrics: dict[str, Floats] = {}
-    for name, is_raw in sorted(set(wanted) - {("", False)}, key=lambda one: one[1]):
-        is_one = np.array([one == (name, is_raw) for one in wanted], np.bool_)[pair_of_row]
-        at = np.flatnonzero(is_one & ~np.isnan(values))[::-1]  # of several rows the first counts
-        of_launches = metrics.setdefault(name, np.full(len(first), math.nan))
-        of_launches[runs[at]] = values[at]
-    has_rows = np.bincount(runs, minlength=len(first)) > 0
+    has_rows = np.zeros(len(first), np.bool_)
+    for _, metric, at, scale in sorted(read, key=lambda one: one[0]):
+        rows = block.take(at)
+        if metric == _NAME:
+            facts.note("device_name", rows.cells("Metric Value"))
+            continue
+        values = _scaled(rows, "Metric Value", scale)
+        has_rows[runs[at]] = True
+        column = metrics.setdefault(metric, np.full(len(first), math.nan))
+        new = np.flatnonzero(~np.isnan(values) & np.isnan(column[runs[at]]))[::-1]
+        column[runs[at[new]]] = values[new]  # of several rows the first counts
     return _launches(block.take(first), metrics, has_rows, facts, seen)
 
 
@@ -281,20 +277,19 @@ def _new_ids(block: Block, seen: set[str]) -> list[str]:
     return ids
 
 
-def _scaled(block: Block, column: str, scales: Floats) -> Floats:
+def _scaled(block: Block, column: str, scale: float) -> Floats:
     """A column of metrics in seconds, bytes, hertz, percent or counts; NaN where one is missing.
 
-    scales: of each row, NaN where its unit is not known.
+    scale: NaN where the unit is not known.
     """
     values = block.numbers(column, _metric)
-    is_unknown = np.isnan(scales) & ~np.isnan(values)
-    if is_unknown.any():
-        row = int(np.argmax(is_unknown))
+    is_known = ~np.isnan(values)
+    if math.isnan(scale) and is_known.any():
         raise InputError(
-            f"{block.where(row, column)}: has a unit that mlscale does not know; export with "
-            "--print-units base"
+            f"{block.where(int(np.argmax(is_known)), column)}: has a unit that mlscale does not "
+            "know; export with --print-units base"
         )
-    return values * scales
+    return values * scale
 
 
 def _metric(text: str) -> str:

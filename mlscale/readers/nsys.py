@@ -103,7 +103,7 @@ def _gpu(text: str, facts: Facts) -> str:
     match = _DEVICE.fullmatch(text)
     name, number = (match["name"], match["number"]) if match else (text, "")
     if name:
-        facts.of_gpu[number] = {"device_name": name}
+        facts.by_gpu[number] = {"device_name": name}
     return number
 
 
@@ -114,7 +114,7 @@ def _read_database(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
         _check_graphs(database, sheet, columns)
         if {"id", "name", "smCount"} <= columns.get(_GPUS, set()):
             for number, name, count in database.execute(_SELECT_GPUS):
-                facts.of_gpu[str(number)] = {"device_name": str(name), "cu_count": float(count)}
+                facts.by_gpu[str(number)] = {"device_name": str(name), "cu_count": float(count)}
         tells_process = {"gpuId", "cudaId", "pid"} <= columns.get(_DEVICES, set())
         tells_process &= "globalPid" in columns.get(_KERNELS, set())
         device = _DEVICE_OF_PROCESS if tells_process else "deviceId"

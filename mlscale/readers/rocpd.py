@@ -82,7 +82,7 @@ def _gpu_numbers(rows: Sequence[Any], has_hosts: bool, facts: Facts) -> dict[int
     numbers: dict[int, str] = {}
     for agent, index, chip, name, extdata, host in rows:
         numbers[agent] = f"{host}:{index}" if has_hosts else str(index)
-        facts.of_gpu[numbers[agent]] = _facts_of_gpu(str(chip or ""), str(name or ""), extdata)
+        facts.by_gpu[numbers[agent]] = _facts_of_gpu(str(chip or ""), str(name or ""), extdata)
     return numbers
 
 

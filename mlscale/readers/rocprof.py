@@ -100,8 +100,8 @@ def _geometry_columns(sheet: Sheet) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _geometry(launches: Block, grids: Collection[str], sizes: Collection[str]) -> list[Floats]:
     """The workgroups of each launch and the work-items of one; the grid is in work-items."""
     workgroups, size = np.ones(len(launches)), np.ones(len(launches))
-    for grid, of_one in zip(grids, sizes, strict=True):
-        items = launches.parsed(of_one, product)
+    for grid, size_column in zip(grids, sizes, strict=True):
+        items = launches.parsed(size_column, product)
         workgroups *= np.ceil(launches.parsed(grid, product) / items)
         size *= items
     return [workgroups, size]
@@ -156,7 +156,7 @@ def _ids(
 
 def _read_machine(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
     """What rocprof-compute's sysinfo.csv says of the GPU; no launch."""
-    facts.is_of_machine = True
+    facts.is_machine = True
     numbers = ("cu_per_gpu", "max_mclk", "num_xcd")
     for block in sheet.blocks(dict.fromkeys(["gpu_arch", "gpu_model", *numbers], str)):
         counts = block.numbers("cu_per_gpu")
@@ -176,7 +176,7 @@ def _read_agents(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
 
     Traces have a GPU's logical number, those of the first releases the node's.
     """
-    facts.is_of_machine = True
+    facts.is_machine = True
     texts = ("Agent_Type", "Name", "Product_Name", "Node_Id", "Logical_Node_Id")
     columns = {"cu_count": "Cu_Count", "xcd_count": "Num_Xcc"}
     by_node: dict[str, dict[str, str | float]] = {}
@@ -192,9 +192,9 @@ def _read_agents(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
             name = gpu_name(cells["Product_Name"][row], cells["Name"][row], limits["cu_count"][row])
             node = cells["Node_Id"][row]
             by_node[node] = {"chip": name, **said}
-            facts.of_gpu[cells.get("Logical_Node_Id", cells["Node_Id"])[row]] = by_node[node]
-    facts.of_gpu = by_node | facts.of_gpu
-    if not facts.of_gpu:
+            facts.by_gpu[cells.get("Logical_Node_Id", cells["Node_Id"])[row]] = by_node[node]
+    facts.by_gpu = by_node | facts.by_gpu
+    if not facts.by_gpu:
         raise InputError(f"{sheet.path}: lists no GPU")
     yield from ()
 

@@ -52,7 +52,7 @@ def seen_in(runs: Sequence[SummedFile]) -> dict[str, Counter[str | float]]:
             seen.setdefault(fact, Counter()).update(values)
         if run.groups:
             continue
-        gpus = run.facts.of_gpu
+        gpus = run.facts.by_gpu
         first, *others = (
             [gpus[gpu] for gpu in sorted(ran & gpus.keys())] or [*gpus.values()] or [{}]
         )

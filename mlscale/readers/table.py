@@ -305,15 +305,10 @@ def _each_once(texts: Iterable[str]) -> str:
 
 def repeated_rows(table: Table, new: Table) -> int:
     """How many of the new rows are of a kernel and configuration that the table has already."""
-    known, keys = (
-        list(
-            zip(
-                one.text["application"],
-                one.text["kernel"],
-                *(one.numbers[axis].tolist() for axis in AXES),
-                strict=True,
-            )
-        )
-        for one in (table, new)
-    )
-    return sum(key in set(known) for key in keys)
+
+    def keys(one: Table) -> list[tuple[Any, ...]]:
+        settings = (one.numbers[axis].tolist() for axis in AXES)
+        return list(zip(one.text["application"], one.text["kernel"], *settings, strict=True))
+
+    known = set(keys(table))
+    return sum(key in known for key in keys(new))

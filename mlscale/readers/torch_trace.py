@@ -55,7 +55,7 @@ def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
     # The trace does not list all devices that AMD's numbers count.
     listed = list(gpus.values())
     are_alike = bool(listed) and all(one == listed[0] for one in listed)
-    facts.of_gpu.update({n: gpus.get(n, listed[0] if are_alike else {}) for n in used})
+    facts.by_gpu.update({n: gpus.get(n, listed[0] if are_alike else {}) for n in used})
 
 
 def _launch(line: int, event: dict[str, Any]) -> Launch:

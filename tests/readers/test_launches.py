@@ -71,7 +71,7 @@ def test_parts_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_several_gpus_one_is_chosen() -> None:
-    facts = Facts(of_gpu={"0": {"cu_count": 4}, "1": {"cu_count": 8}})
+    facts = Facts(by_gpu={"0": {"cu_count": 4}, "1": {"cu_count": 8}})
     launches = [launch("f", 10, "0"), launch("f", 20, "1"), launch("f", 30, "1")]
     run = summed(in_parts(launches), "made.csv", KIND, facts, gpu="1")
     assert (run.gpus, run.gpu) == (("0", "1"), "1")
@@ -97,7 +97,7 @@ def test_refused(launches: Sequence[Launch], gpu: str | None, message: str) -> N
 
 
 def test_a_file_of_a_machine_has_no_launch() -> None:
-    assert not summed([], "made.csv", KIND, Facts(is_of_machine=True)).groups
+    assert not summed([], "made.csv", KIND, Facts(is_machine=True)).groups
     with pytest.raises(InputError, match="no kernel launch; the profiler says: ==ERROR== x"):
         summed([], "made.csv", KIND, Facts(complaint="==ERROR== x"))
 

@@ -155,9 +155,9 @@ class TestAgents:
             f'{self.HEADER},"Logical_Node_Id","Num_Xcc"\n5,"GPU",2,0,"gfx1036","",1,1\n'
             '7,"GPU",256,2400,"gfx950","AMD Radeon Graphics",2,8\n'
         )
-        of_gpu = run_of_text(tmp_path, text).facts.of_gpu
-        assert of_gpu["1"] == of_gpu["5"] == {"chip": "gfx1036", "cu_count": 2, "xcd_count": 1}
-        assert of_gpu["2"] == of_gpu["7"] == {
+        by_gpu = run_of_text(tmp_path, text).facts.by_gpu
+        assert by_gpu["1"] == by_gpu["5"] == {"chip": "gfx1036", "cu_count": 2, "xcd_count": 1}
+        assert by_gpu["2"] == by_gpu["7"] == {
             "chip": "gfx950", "cu_count": 256, "xcd_count": 8
         }  # fmt: skip
 

@@ -181,7 +181,7 @@ class TestGpu:
             made("A100 80GB")
 
     def test_a_machines_list_counts_where_launches_ran(self) -> None:
-        facts = Facts(of_gpu={"4": {"chip": "gfx942"}, "5": {"chip": "gfx90a"}}, is_of_machine=True)
+        facts = Facts(by_gpu={"4": {"chip": "gfx942"}, "5": {"chip": "gfx90a"}}, is_machine=True)
         machine = SummedFile("agents.csv", Kind("rocprof", "rocprofv3", "agents"), {}, facts)
         groups = {Key("f", 1.0, 64.0): LaunchSums(1.0)}
         ran = SummedFile(
