@@ -86,12 +86,12 @@ class Sheet:
     ) -> Iterator[Block]:
         """The rows below the header, with those columns that it has.
 
-        kinds: by column what it holds: str, float, or int of time stamps [ns]. together: rows that
-        stand below each other with the same cells in these columns come in one block. least: how
-        many fields a row has at least, if not all. skipped: how many lines below the header are no
-        rows. ends_at_blank: a blank line ends the table. Raises InputError on another row that is
-        not as long as the header; below a header in quotes a line without any is the program's own
-        output.
+        kinds: by column what it holds: str, float, or int of time stamps [ns] and whole numbers.
+        together: rows that stand below each other with the same cells in these columns come in one
+        block. least: how many fields a row has at least, if not all. skipped: how many lines below
+        the header are no rows. ends_at_blank: a blank line ends the table. Raises InputError on
+        another row that is not as long as the header; below a header in quotes a line without any
+        is the program's own output.
         """
         kinds = {name: kind for name, kind in kinds.items() if name in self.header}
         together = [name for name in together if name in self.header]

@@ -132,7 +132,8 @@ def _raw_launches(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterat
             "--page raw --csv writes it"
         )
     scales = {name: _scale(name, cells[name]) for name in names}
-    kinds = {**dict.fromkeys([*_IDENTITY, _NAME], str), **dict.fromkeys(names, float)}
+    kinds: dict[str, type] = {**dict.fromkeys([*_IDENTITY, _NAME], str), "ID": int}
+    kinds |= dict.fromkeys(names, float)
     seen: set[str] = set()
     for block in sheet.blocks(kinds, skipped=1):
         if _NAME in block:

@@ -25,7 +25,7 @@ _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
 # By what it is, the names that a column has in v1, v2 and v3, and what it holds.
 _NAMES = {
     "kernel": (("KernelName", "Kernel_Name"), str),
-    "dispatch": (("Index", "Dispatch_ID", "Dispatch_Id"), str),
+    "dispatch": (("Index", "Dispatch_ID", "Dispatch_Id"), int),
     "process": (("Process_Id",), str),
     "gpu": (("gpu-id", "GPU_ID", "Agent_Id"), str),
     "begin": (("BeginNs", "Start_Timestamp"), int),
