@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from model_files import DRAM_GRID, content_of, trained
 from synthetic import (
-    amd_logs,
     bottleneck_kernels,
     dvfs,
     exports,
@@ -61,10 +60,8 @@ def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
     yield from _exports(folder)
     for name, log in _logs().items():
         read = ("import", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
-        own_times = name in ("query", "amd_metric", "amd_monitor_csv")
-        yield Reader(
-            name, ".csv", log.encode(), (*read[: -2 if own_times else None], "-o", "{out}")
-        )
+        words = read[:-2] if name == "query" else read
+        yield Reader(name, ".csv", log.encode(), (*words, "-o", "{out}"))
     yield from _tables(folder)
     yield from _further_points(folder)
     yield from _measurements()
@@ -114,9 +111,7 @@ def _exports(folder: Path) -> Iterator[Reader]:
 def _logs() -> dict[str, str]:
     ticks = monitor_readings.block(3, 6, 2)
     names = ("query", "smi_dmon", "dcgmi_dmon")
-    of_amd = ("rocm_csv", "amd_metric", "amd_monitor_csv")
-    logs = {name: getattr(monitor_logs, name)(ticks) for name in names}
-    return logs | {name: getattr(amd_logs, name)(ticks) for name in of_amd}
+    return {name: getattr(monitor_logs, name)(ticks) for name in names}
 
 
 def _tables(folder: Path) -> Iterator[Reader]:

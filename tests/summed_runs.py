@@ -2,20 +2,14 @@
 
 from pathlib import Path
 
-from mlscale.readers.files import open_file
-from mlscale.readers.launches import Facts, LaunchSums, SummedFile, summed
-from mlscale.readers.mapping import needed_counters
-from mlscale.readers.reading import PROFILERS
+from mlscale.readers.given import Given
+from mlscale.readers.launches import LaunchSums, SummedFile
+from mlscale.readers.reading import sum_up
 
 
 def run_of(path: Path, each: bool = False, gpu: str | None = None) -> SummedFile:
-    """All launches of a file; it must be of a form that is read."""
-    sheet = open_file(path, PROFILERS)
-    assert sheet is not None, f"{path} is of no form"
-    assert sheet.form.read is not None
-    facts, tool = Facts(), sheet.form.tool
-    launches = sheet.form.read(sheet, facts, needed_counters(tool))
-    return summed(launches, str(path), tool, sheet.form.title, facts, each, gpu)
+    """All launches of a file."""
+    return sum_up(path, Given(each=each, gpu=gpu))
 
 
 def run_of_text(

@@ -163,7 +163,7 @@ def _averages(table: "Table", kernel: str) -> str:
 def _write(table: "Table", output: Path, append: bool) -> str:
     """Write the rows, below those of the table that is there to append; say what came of that."""
     from mlscale.data.table_files import read_table, write_table
-    from mlscale.readers.reading import appended, repeated_rows
+    from mlscale.readers.table import appended, repeated_rows
 
     if not (append and output.exists()):
         write_table(table, output)

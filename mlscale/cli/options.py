@@ -366,14 +366,13 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
 
     if not is_tidy(path):
         from mlscale.readers.files import open_file
-        from mlscale.readers.reading import FORMS
 
         sheet = None
         with suppress(InputError):
-            sheet = open_file(path, FORMS)
+            sheet = open_file(path)
         if sheet is not None:
             raise InputError(
-                f"{path}: is of {sheet.form.title}, and no table; 'mlscale import FILE … --append "
+                f"{path}: is of {sheet.kind.title}, and no table; 'mlscale import FILE … --append "
                 "-o TABLE' adds a run to one, which needs a run at each configuration"
             )
     return read(path, arguments.incomplete, arguments.repetitions)

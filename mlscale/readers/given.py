@@ -1,14 +1,12 @@
 """What the files of a run do not say, as the user gives it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
-from os import PathLike
 from pathlib import Path
 
-from mlscale.arrays import is_finite
 from mlscale.data.grid import AXES
-from mlscale.errors import InputError, require_type
+from mlscale.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -38,16 +36,12 @@ class Given:
     skip_untimed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("device", "application"):
-            require_type(name, getattr(self, name), str | None, "text")
-        require_type("gpu", self.gpu, str | None, "text, such as '0'")
-        require_type("power", self.power, Real | str | PathLike | None, "watts or a log's path")
-        if not (isinstance(self.base, Mapping) and set(self.base) <= set(AXES)):
+        if not set(self.base) <= set(AXES):
             raise InputError(f"the base {self.base} is none; it may say {', '.join(AXES)}, by name")
         numbers: dict[str, float | None] = {
             f"{axis} of the base": value for axis, value in self.base.items()
         }
         numbers |= {"interval_s": self.interval_s, "time_ms": self.time_ms}
         for name, value in numbers.items():
-            if value is not None and not (is_finite(value) and value > 0):
+            if value is not None and not (value > 0 and math.isfinite(value)):
                 raise InputError(f"{name} must be a positive number, not {value!r}")

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlscale.errors import InputError, warn
@@ -58,28 +58,19 @@ def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]
     """
     counting = [run for run in runs if run.has_counters]
     timing = [run for run in runs if run.groups and not run.has_counters]
-    files = [*counting, *timing]
-    if not files:
+    if not counting and not timing:
         raise InputError(
             f"{runs[0].source}: tells of a machine, not of kernels; give it beside the file of the "
             "counters or the trace"
         )
-    counted = {key.kernel for run in counting for key in run.groups}
     if counting and timing and any(key.launch for key in counting[0].groups):
         raise InputError(
             f"{timing[0].source}: which launch here is which in {counting[0].source} cannot be "
             "told; leave out --each, or this file"
         )
-    renamed, known = [run.groups for run in counting], counted
-    for run in timing:
-        names = common_names(known, {key.kernel for key in run.groups})
-        renamed.append(_regrouped(run.groups, names))
-        known = known | {key.kernel for key in renamed[-1]}
-    bare = {key.kernel for groups in renamed for key in groups if not key.geometry}
-    geometries = _only_geometries(renamed, bare)
-    regrouped = [_regrouped(groups, {}, bare) for groups in renamed] if bare else renamed
-    counts = _of_the_same_launches(counting, regrouped[: len(counting)])
-    traces = regrouped[len(counting) :]
+    files, geometries = _without_unknown_geometries(_under_common_names(counting, timing))
+    counts = _counts_of_same_launches(counting, files[: len(counting)])
+    traces = files[len(counting) :]
     for run, groups in zip(timing, traces, strict=True):
         if counts and not counts[0].keys() & groups.keys():
             raise InputError(
@@ -87,109 +78,136 @@ def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]
                 f"{next(iter(counts[0]))} where this has {next(iter(groups))}; trace a run of the "
                 "same inputs, and let both tools write names in full"
             )
-    return _kernels(files, counts, traces, geometries, skip_untimed)
+    return _kernels([*counting, *timing][0].source, counts, traces, geometries, skip_untimed)
 
 
-def _regrouped(groups: Groups, names: Mapping[str, str], bare: Collection[str] = ()) -> Groups:
-    """Groups under other names, of the kernels in `bare` without geometry; alike ones are one."""
-    new: Groups = {}
-    for key, sums in groups.items():
-        kernel = names.get(key.kernel, key.kernel)
-        none = kernel in bare
-        sizes = (None, None) if none else (key.workgroups, key.workgroup_size)
-        new.setdefault(Key(kernel, *sizes, key.launch), LaunchSums()).add(sums)
-    return new
+def _under_common_names(
+    counting: Sequence[SummedFile], timing: Sequence[SummedFile]
+) -> list[Groups]:
+    """The groups of all files, those of traces under the names that the first file has."""
+    files = [run.groups for run in counting]
+    known = {key.kernel for groups in files for key in groups}
+    for run in timing:
+        names = common_names(known, {key.kernel for key in run.groups})
+        files.append(
+            _merged(
+                (key._replace(kernel=names.get(key.kernel, key.kernel)), sums)
+                for key, sums in run.groups.items()
+            )
+        )
+        known |= {key.kernel for key in files[-1]}
+    return files
 
 
-def _only_geometries(files: Sequence[Groups], kernels: Collection[str]) -> dict[str, Key]:
-    """A group of each of those kernels that some file says to have one grid and block alone."""
+def _merged(groups: Iterable[tuple[Key, LaunchSums]]) -> Groups:
+    merged: Groups = {}
+    for key, sums in groups:
+        merged.setdefault(key, LaunchSums()).add(sums)
+    return merged
+
+
+def _without_unknown_geometries(files: Sequence[Groups]) -> tuple[list[Groups], dict[str, Key]]:
+    """The files, with kernels of which one file does not say the geometry without any in all.
+
+    And by such a kernel a key with the only geometry that the first file that says it has.
+    """
+    bare = {key.kernel for groups in files for key in groups if not key.geometry}
     geometries: dict[str, Key] = {}
     for groups in files:
-        keys: dict[str, set[Key]] = {}
+        said: dict[str, set[Key]] = {}
         for key in groups:
-            if key.kernel in kernels:
-                keys.setdefault(key.kernel, set()).add(key._replace(launch=""))
-        only = {kernel: of.pop() for kernel, of in keys.items() if len(of) == 1}
-        geometries = {kernel: key for kernel, key in only.items() if key.geometry} | geometries
-    return geometries
+            if key.kernel in bare:
+                said.setdefault(key.kernel, set()).add(key._replace(launch=""))
+        for kernel, (key, *others) in said.items():
+            if key.geometry and not others:
+                geometries.setdefault(kernel, key)
+    merged = [
+        _merged(
+            (key._replace(workgroups=None, workgroup_size=None), sums)
+            if key.kernel in bare
+            else (key, sums)
+            for key, sums in groups.items()
+        )
+        for groups in files
+    ]
+    return merged, geometries
 
 
-def _of_the_same_launches(passes: Sequence[SummedFile], files: Sequence[Groups]) -> list[Groups]:
+def _counts_of_same_launches(passes: Sequence[SummedFile], files: Sequence[Groups]) -> list[Groups]:
     """The passes' groups, without counters of kernels that some have more or less often.
 
     Libraries that tune themselves launch others in a first run. Raises InputError where no kernel
     is left, and where long kernels take so unlike times that the passes did not do the same.
     """
     for run, groups in zip(passes[1:], files[1:], strict=True):
-        pairs_s = [
-            (sums.time_s, groups[key].time_s or 0.0)
-            for key, sums in files[0].items()
-            if sums.time_s and key in groups and not key.kernel.startswith(_OF_THE_RUNTIME)
-        ]
-        long_s = [pair for pair in pairs_s if min(pair) > 0 and max(pair) > LONG_S]
-        first_s, other_s = (math.fsum(pair[i] for pair in long_s) for i in (0, 1))
-        if max(first_s, other_s) > _SAME_WORK * min(first_s, other_s):
-            raise InputError(
-                f"{run.source}: its kernels take {other_s / first_s:.2g} times as long as in "
-                f"{passes[0].source}; the passes must be of the same launches at the same clocks; "
-                "of two runs ask about each alone"
-            )
-    unlike: dict[Key, None] = {}
-    for key in dict.fromkeys(key for groups in files for key in groups):
-        launches = [_launches(groups, key) for groups in files]
-        if max(launches) - min(launches) > _UNLIKE * max(launches):
-            unlike[key] = None
-    own = [key for key in unlike if not key.kernel.startswith(_OF_THE_RUNTIME)]
-    if not own:
+        _refuse_unlike_times(passes[0].source, files[0], run.source, groups)
+    launches = {
+        key: [groups[key].launches if key in groups else 0.0 for groups in files]
+        for key in dict.fromkeys(key for groups in files for key in groups)
+    }
+    unlike = [key for key, n in launches.items() if max(n) - min(n) > _UNLIKE * max(n)]
+    programs = [key for key in unlike if not key.kernel.startswith(_OF_THE_RUNTIME)]
+    if not programs:
         return list(files)
-    names = listed([*map(str, own)])
-    differences = [
-        sum(abs(_launches(groups, key) - _launches(files[0], key)) for key in own)
-        for groups in files
+    off = [
+        sum(abs(launches[key][n] - launches[key][0]) for key in programs) for n in range(len(files))
     ]
-    source = passes[differences.index(max(differences))].source
-    told = f"{source}: other launches than in the other passes: {names}"
-    if all(key in unlike for key in files[0]):
+    source = passes[off.index(max(off))].source
+    told = f"{source}: other launches than in the other passes: {listed([*map(str, programs)])}"
+    if set(files[0]) <= set(unlike):
         raise InputError(f"{told}; the passes must be of the same launches")
     warn(f"{told}, as where a library tunes itself in a first run: without counters here")
     return [
         {
-            key: replace(sums, totals={}, counts={}) if key in own else sums
+            key: replace(sums, totals={}, counts={}) if key in programs else sums
             for key, sums in groups.items()
         }
         for groups in files
     ]
 
 
-def _launches(groups: Groups, key: Key) -> float:
-    return groups[key].launches if key in groups else 0.0
+def _refuse_unlike_times(source: str, groups: Groups, other: str, others: Groups) -> None:
+    """Raise InputError where the long kernels of two passes take so unlike times."""
+    pairs_s = [
+        (sums.time_s or 0.0, others[key].time_s or 0.0)
+        for key, sums in groups.items()
+        if key in others and not key.kernel.startswith(_OF_THE_RUNTIME)
+    ]
+    long_s = [pair for pair in pairs_s if min(pair) > 0 and max(pair) > LONG_S]
+    first_s, other_s = (math.fsum(pair[i] for pair in long_s) for i in (0, 1))
+    if max(first_s, other_s) > _SAME_WORK * min(first_s, other_s):
+        raise InputError(
+            f"{other}: its kernels take {other_s / first_s:.2g} times as long as in {source}; the "
+            "passes must be of the same launches at the same clocks; of two runs ask about each "
+            "alone"
+        )
 
 
 def _kernels(
-    files: Sequence[SummedFile], counts: Sequence[Groups], traces: Sequence[Groups],
+    source: str, counts: Sequence[Groups], traces: Sequence[Groups],
     geometries: Mapping[str, Key], skip_untimed: bool,
 ) -> list[Kernel]:  # fmt: skip
     """A value for each kernel of the run. Raises InputError where one has no time."""
     keys = dict.fromkeys(key for groups in (*counts[:1], *traces) for key in groups)
-    traced = {key for groups in traces for key in groups}
-    if untraced := [str(key) for key in keys if traces and key not in traced]:
-        warn(
-            f"{files[0].source}: not in the trace with that grid and block, so not of its run and "
-            f"left out: {listed(untraced)}"
-        )
-    of_run = [key for key in keys if not traces or key in traced]
-    kernels = {key: _kernel(key, geometries.get(key.kernel, key), counts, traces) for key in of_run}
+    if traces:
+        traced = {key for groups in traces for key in groups}
+        if untraced := [str(key) for key in keys if key not in traced]:
+            warn(
+                f"{source}: not in the trace with that grid and block, so not of its run and left "
+                f"out: {listed(untraced)}"
+            )
+        keys = {key: None for key in keys if key in traced}
+    kernels = {key: _kernel(key, geometries.get(key.kernel, key), counts, traces) for key in keys}
     untimed = [str(key) for key, kernel in kernels.items() if kernel is None]
     timed = [kernel for kernel in kernels.values() if kernel is not None]
     if untimed and not (timed and skip_untimed):
         skip = "; or leave such kernels out with --skip-untimed" if timed else ""
         raise InputError(
-            f"{files[0].source}: says no time of {listed(untimed)}; give the trace of the same "
-            "program as a further file, or for ncu one with --section SpeedOfLight "
-            f"(docs/profiling.md){skip}"
+            f"{source}: says no time of {listed(untimed)}; give the trace of the same program as a "
+            f"further file, or for ncu one with --section SpeedOfLight (docs/profiling.md){skip}"
         )
     if untimed:
-        warn(f"{files[0].source}: says no time of {listed(untimed)}; left out")
+        warn(f"{source}: says no time of {listed(untimed)}; left out")
     return timed
 
 
@@ -197,21 +215,21 @@ def _kernel(
     key: Key, geometry: Key, counts: Sequence[Groups], traces: Sequence[Groups]
 ) -> Kernel | None:
     """A kernel over all files; None where no file says its time."""
-    of_counts = [groups[key] for groups in counts if key in groups]
-    of_traces = [groups[key] for groups in traces if key in groups and groups[key].time_s]
-    times_s = [sums.time_s for sums in of_counts if sums.time_s]
+    in_counts = [groups[key] for groups in counts if key in groups]
+    in_traces = [groups[key] for groups in traces if key in groups and groups[key].time_s]
+    times_s = [sums.time_s for sums in in_counts if sums.time_s]
     counted_time_s = statistics.median(times_s) if times_s else None
-    if of_traces:
-        all_launches = math.fsum(sums.launches for sums in of_traces)
-        total_s = math.fsum(sums.launches * (sums.time_s or 0.0) for sums in of_traces)
+    if in_traces:
+        all_launches = math.fsum(sums.launches for sums in in_traces)
+        total_s = math.fsum(sums.launches * (sums.time_s or 0.0) for sums in in_traces)
         launches, time_s = all_launches / len(traces), total_s / all_launches
     elif counted_time_s:
-        launches, time_s = of_counts[0].launches, counted_time_s
+        launches, time_s = in_counts[0].launches, counted_time_s
     else:
         return None
     values: dict[str, list[float]] = {}
     cycles: dict[str, float] = {}
-    for sums in of_counts:
+    for sums in in_counts:
         means = sums.means()
         for name, mean in means.items():
             values.setdefault(name, []).append(mean)
@@ -220,5 +238,5 @@ def _kernel(
     counters = {name: math.fsum(means) / len(means) for name, means in values.items()}
     return Kernel(
         key.kernel, geometry.workgroups, geometry.workgroup_size, launches, time_s,
-        bool(of_traces), counted_time_s, counters, cycles,
+        bool(in_traces), counted_time_s, counters, cycles,
     )  # fmt: skip

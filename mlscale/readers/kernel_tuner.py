@@ -1,8 +1,11 @@
 """kernel_tuner's caches and T4 files as training tables.
 
-Each configuration of the tuned parameters is a kernel, all of one file an application, and the
-clocks that were tuned are the grid. What is read: the cache file of kernel_tuner (JSON, perhaps not
-closed), and the T4 results file of the autotuning community.
+Written by `tune_kernel(..., cache="cache.json")` of kernel_tuner (JSON, not closed where the tuning
+was stopped), and as T4 results by the autotuning community; plain or packed by gzip. Each
+configuration of the tuned parameters is a kernel, all of one file an application, and the clocks
+that were tuned are the grid.
+
+To watch for: clocks of AMD's SMI and of a Jetson are in Hz; a sensor that says 0 has said nothing.
 """
 
 import gzip
@@ -10,11 +13,10 @@ import math
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,10 +43,8 @@ _READINGS = {
     "temperature_c": ("pwr_temperature", "temperature", "amdsmi_temperature"),
 }
 _ENERGY_J = ("nvml_energy", "ps_energy")
-# No clock is so high in MHz: a larger number is in Hz, as of AMD SMI and of a Jetson.
-_HIGHEST_MHZ = 1e5
+_HIGHEST_MHZ = 1e5  # no clock is so high: a larger number is in Hz
 _TOLERANCE = 0.02
-_LONGEST = 100  # characters of what is wrong with a file
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,11 @@ class TunedTable:
     off_clock: int
 
 
-@dataclass(frozen=True)
-class _Tuning:
-    """What one file holds: the samples that ran, each a dictionary of parameters and results."""
+class _Tuning(NamedTuple):
+    """What one file holds; rows: of the samples that ran, with 'off_clock'."""
 
-    path: Path
-    kernel: str
-    parameters: tuple[str, ...]
-    device_name: str | None
-    samples: list[dict[str, Any]]
+    device_name: str
+    rows: list[dict[str, Any]]
     failed: int
 
 
@@ -85,34 +81,31 @@ def import_tuned(
     """
     tunings = [_read(path) for path in paths]
     names = Counter[str | float](t.device_name for t in tunings if t.device_name)
+    rows = [row for tuning in tunings for row in tuning.rows]
+    highest_mhz = {
+        axis: max(row[axis] for row in rows if axis in row)
+        for axis in AXES[1:]
+        if any(axis in row for row in rows)
+    }
     fixed = dict(base or {})
-    tuned: dict[str, float] = {}  # one clock of each, the rows say which
-    for tuning in tunings:
-        with _as_written(tuning.path):
-            tuned |= _highest_mhz(tuning)
     known = find_device(device or str(next(iter(names), "")))
-    if known and known.datasheet and "memory_mhz" not in {*tuned, *fixed}:
+    if known and known.datasheet and "memory_mhz" not in highest_mhz | fixed:
         fixed["memory_mhz"] = known.datasheet.memory_mhz
         warn(
             f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
             f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
         )
-    facts = {"device_name": names}
-    run = set_up(str(paths[0]), facts, Given(device, fixed | tuned))
-    fixed["cu_count"] = run.config.cu_count
+    setup = set_up(str(paths[0]), {"device_name": names}, Given(device, fixed | highest_mhz))
+    fixed["cu_count"] = setup.config.cu_count
     failed = sum(tuning.failed for tuning in tunings)
-    rows: list[dict[str, Any]] = []
-    for tuning in tunings:
-        with _as_written(tuning.path):
-            rows += _rows(tuning, fixed)
-    on_clock = [row for row in rows if not row.pop("off_clock")]
+    on_clock = [fixed | row for row in rows if not row["off_clock"]]
     off_clock = len(rows) - len(on_clock)
     if not on_clock:
         raise InputError(
             f"{paths[0]}: no configuration ran at the clock that was set: {failed} failed, "
             f"{off_clock} were more than 2 % off it"
         )
-    return TunedTable(_table(on_clock, run.device, paths), failed, off_clock)
+    return TunedTable(_table(on_clock, setup.device, paths), failed, off_clock)
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -134,7 +127,7 @@ def read_document(path: Path) -> dict[str, Any]:
 def readings(sample: Mapping[str, Any]) -> dict[str, float]:
     """What was observed in a sample: power [W], clocks [MHz], temperature [C]; NaN where nothing.
 
-    A sensor that says 0 has said nothing. Power is measured, or the energy over the mean time.
+    Power is measured, or the energy over the mean time.
     """
     values = {
         column: float(next((sample[name] for name in names if name in sample), 0)) or math.nan
@@ -150,46 +143,45 @@ def _mhz(clock: float) -> float:
     return clock / 1e6 if clock > _HIGHEST_MHZ else clock
 
 
-@contextmanager
-def _as_written(path: Path) -> Iterator[None]:
-    """What goes wrong where a file is not as its tool writes it, in one line: InputError."""
+def _read(path: Path) -> _Tuning:
+    """One file, of either kind. Raises InputError, also where it is not as its tool writes it."""
+    document = read_document(path)
     try:
-        yield
+        return _tuning(path, document)
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        what = f"{type(error).__name__}: {error}"[:_LONGEST]
+        what = f"{type(error).__name__}: {error}"[:100]
         raise InputError(f"{path}: is not as kernel_tuner or a T4 file has it ({what})") from None
 
 
-def _read(path: Path) -> _Tuning:
-    """One file, of either kind. Raises InputError."""
-    document = read_document(path)
-    with _as_written(path):
-        return _tuning(path, document)
-
-
 def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
+    kernel, device_name = path.stem, ""
     if isinstance(document.get("cache"), dict) and "tune_params_keys" in document:
         kernel = str(document.get("kernel_name", path.stem))
         parameters = tuple(map(str, document["tune_params_keys"]))
-        device_name = str(document.get("device_name") or "") or None
+        device_name = str(document.get("device_name") or "")
         entries = list(document["cache"].values())
     elif isinstance(document.get("results"), list):
         results = document["results"]
-        kernel, device_name = path.stem, None
         parameters = tuple(results[0]["configuration"]) if results else ()
         entries = [_from_t4(result) for result in results]
     else:
         raise InputError(f"{path}: is neither a cache of kernel_tuner nor a T4 file")
     samples = [entry for entry in entries if _time_ms(entry) is not None]
     if not samples:
-        measured = {str(name) for entry in entries for name in entry} - {*parameters}
+        measured = sorted({str(name) for entry in entries for name in entry} - {*parameters})
         raise InputError(
             f"{path}: none of its {len(entries)} configurations has a time"
-            + (f", what was measured is {', '.join(sorted(measured)[:5])}" if measured else "")
+            + (f", what was measured is {', '.join(measured[:5])}" if measured else "")
         )
-    return _Tuning(path, kernel, parameters, device_name, samples, len(entries) - len(samples))
+    if limits := [name for name in _OTHER_SETTINGS if name in parameters]:
+        raise InputError(
+            f"{path}: tunes {limits[0]}, which is no axis that this reader knows; import the part "
+            "of one value"
+        )
+    rows = _rows(path, kernel, parameters, samples)
+    return _Tuning(device_name, rows, len(entries) - len(samples))
 
 
 def _from_t4(result: dict[str, Any]) -> dict[str, Any]:
@@ -208,58 +200,43 @@ def _time_ms(entry: dict[str, Any]) -> float | None:
     time = entry.get("time")
     if "__error__" in entry or not isinstance(time, int | float) or not 0 < time < math.inf:
         return None
-    times = entry.get("times") or [time]
-    return float(statistics.median(times))
+    return float(statistics.median(entry.get("times") or [time]))
 
 
-def _highest_mhz(tuning: _Tuning) -> dict[str, float]:
-    """The highest of each clock that was tuned, under its name in a table."""
-    return {
-        _CLOCKS[name]: max(_mhz(float(sample[name])) for sample in tuning.samples)
-        for name in tuning.parameters
-        if name in _CLOCKS
-    }
-
-
-def _rows(tuning: _Tuning, fixed: Mapping[str, float]) -> list[dict[str, Any]]:
-    """A row for each sample, with 'off_clock'. fixed: by axis, what was not tuned."""
-    settings = (*_CLOCKS, *_OTHER_SETTINGS)
-    if limits := [name for name in _OTHER_SETTINGS if name in tuning.parameters]:
-        raise InputError(
-            f"{tuning.path}: tunes {limits[0]}, which is no axis that this reader knows; import "
-            "the part of one value"
-        )
+def _rows(
+    path: Path, kernel: str, parameters: Sequence[str], samples: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """A row for each sample, with 'off_clock', and without the axes that were not tuned."""
     varied = [
         name
-        for name in tuning.parameters
-        if name not in settings and len({str(sample.get(name)) for sample in tuning.samples}) > 1
+        for name in parameters
+        if name not in _CLOCKS and len({str(sample.get(name)) for sample in samples}) > 1
     ]
     rows = []
-    for sample in tuning.samples:
+    for sample in samples:
         what = ", ".join(f"{name}={sample[name]}" for name in varied)
         row: dict[str, Any] = {
-            "kernel": f"{tuning.kernel} [{what}]" if what else tuning.kernel,
-            "application": tuning.kernel,
-            **fixed,
+            "kernel": f"{kernel} [{what}]" if what else kernel,
+            "application": kernel,
             "time_ms": _time_ms(sample),
             **readings(sample),
             "off_clock": False,
         }
         for name, axis in _CLOCKS.items():
-            if name in tuning.parameters:
+            if name in parameters:
                 row[axis] = _mhz(float(sample[name]))
                 off = abs(row[f"{axis}_observed"] / row[axis] - 1)
                 row["off_clock"] |= off > _TOLERANCE
         if infinite := [name for name in ("time_ms", *_READINGS) if math.isinf(row[name])]:
             raise InputError(
-                f"{tuning.path}: {row['kernel']}: {infinite[0]} is too large for a number; "
-                "measure this configuration anew, or take it out of the file"
+                f"{path}: {row['kernel']}: {infinite[0]} is too large for a number; measure this "
+                "configuration anew, or take it out of the file"
             )
         rows.append(row)
     return rows
 
 
-def _table(rows: list[dict[str, Any]], key: str, paths: Sequence[Path]) -> Table:
+def _table(rows: Sequence[dict[str, Any]], key: str, paths: Sequence[Path]) -> Table:
     names = [*AXES, "time_ms", *_READINGS]
     numbers = {
         name: np.array([row.get(name, math.nan) for row in rows], dtype=float) for name in names

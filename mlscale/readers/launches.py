@@ -1,24 +1,22 @@
 """Launches as readers give them, and a file's launches summed up while it streams by."""
 
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError, warn
-from mlscale.readers.files import Labels
+from mlscale.readers.columns import Labels, labels
+from mlscale.readers.registry import Kind
 from mlscale.text import counted, shortened, without_controls
 
 _AT_ONCE = 10_000
-_DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
 
 
 @dataclass(slots=True)
@@ -41,7 +39,7 @@ class Launches:
     counters: dict[str, Floats] = field(default_factory=dict)
     weights: Floats | None = None
     gpus: Labels | None = None
-    ids: Callable[[], list[str]] | None = None
+    ids: Sequence[str] | None = None
     is_new: Floats | None = None
 
 
@@ -69,13 +67,13 @@ def in_parts(launches: Iterable[Launch]) -> Iterator[Launches]:
         names = dict.fromkeys(name for one in counters for name in one)
         yield Launches(
             np.array(lines, np.intp),
-            Labels.of(kernels),
+            labels(kernels),
             np.array(time_s, np.float64),
             np.array(workgroups, np.float64),
             np.array(workgroup_size, np.float64),
             {name: np.array([one.get(name) for one in counters], np.float64) for name in names},
-            gpus=Labels.of(gpus),
-            ids=None if None in ids else partial(list[str], ids),
+            gpus=labels(gpus),
+            ids=None if None in ids else ids,
             is_new=np.array(is_new, np.float64),
         )
 
@@ -86,23 +84,25 @@ class Facts:
 
     Attributes:
         seen: how often each value of a fact was seen: 'device_name', 'chip', 'cu_count',
-            'engine_mhz', 'memory_mhz', 'engine_limit_mhz', 'memory_limit_mhz', 'xcd_count', ….
-        of_gpu: by the number of a GPU in the file, facts of it.
+            'engine_mhz', 'memory_mhz', 'memory_limit_mhz', 'xcd_count'.
+        by_gpu: by the number of a GPU in the file, facts of it.
         application: the program that ran.
         complaint: an error line of the tool itself.
-        is_of_machine: whether the file tells of a machine's GPUs, and of no launch.
+        is_machine: whether the file tells of a machine's GPUs, and of no launch.
     """
 
     seen: dict[str, Counter[str | float]] = field(default_factory=lambda: defaultdict(Counter))
-    of_gpu: dict[str, dict[str, str | float]] = field(default_factory=dict)
+    by_gpu: dict[str, dict[str, str | float]] = field(default_factory=dict)
     application: str = ""
     complaint: str = ""
-    is_of_machine: bool = False
+    is_machine: bool = False
 
-    def note_clock(self, fact: str, mhz: float) -> None:
-        """Count a clock [MHz] in; one that is missing or 0 says nothing."""
-        if mhz > 0:
-            self.seen[fact][mhz] += 1
+    def note(self, fact: str, values: Any) -> None:
+        """Count values of a fact in: texts, or an array of numbers; NaN and 0 say nothing."""
+        if isinstance(values, np.ndarray):
+            values = values[values > 0].tolist()
+        if values := [value for value in values if value]:
+            self.seen[fact].update(values)
 
 
 class Key(NamedTuple):
@@ -162,25 +162,21 @@ class SummedFile:
 
     Attributes:
         source: its path.
-        tool: what wrote it.
-        title: its form in words.
+        kind: what it is.
         groups: the launches; none of a file that tells of a machine alone.
         facts: what it says besides.
         gpus: the numbers of all GPUs on which it has launches; gpu: of the one that was taken.
         untimed: kernels of launches without a positive time, which were dropped; dropped: how many.
-        skipped: how many lines among its rows were none.
     """
 
     source: str
-    tool: str
-    title: str
+    kind: Kind
     groups: dict[Key, LaunchSums]
     facts: Facts
     gpus: tuple[str, ...] = ()
     gpu: str = ""
     untimed: frozenset[str] = frozenset()
     dropped: int = 0
-    skipped: int = 0
 
     @property
     def has_counters(self) -> bool:
@@ -189,7 +185,7 @@ class SummedFile:
 
 
 def summed(
-    launches: Iterable[Launches], source: str, tool: str, title: str, facts: Facts,
+    launches: Iterable[Launches], source: str, kind: Kind, facts: Facts,
     each: bool = False, gpu: str | None = None,
 ) -> SummedFile:  # fmt: skip
     """All launches of a file summed up, a group for each launch with `each`.
@@ -197,48 +193,51 @@ def summed(
     gpu: whose launches to take where the file has those of several. Raises InputError on none, and
     where the GPU is not said or not there.
     """
-    of_gpu: dict[str, dict[Key, LaunchSums]] = {}
+    by_gpu: dict[str, dict[Key, LaunchSums]] = {}
     untimed: set[str] = set()
     dropped = 0
     for part in launches:
-        for kernel, number, key, sums in _groups(part, source, each):
-            if sums is None:
-                untimed.add(kernel)
-                dropped += 1
-            elif key in (groups := of_gpu.setdefault(number, {})):
+        names = _kernel_names(source, part)
+        has_no_time = part.time_s <= 0
+        dropped += int(has_no_time.sum())
+        untimed.update(names[code] for code in set(part.kernels.codes[has_no_time].tolist()))
+        for number, key, sums in _groups(part, names, np.flatnonzero(~has_no_time), each):
+            groups = by_gpu.setdefault(number, {})
+            if key in groups:
                 groups[key].add(sums)
             else:
                 groups[key] = sums
-    if facts.is_of_machine:
-        return SummedFile(source, tool, title, {}, facts)
-    if not of_gpu:
+    if facts.is_machine:
+        return SummedFile(source, kind, {}, facts)
+    if not by_gpu:
         lost = f" with a positive time ({dropped} without)" if dropped else ""
         says = f"; the profiler says: {facts.complaint[:300]}" if facts.complaint else ""
         raise InputError(f"{source}: has no kernel launch{lost}{says}")
-    number = _chosen(source, of_gpu, gpu)
-    for fact, value in facts.of_gpu.get(number, {}).items():
+    number = _chosen_gpu(source, by_gpu, gpu)
+    for fact, value in facts.by_gpu.get(number, {}).items():
         facts.seen[fact][value] += 1
+    gpus = tuple(sorted(filter(None, by_gpu)))
     return SummedFile(
-        source, tool, title, of_gpu[number], facts,
-        tuple(sorted(filter(None, of_gpu))), number, frozenset(untimed), dropped,
-    )  # fmt: skip
+        source, kind, by_gpu[number], facts, gpus, number, frozenset(untimed), dropped
+    )
+
+
+def _kernel_names(source: str, part: Launches) -> dict[int, str]:
+    """The kernels of a part by their code. Raises InputError where one has no name."""
+    names = {}
+    for code in np.unique(part.kernels.codes).tolist():
+        names[code] = without_controls(part.kernels.texts[code])
+        if not names[code].strip():
+            line = part.lines[np.argmax(part.kernels.codes == code)]
+            raise InputError(f"{source}: row {line}: the kernel's name is empty")
+    return names
 
 
 def _groups(
-    part: Launches, source: str, each: bool
-) -> Iterable[tuple[str, str, Key, LaunchSums | None]]:
-    """Groups of launches: kernel, GPU, key, sums; None for sums of one launch that is dropped."""
-    names = {
-        code: _checked(part.kernels.texts[code], source, part, code)
-        for code in np.unique(part.kernels.codes).tolist()
-    }
+    part: Launches, names: Mapping[int, str], rows: Indices, each: bool
+) -> Iterator[tuple[str, Key, LaunchSums]]:
+    """The GPU, key and sums of each group of those launches, in the order in which they come."""
     gpus = part.gpus or Labels(np.zeros(len(part.lines), np.intp), [""])
-    is_timed = ~(part.time_s <= 0)
-    for row in np.flatnonzero(~is_timed).tolist():
-        name = names[part.kernels.codes[row]]
-        yield name, "", Key(name, None, None), None
-    rows = np.flatnonzero(is_timed)
-    ids = part.ids() if each and part.ids else None
     if each:
         first, codes = rows, np.arange(len(rows))
     else:
@@ -252,56 +251,47 @@ def _groups(
     for row, sums in zip(first.tolist(), _sums(part, rows, codes, len(first)), strict=True):
         sizes = (float(part.workgroups[row]), float(part.workgroup_size[row]))
         workgroups, size = (None if math.isnan(value) else value for value in sizes)
-        launch = "" if not each else ids[row] if ids else str(part.lines[row])
+        launch = "" if not each else part.ids[row] if part.ids else str(part.lines[row])
         name = names[part.kernels.codes[row]]
-        yield name, gpus.texts[gpus.codes[row]], Key(name, workgroups, size, launch), sums
+        yield gpus.texts[gpus.codes[row]], Key(name, workgroups, size, launch), sums
 
 
 def _sums(part: Launches, rows: Indices, codes: Indices, count: int) -> list[LaunchSums]:
+    """The sums of each of `count` groups; codes: the group of each row."""
     ones = np.ones(len(rows))
     weights = ones if part.weights is None else part.weights[rows]
     is_new = ones if part.is_new is None else part.is_new[rows]
 
-    def of(values: Floats) -> tuple[Floats, Floats]:
+    def totals_and_counts(values: Floats) -> tuple[Floats, Floats]:
         has = ~np.isnan(values)
         totals = np.bincount(codes[has], (weights * values)[has], count)
         counts = np.bincount(codes[has], weights[has], count)
         return totals.astype(np.float64), counts.astype(np.float64)
 
     launches = np.bincount(codes, weights * is_new, count)
-    times, timed = of(part.time_s[rows])
-    of_groups = zip(launches.tolist(), times.tolist(), timed.tolist(), strict=True)
-    groups = [LaunchSums(*values) for values in of_groups]
-    for name, values in part.counters.items():
-        totals, counts = of(values[rows])
+    times, timed = totals_and_counts(part.time_s[rows])
+    values = zip(launches.tolist(), times.tolist(), timed.tolist(), strict=True)
+    groups = [LaunchSums(*three) for three in values]
+    for name, column in part.counters.items():
+        totals, counts = totals_and_counts(column[rows])
         for at in np.flatnonzero(counts).tolist():
             groups[at].totals[name], groups[at].counts[name] = float(totals[at]), float(counts[at])
     return groups
 
 
-def _checked(name: str, source: str, part: Launches, code: int) -> str:
-    """A kernel's name. Raises InputError where it is empty or damaged."""
-    kernel = without_controls(name)
-    if _DAMAGED.search(kernel) or not kernel.strip():
-        line = int(part.lines[np.flatnonzero(part.kernels.codes == code)[0]])
-        what = "damaged text" if kernel.strip() else "empty"
-        raise InputError(f"{source}: row {line}: the kernel's name is {what}")
-    return kernel
-
-
-def _chosen(source: str, of_gpu: dict[str, dict[Key, LaunchSums]], gpu: str | None) -> str:
+def _chosen_gpu(source: str, by_gpu: Mapping[str, dict[Key, LaunchSums]], gpu: str | None) -> str:
     """The GPU whose launches count: the only one, or the one that was chosen. InputError."""
-    if len(of_gpu) == 1:
-        [number] = of_gpu
+    if len(by_gpu) == 1:
+        [number] = by_gpu
         if gpu is not None and number not in ("", gpu):
             warn(f"{source}: is of GPU {number} alone, which was taken for GPU {gpu}")
         return number
-    if gpu in of_gpu:
+    if gpu is not None and gpu in by_gpu:
         return gpu
     launches = ", ".join(
         f"{number or 'one that it does not name'} "
         f"({counted(round(sum(one.launches for one in groups.values())), 'launch')})"
-        for number, groups in sorted(of_gpu.items())
+        for number, groups in sorted(by_gpu.items())
     )
     lacks = "" if gpu is None else f"has no launches on GPU {gpu}; "
     raise InputError(f"{source}: {lacks}is of GPUs {launches}; choose one with --gpu")

@@ -34,9 +34,7 @@ def plain(name: str) -> str:
 def without_arguments(name: str) -> str:
     """A plain name up to its last list of arguments, which tools write with other types."""
     text = plain(name)
-    if text.endswith(")") and (begin := _group(text)) > 0:
-        return text[:begin]
-    return text
+    return text[: _last_bracket(text)] if text.endswith(")") else text
 
 
 def unscoped(name: str) -> str:
@@ -52,19 +50,17 @@ def unscoped(name: str) -> str:
 def bare(name: str) -> str:
     """The function alone: without scope, templates and arguments."""
     text = unscoped(name)
-    while text.endswith(">") and (begin := _group(text)) > 0:
-        text = text[:begin]
-    return text
+    return text[: _last_bracket(text)] if text.endswith(">") else text
 
 
-def _group(text: str) -> int:
-    """Where the bracket opens that the last character closes; -1 where none does."""
+def _last_bracket(text: str) -> int | None:
+    """Where the bracket opens that the last character closes; None where none does."""
     depth = 0
-    for position in range(len(text) - 1, -1, -1):
+    for position in range(len(text) - 1, 0, -1):
         depth += (text[position] in _CLOSE) - (text[position] in _OPEN)
         if not depth:
             return position
-    return -1
+    return None
 
 
 def common_names(counted: Collection[str], traced: Collection[str]) -> dict[str, str]:
@@ -75,18 +71,15 @@ def common_names(counted: Collection[str], traced: Collection[str]) -> dict[str,
     """
     same: dict[str, str] = {}
     ours, theirs = set(counted), set(traced)
-    forms: tuple[Callable[[str], str], ...] = (str, plain, without_arguments, unscoped, bare)
-    for form in forms:
+    for form in (plain, without_arguments, unscoped, bare):
         left, right = _by_form(ours, form), _by_form(theirs, form)
         for key in left.keys() & right.keys():
-            (one, *others), these = left[key], right[key]
-            is_ambiguous = bool(others) or len(these) > 1
-            tells_less = key in (without_arguments(one), without_arguments(these[0]))
-            if form not in (str, plain) and (is_ambiguous or not tells_less):
-                continue
-            same.update(dict.fromkeys(these, one))
-            ours -= {one, *others}
-            theirs -= set(these)
+            (one, *others), (other, *more) = left[key], right[key]
+            tells_less = key in (without_arguments(one), without_arguments(other))
+            if form is plain or (tells_less and not others and not more):
+                same.update(dict.fromkeys(right[key], one))
+                ours -= set(left[key])
+                theirs -= set(right[key])
     return same
 
 

@@ -10,15 +10,8 @@ from mlscale.data.devices import devices_named, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.readers.monitor import (
-    BusySpan,
-    Samples,
-    busy_span,
-    mean_of,
-    one_gpu,
-    read_log,
-    warn_of_pauses,
-)
+from mlscale.readers.busy_span import BusySpan, busy_span, mean_of, one_gpu, warn_of_pauses
+from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.run import KEPT
 from mlscale.text import plain_number
 
@@ -42,20 +35,15 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
         log = one_gpu(read_log(Path(str(power))), gpu)
         span = busy_span(log)
         warn_of_pauses(log, span)
-        _check_same_run(table, log, span)
-        power_w = _working_mean(log, span, "power_w")
-        source = f"mean of {log.form.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
+        _check_same_gpu(table, log)
+        _check_same_clocks(table, log, span)
+        power_w = _mean_at_work(log, span, "power_w")
+        source = f"mean of {log.kind.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"{power}: a board power of {power_w:g} W cannot be; give watts, or a log")
     for key in dict.fromkeys(table.text.get("device", ())):
         check_board(table.source, key, power_w)
-        device, cus = find_device(key), table.numbers.get("cu_count", np.full(1, np.nan))
-        if device and device.vendor == "NVIDIA" and (cus < device.cu_count).any():  # MIG
-            warn(
-                f"{table.source}: ran on {cus.min():g} of the {device.cu_count} SMs of '{key}', "
-                "and a board's power is that of all: energy is right where nothing ran on the "
-                "others"
-            )
+        _warn_of_part(table, key)
     columns = [(name, values) for name, values in table.numbers.items() if name != "power_w"]
     position = [name for name, _ in columns].index("time_ms") + 1
     columns.insert(position, ("power_w", np.full(len(table), power_w)))
@@ -63,13 +51,13 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     return Table(table.source, table.text, dict(columns), metadata, table.lines)
 
 
-def gpu_of_log(power: float | str | Path | None, gpu: str | None = None) -> str | None:
+def gpu_of_log(power: float | str | Path, gpu: str | None = None) -> str | None:
     """The name of the GPU that a log of power is of.
 
     None where it is watts, or a log that names no GPU, or several of which `gpu` chooses none.
     Raises InputError where the log cannot be read.
     """
-    if power is None or _watts(power) is not None:
+    if _watts(power) is not None:
         return None
     names = {log.name for log in read_log(Path(str(power))) if gpu in (None, log.gpu)} - {""}
     return names.pop() if len(names) == 1 else None
@@ -83,43 +71,58 @@ def _watts(power: float | str | Path) -> float | None:
         return None
 
 
-def _working_mean(log: Samples, span: BusySpan, column: str) -> float:
+def _mean_at_work(log: Samples, span: BusySpan, column: str) -> float:
     """The mean of a column while the GPU works; NaN where none is there."""
     return mean_of(log.columns.get(column, np.full(len(log), np.nan))[span.working])
 
 
-def _check_same_run(table: Table, log: Samples, span: BusySpan) -> None:
-    """Raise InputError where a log is of another GPU than the table, or far from its clock.
+def _warn_of_part(table: Table, key: str) -> None:
+    """Warn where a profile is of a part of an NVIDIA GPU (MIG)."""
+    device, cus = find_device(key), table.numbers.get("cu_count", np.full(1, np.nan))
+    if device and device.vendor == "NVIDIA" and (cus < device.cu_count).any():
+        warn(
+            f"{table.source}: ran on {cus.min():g} of the {device.cu_count} SMs of '{key}', and a "
+            "board's power is that of all: energy is right where nothing ran on the others"
+        )
 
-    Warns where the log's clocks are not the table's. A clock that the user gave is not questioned.
-    """
+
+def _check_same_gpu(table: Table, log: Samples) -> None:
+    """Raise InputError where a log is of another GPU than the table; warn where that is open."""
     keys, possible = sorted(set(table.text.get("device", ()))), devices_named(log.name)
+    profile = f"the profile of '{', '.join(keys)}'"
     if keys and possible and not set(keys) & set(possible):
-        raise InputError(f"{log}: is of '{log.name}', the profile of '{', '.join(keys)}'")
+        raise InputError(f"{log}: is of '{log.name}', {profile}")
     if log.name and not possible and any(map(find_device, keys)):
         warn(
-            f"{log}: is of '{log.name}', which is not in the device table, the profile of "
-            f"'{', '.join(keys)}'; is the power of the same GPU?"
+            f"{log}: is of '{log.name}', which is not in the device table, {profile}; is the power "
+            "of the same GPU?"
         )
+
+
+def _check_same_clocks(table: Table, log: Samples, span: BusySpan) -> None:
+    """Raise InputError where a log ran far from the clock that a profiler observed.
+
+    Warns where its clocks are not the table's. A clock that the user gave is not questioned.
+    """
     observed = table.metadata.get("clocks", {})
     is_given = not observed or "engine_mhz" in observed.get("requested", {})
     for clock in AXES[1:]:
-        log_mhz = _working_mean(log, span, clock)
+        log_mhz = _mean_at_work(log, span, clock)
         if math.isnan(log_mhz) or not table.has_values(clock):
             continue
-        for key in keys:
+        for key in sorted(set(table.text.get("device", ()))):
             check_unit(f"{log}: {clock}", key, clock, log_mhz)
-        of_table = table.numbers[clock]
-        ratio = log_mhz / of_table[0]
-        means = f"{log}: {clock} is {log_mhz:.0f} on average, {of_table[0]:.0f} in the profile"
+        table_mhz = table.numbers[clock]
+        ratio = log_mhz / table_mhz[0]
+        means = f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile"
         if clock == "engine_mhz" and not is_given and not _HELD <= ratio <= 1 / _HELD:
             raise InputError(
                 f"{means}: a limit of power or heat lowers the clock of a run, not of kernels that "
                 "a profiler replays, and ncu sets its own unless --clock-control none is given. "
                 "Lock both at a clock that the board holds; or, if that is not so, say --base "
-                f"engine={of_table[0]:.0f}"
+                f"engine={table_mhz[0]:.0f}"
             )
-        if abs(ratio - 1) > KEPT and len(np.unique(of_table)) == 1:
+        if abs(ratio - 1) > KEPT and len(np.unique(table_mhz)) == 1:
             warn(
                 f"{means}; is the power of the same run? A board at its power limit lowers its "
                 "clock, and what is predicted is relative to the profile's"

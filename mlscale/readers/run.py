@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from mlscale.data.checks import ABOVE_HIGHEST, check_unit
-from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
+from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
@@ -52,9 +52,10 @@ def seen_in(runs: Sequence[SummedFile]) -> dict[str, Counter[str | float]]:
             seen.setdefault(fact, Counter()).update(values)
         if run.groups:
             continue
-        of_gpu = run.facts.of_gpu
-        listed = [of_gpu[gpu] for gpu in sorted(ran & of_gpu.keys())] or [*of_gpu.values()]
-        first, *others = listed or [{}]
+        gpus = run.facts.by_gpu
+        first, *others = (
+            [gpus[gpu] for gpu in sorted(ran & gpus.keys())] or [*gpus.values()] or [{}]
+        )
         if any(other != first for other in others):
             names = dict.fromkeys(str(facts.get("chip")) for facts in (first, *others))
             raise InputError(
@@ -83,46 +84,48 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     settings = {"cu_count": _cu_count(source, device, base.get("cu_count"), observed)}
     for clock in AXES[1:]:
         settings[clock] = _clock(source, key, clock, base.get(clock), observed.get(clock), seen)
-    unknown = [axis for axis, value in settings.items() if value is None]
-    if key is None or unknown or spread:
-        raise InputError(_request(source, device, key, unknown, spread, seen))
+    known = {axis: value for axis, value in settings.items() if value is not None}
+    if key is None or len(known) < len(AXES) or spread:
+        raise InputError(_request(source, key, [a for a in AXES if a not in known], spread))
     if note:
         warn(f"{source}: {note}")
-    cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
-    config = HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
+    config = HardwareConfig(int(known["cu_count"]), known["engine_mhz"], known["memory_mhz"])
+    setup = Setup(key, config, dict(base), observed, dies)
+    _warn_of_clocks(source, setup)
+    return setup
+
+
+def _warn_of_clocks(source: str, setup: Setup) -> None:
+    """Say which clocks were not given, and where ncu may have held one down."""
+    clocks = setup.config.as_dict()
     for are_observed, what in (
         (True, "what the profiler observed"),
         (False, "the GPU's highest; the file does not say at what it ran"),
     ):
-        clocks_mhz = {
-            axis: mhz
-            for axis, mhz in config.as_dict().items()
-            if axis in AXES[1:] and axis not in base and (axis in observed) == are_observed
-        }
-        if clocks_mhz:
-            values = " and ".join(f"{axis} {mhz:.0f}" for axis, mhz in clocks_mhz.items())
-            flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in clocks_mhz)
-            warn(
-                f"{source}: {values} {'is' if len(clocks_mhz) == 1 else 'are'} {what}; if set to "
-                f"another, give --base {flags}"
-            )
-    setup = Setup(key, config, dict(base), observed, dies)
+        not_given = [axis for axis in AXES[1:] if axis not in setup.requested]
+        if axes := [axis for axis in not_given if (axis in setup.observed) == are_observed]:
+            values = " and ".join(f"{axis} {clocks[axis]:.0f}" for axis in axes)
+            flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in axes)
+            verb = "is" if len(axes) == 1 else "are"
+            warn(f"{source}: {values} {verb} {what}; if set to another, give --base {flags}")
     if highest_mhz := _held_below_mhz(setup):
         warn(
             f"{source}: ncu holds the engine clock down unless --clock-control none is given, and "
-            f"'{key}' goes up to {highest_mhz:g} MHz: if the program itself runs faster than at "
-            f"{observed['engine_mhz']:.0f} MHz, profile it so, since all is relative to that clock"
+            f"'{setup.device}' goes up to {highest_mhz:g} MHz: if the program itself runs faster "
+            f"than at {setup.observed['engine_mhz']:.0f} MHz, profile it so, since all is relative "
+            "to that clock"
         )
-    return setup
 
 
 def _request(
-    source: str, device: Device | None, key: str | None, unknown: Sequence[str],
-    spread: Mapping[str, tuple[str, float]], seen: Seen,
-) -> str:  # fmt: skip
+    source: str, key: str | None, unknown: Sequence[str], spread: Mapping[str, tuple[str, float]]
+) -> str:
     """What to ask for all that is not known, at once. spread: see `_spread`."""
-    asked = [axis for axis in unknown if key or axis != "cu_count"]
-    lacks = [*([] if key else ["the GPU"]), *asked]
+    lacks = [
+        *([] if key else ["the GPU"]),
+        *(axis for axis in unknown if key or axis != "cu_count"),
+    ]
+    asked = [axis for axis in lacks if axis in AXES]
     parts = [f"does not say {', '.join(lacks)}"] if lacks else []
     parts += [
         f"{text} (lock the clocks, or let all count as their mean)" for text, _ in spread.values()
@@ -134,21 +137,15 @@ def _request(
     hint = " with what the GPU was set to" if asked else ""
     if "cu_count" in asked:
         hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
-    if "memory_mhz" in asked:
-        hint += usual_memory(device)
-    if "engine_mhz" in asked and (limit_mhz := _mean(seen, "engine_limit_mhz")):
-        hint += f" (engine at most {limit_mhz:g})"
-    if asked != list(unknown):
+    device = find_device(key) if key else None
+    highest_mhz = device.highest_mhz("memory_mhz") if device else None
+    if "memory_mhz" in asked and highest_mhz:
+        hint += f" (memory: usually its highest, {highest_mhz:g})"
+    if "cu_count" in unknown and not key:
         hint += (
             "; of a GPU that the device table lacks cu=… too, or a device file (docs/devices.md)"
         )
     return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}"
-
-
-def usual_memory(device: Device | None) -> str:
-    """A GPU's highest memory clock, for one that has to be given; '' where it is not known."""
-    highest_mhz = device.highest_mhz("memory_mhz") if device else None
-    return f" (memory: usually its highest, {highest_mhz:g})" if highest_mhz else ""
 
 
 def key_of(name: str, cu_count: float | None = None) -> str:
@@ -166,7 +163,8 @@ def names_of_gpu(seen: Seen) -> list[str]:
 def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str]:
     """The key of the device table, or any name that the user or the file gives; None without.
 
-    Besides what to warn of. Raises InputError where both are at odds.
+    And what to warn of, where a name tells not quite which it is. Raises InputError where both are
+    at odds.
     """
     names, cu_count = names_of_gpu(seen), _mean(seen, "cu_count")
     if len(names) > 1:
@@ -179,27 +177,25 @@ def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str
     if not names:
         return given, ""
     [name] = names
-    possible, own = devices_named(name, cu_count), find_device(name, cu_count)
-    is_known = given in device_keys()
+    possible, named = devices_named(name, cu_count), find_device(name, cu_count)
     if given is None:
         key = key_of(name, cu_count)
-        if own is None:
+        if named is None:
             why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
             return key, f"'{name}' {why}; its device is '{key}' (--device gives another name)"
-        is_shared = name in own.aliases and name in own.shared_names
-        return key, f"'{name}' is taken for '{own.key}'. {own.note}" if is_shared else ""
-    if possible and given not in possible and (own is not None or is_known):
-        which = f"'{name}', which is '{own.key}'" if own is not None else f"'{name}'"
+        is_shared = name in named.aliases and name in named.shared_names
+        return key, f"'{name}' is taken for '{named.key}'. {named.note}" if is_shared else ""
+    is_known = given in device_keys()
+    if possible and given not in possible and (named is not None or is_known):
+        which = f"'{name}', which is '{named.key}'" if named is not None else f"'{name}'"
         raise InputError(
             f"{source}: is of {which}, not of '{given}'; what is predicted are its own settings, "
             "and no other GPU"
         )
     if possible or not is_known:
         return given, ""
-    note = (
-        f"is of '{name}', which is not in the device table; taken for '{given}', as --device says"
-    )
-    return given, note
+    what = f"is of '{name}', which is not in the device table"
+    return given, f"{what}; taken for '{given}', as --device says"
 
 
 def _mean(seen: Seen, fact: str) -> float | None:
@@ -212,8 +208,7 @@ def _mean(seen: Seen, fact: str) -> float | None:
 def _spread(source: str, seen: Seen, base: Mapping[str, float]) -> dict[str, tuple[str, float]]:
     """By clock in which launches disagree, and that is not given: the text, and the mean.
 
-    Warns where their mean is what was given. Raises InputError where it is not, and where CU
-    counts differ.
+    Raises InputError where CU counts differ.
     """
     spread: dict[str, tuple[str, float]] = {}
     for axis in AXES:
@@ -221,19 +216,9 @@ def _spread(source: str, seen: Seen, base: Mapping[str, float]) -> dict[str, tup
         low, high = min(values, default=1.0), max(values, default=1.0)
         if axis == "cu_count" and low != high:
             raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
-        if high <= (1 + _APART) * low:
-            continue
-        mean = _mean(seen, axis) or 0.0
-        text = f"{axis}{_by_what(seen, axis)} is {low:g} in one launch and {high:g} in another"
-        if axis not in base:
-            spread[axis] = (text, mean)
-        elif abs(mean / base[axis] - 1) > _APART:
-            raise InputError(
-                f"{source}: {text}, --base says {base[axis]:g}; lock the clocks and profile "
-                f"again, or let all count as their mean with --base {SHORT_NAMES[axis]}={mean:.0f}"
-            )
-        else:
-            warn(f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much")
+        if axis not in base and high > (1 + _APART) * low:
+            text = f"{axis}{_by_what(seen, axis)} is {low:g} in one launch and {high:g} in another"
+            spread[axis] = (text, _mean(seen, axis) or 0.0)
     return spread
 
 
@@ -241,36 +226,26 @@ def _cu_count(
     source: str, device: Device | None, given: float | None, observed: Mapping[str, float]
 ) -> float | None:
     """The CUs that the user said, or the files, or all of the device's. Raises InputError."""
-    own, whole = observed.get("cu_count"), device.cu_count if device else None
-    if device and own == device.cu_count / 2 and device.architecture.startswith("RDNA"):
-        own = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
-    if given is not None and own not in (None, given):
-        raise InputError(f"{source}: says {own:g} CUs, --base says {given:g}")
-    value = next((count for count in (given, own, whole) if count is not None), None)
-    if device is None or value is None or value == device.cu_count:
+    said, whole = observed.get("cu_count"), device.cu_count if device else None
+    if device and said == device.cu_count / 2 and device.architecture.startswith("RDNA"):
+        said = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
+    if given is not None and said not in (None, given):
+        raise InputError(f"{source}: says {said:g} CUs, --base says {given:g}")
+    value = next((count for count in (given, said, whole) if count is not None), None)
+    if device is None or value is None:
         return value
     if value > device.cu_count:
-        others = [
-            one.key
-            for one in map(load_device, device_keys())
-            if (one.vendor, one.cu_count) == (device.vendor, value)
-        ]
-        such = f", as {' or '.join(others)}," if others else ","
         raise InputError(
             f"{source}: {value:g} CUs are more than the {whole} of '{device.key}'; if it is "
-            f"another GPU{such} name it with --device"
+            "another GPU, name it with --device"
         )
-    fewer = f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'"
-    if device.vendor == "AMD" and own is not None:
+    is_part = value < device.cu_count and said is not None
+    if is_part and (given is None or device.vendor == "AMD"):
         raise InputError(
-            f"{fewer}; is it another GPU, or a partition of this one (DPX, CPX)? A partition has "
-            f"its part of the memory too: give --device FILE, made of what 'mlscale devices show "
-            f"{device.key} --format json' prints (docs/devices.md)"
-        )
-    if device.vendor == "NVIDIA" and given is None:
-        raise InputError(
-            f"{fewer}; is it another GPU? Name it with --device, or give --base cu={value:g} for a "
-            "part of this one (MIG)"
+            f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'; if it is "
+            "another GPU, name it with --device; of a part of this one give NVIDIA's (MIG) with "
+            f"--base cu={value:g}, and AMD's (DPX, CPX) with --device FILE, as it has its part of "
+            "the memory too (docs/devices.md)"
         )
     return value
 
@@ -288,24 +263,9 @@ def _clock(
         check_unit(where, key or "", clock, observed)
     if given is not None:
         check_unit(f"{where} of --base", key or "", clock, given)
-        limit_mhz = _mean(seen, "engine_limit_mhz") if clock == "engine_mhz" else None
-        if limit_mhz is not None and given > limit_mhz:
-            raise InputError(
-                f"{source}: the GPU has at most engine={limit_mhz:g} by the files, --base says "
-                f"{given:g}"
-            )
-        off = abs((observed or given) / given - 1)
-        was = f"{where} was {observed or given:.0f} while profiling{_by_what(seen, clock)}"
-        if off > _APART:
-            raise InputError(
-                f"{was}, --base says {given:g}; lock the clocks, and give ncu --clock-control none"
-            )
-        if off > KEPT:
-            warn(
-                f"{was}, {100 * off:.2g} % off the {given:g} of --base, at which its times are "
-                "taken all the same; where a limit of power or heat lowers the clock, take one "
-                "below it"
-            )
+        if observed is not None:
+            _check_kept(f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}",
+                        observed, given)  # fmt: skip
         return given
     if observed is not None:
         return _listed_clock(device, clock, float(round(observed)))
@@ -315,6 +275,20 @@ def _clock(
         check_unit(where, key or "", clock, limit_mhz)
         return float(round(limit_mhz))
     return None if device is None else device.working_memory_mhz
+
+
+def _check_kept(was: str, observed: float, given: float) -> None:
+    """Raise InputError where an observed clock is far from the one that was set; warn if a bit."""
+    off = abs(observed / given - 1)
+    if off > _APART:
+        raise InputError(
+            f"{was}, --base says {given:g}; lock the clocks, and give ncu --clock-control none"
+        )
+    if off > KEPT:
+        warn(
+            f"{was}, {100 * off:.2g} % off the {given:g} of --base, at which its times are taken "
+            "all the same; where a limit of power or heat lowers the clock, take one below it"
+        )
 
 
 def _listed_clock(device: Device | None, clock: str, observed_mhz: float) -> float:

@@ -1,8 +1,8 @@
-"""The tidy table of a run: a row for each kernel and geometry, or for each launch."""
+"""The tidy table of a run, a row for each kernel and geometry or for each launch; tables joined."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
 from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
-from mlscale.data.table import LEAST, MOST, Table
+from mlscale.data.grid import AXES
+from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.join import Kernel
 from mlscale.readers.launches import SummedFile
@@ -26,6 +27,10 @@ from mlscale.readers.mapping import (
 from mlscale.readers.run import Setup
 from mlscale.text import listed, share_in_percent, shortened
 
+_FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
+_BY_ROW = {"launches", "busy_spans", "sample_ms", "working_ms", "open_ends", "utilisation_sources"}
+_LISTS = {"gpus", "profiled_gpus"}
+
 
 @dataclass(frozen=True)
 class RunFeatures:
@@ -35,11 +40,11 @@ class RunFeatures:
     shares: list[dict[str, Share]]
     nvprof: list[dict[str, float]]
 
-    def of_run(self) -> dict[str, Feature]:
+    def least_near(self) -> dict[str, Feature]:
         """Each feature of Table II: the least near of the kernels that have it."""
         rank = ("nearest", "exact", "missing")
         return {
-            name: min((of[name] for of in self.table_2), key=lambda f: rank.index(f.status))
+            name: min((one[name] for one in self.table_2), key=lambda f: rank.index(f.status))
             for name in TABLE_2
         }
 
@@ -67,28 +72,29 @@ def without_failed_reads(source: str, kernels: list[Kernel], setup: Setup) -> li
     if not (is_rdna and reads and not any(reads) and any(written)):
         return kernels
     warn(
-        f"{source}: FETCH_SIZE is 0 in all kernels, though they write: RDNA's counters fail so; "
-        "it is taken as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD, on "
-        "RDNA 4 with a rocprofv3 of July 2026 or later"
+        f"{source}: FETCH_SIZE is 0 in all kernels, though they write: RDNA's counters fail so; it "
+        "is taken as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD"
     )
-    counted = [{n: v for n, v in one.counters.items() if n != "FETCH_SIZE"} for one in kernels]
-    return [replace(one, counters=own) for one, own in zip(kernels, counted, strict=True)]
+    return [
+        replace(one, counters={n: v for n, v in one.counters.items() if n != "FETCH_SIZE"})
+        for one in kernels
+    ]
 
 
 def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> RunFeatures:
     """Features of Table II, shares of peak and nvprof's counters at the run's configuration."""
     device = find_device(setup.device)
-    of_run: dict[str, float | None] = {
+    run_facts: dict[str, float | None] = {
         "cu_count": setup.config.cu_count,
         "engine_hz": setup.config.engine_mhz * 1e6,
         "xcd_count": setup.dies,
     }
     if device is not None:
-        of_run["peak_bytes_per_s"] = device.peak_bandwidth_gb_per_s(setup.config.memory_mhz) * 1e9
-        of_run["se_count"] = device.se_count
+        peak = device.peak_bandwidth_gb_per_s(setup.config.memory_mhz) * 1e9
+        run_facts |= {"peak_bytes_per_s": peak, "se_count": device.se_count}
     features = RunFeatures([], [], [])
     for kernel in kernels:
-        facts = of_run | {
+        facts = run_facts | {
             "time_s": kernel.counted_time_s or kernel.time_s,
             "workgroups": kernel.workgroups,
             "warps": _warps(kernel),
@@ -102,23 +108,24 @@ def features_of(tool: str, kernels: Sequence[Kernel], setup: Setup) -> RunFeatur
     return features
 
 
-def check_traffic(source: str, kernels: Sequence[Kernel], of: RunFeatures, setup: Setup) -> None:
+def check_traffic(
+    source: str, kernels: Sequence[Kernel], features: RunFeatures, setup: Setup
+) -> None:
     """Raise InputError where more DRAM bytes are said to pass than can.
 
     AMD's L2 counts hits of the last cache too, so there they are warned of.
     """
     above = [
         (shares["dram_utilisation"].value, kernel.name)
-        for kernel, shares in zip(kernels, of.shares, strict=True)
+        for kernel, shares in zip(kernels, features.shares, strict=True)
         if "dram_utilisation" in shares and shares["dram_utilisation"].value > LARGEST_SHARE
     ]
     if not above:
         return
     most, name = max(above)
-    which = "" if len(above) == 1 else f"{len(above)} kernels, most of all "
     text = (
-        f"{source}: {which}'{shortened(name)}': its DRAM traffic is {most:.2f} times what "
-        f"{setup.device} passes at memory={setup.config.memory_mhz:g}"
+        f"{source}: '{shortened(name)}': its DRAM traffic is {most:.2f} times what {setup.device} "
+        f"passes at memory={setup.config.memory_mhz:g}"
     )
     device = find_device(setup.device)
     if device is None or device.vendor != "AMD":
@@ -127,91 +134,64 @@ def check_traffic(source: str, kernels: Sequence[Kernel], of: RunFeatures, setup
 
 
 def table_of(
-    source: str,
-    tool: str,
-    kernels: Sequence[Kernel],
-    of: RunFeatures,
-    setup: Setup,
+    source: str, tool: str, kernels: Sequence[Kernel], features: RunFeatures, setup: Setup,
     application: str,
-) -> Table:
+) -> Table:  # fmt: skip
     """The tidy table: a row for each kernel and geometry, or launch. Raises InputError on times."""
-    names = _row_names(kernels)
-    text = {"device": [setup.device], "application": [application]}
-    text = {name: cells * len(kernels) for name, cells in text.items()} | {"kernel": names}
+    names, count = _row_names(kernels), len(kernels)
     numbers = {
-        axis: np.full(len(kernels), float(setting))
-        for axis, setting in setup.config.as_dict().items()
+        axis: np.full(count, float(setting)) for axis, setting in setup.config.as_dict().items()
     }
     numbers["time_ms"] = np.array([kernel.time_s * 1e3 for kernel in kernels])
-    numbers |= _uses(kernels, of)
-    numbers |= _counters(kernels, of, numbers)
+    numbers |= _columns([{n: one.value for n, one in row.items()} for row in features.table_2])
+    numbers |= _columns([{n: one.value for n, one in row.items()} for row in features.shares])
+    numbers |= _columns(
+        [
+            {"workgroups": kernel.workgroups, "workgroup_size": kernel.workgroup_size}
+            for kernel in kernels
+        ]
+    )
+    if any(features.nvprof) and "workgroups" in numbers:
+        numbers["warps"] = floats_of(map(_warps, kernels))
+    counters = _columns([kernel.counters for kernel in kernels])
+    taken = {*TABLE_2, *numbers}
+    numbers |= {name: counters[name] for name in sorted(counters) if name not in taken}
+    for name in dict.fromkeys(name for row in features.nvprof for name in row):
+        numbers[name] = floats_of(row.get(name) for row in features.nvprof)
     launches = _sums_by_name(names, [kernel.launches for kernel in kernels])
     numbers["launches"] = np.array(launches)
     is_traced = [kernel.is_traced for kernel in kernels]
     if any(is_traced):
         total_ms = _sums_by_name(names, [kernel.run_s * 1e3 for kernel in kernels])
         numbers["total_time_ms"] = np.where(is_traced, total_ms, np.nan)
-    for name in {"time_ms", "total_time_ms"} & numbers.keys():
-        for row in np.flatnonzero((numbers[name] < LEAST) | (numbers[name] > MOST)):
-            raise InputError(
-                f"{source}: the kernel '{names[row]}' takes {numbers[name][row]:g} ms; it must be "
-                f"from {LEAST:g} to {MOST:g}: look for a damaged number in its rows"
-            )
     metadata = {
         "origin": "measured",
         "counter_tool": tool,
-        "feature_status": {name: feature.status for name, feature in of.of_run().items()},
-        "utilisation_sources": of.sources(),
+        "feature_status": {name: one.status for name, one in features.least_near().items()},
+        "utilisation_sources": features.sources(),
         "clocks": {"requested": setup.requested, "observed": setup.observed},
-        "launches": _launches(names, kernels, launches),
+        "launches": {
+            name: {
+                "function": kernel.name,
+                "workgroups": kernel.workgroups,
+                "workgroup_size": kernel.workgroup_size,
+                "launches": launches_of_name,
+            }
+            for name, kernel, launches_of_name in zip(names, kernels, launches, strict=True)
+        },
         **facts_to_carry(setup.device),
     }
-    return Table(source, text, numbers, metadata)
+    text = {"device": [setup.device] * count, "application": [application] * count, "kernel": names}
+    table = Table(source, text, numbers, metadata)
+    table.positive("time_ms")
+    return table
 
 
-def _launches(
-    names: Sequence[str], kernels: Sequence[Kernel], launches: Sequence[float]
-) -> dict[str, dict[str, Any]]:
-    """By row's name: the function, its geometry, and how many launches it stands for."""
-    return {
-        name: {
-            "function": kernel.name,
-            "workgroups": kernel.workgroups,
-            "workgroup_size": kernel.workgroup_size,
-            "launches": count,
-        }
-        for name, kernel, count in zip(names, kernels, launches, strict=True)
-    }
-
-
-def _uses(kernels: Sequence[Kernel], of: RunFeatures) -> dict[str, Floats]:
-    """Features of Table II, shares of peak and launch geometry, as far as any kernel has them."""
-    columns = {name: floats_of(own[name].value for own in of.table_2) for name in TABLE_2}
-    for name in dict.fromkeys(name for own in of.shares for name in own):
-        shares = [own.get(name) for own in of.shares]
-        columns[name] = floats_of(None if share is None else share.value for share in shares)
-    columns["workgroups"] = floats_of(kernel.workgroups for kernel in kernels)
-    columns["workgroup_size"] = floats_of(kernel.workgroup_size for kernel in kernels)
+def _columns(rows: Sequence[Mapping[str, float | None]]) -> dict[str, Floats]:
+    """Numbers by name of each row as columns, NaN where a row lacks one, if any row has it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: floats_of(row.get(name) for row in rows) for name in names}
     return {name: values for name, values in columns.items() if not np.isnan(values).all()}
-
-
-def _counters(
-    kernels: Sequence[Kernel], of: RunFeatures, known: Collection[str]
-) -> dict[str, Floats]:
-    """The counters as the tool names them and, where they give those, as nvprof would.
-
-    known: columns that no counter replaces.
-    """
-    columns: dict[str, Floats] = {}
-    if any(of.nvprof) and "workgroups" in known:
-        columns["warps"] = floats_of(map(_warps, kernels))
-    taken = {*TABLE_2, *known, *columns}
-    for name in sorted({name for kernel in kernels for name in kernel.counters}):
-        if name not in taken:
-            columns[name] = floats_of(kernel.counters.get(name) for kernel in kernels)
-    for name in dict.fromkeys(name for own in of.nvprof for name in own):
-        columns[name] = floats_of(own.get(name) for own in of.nvprof)
-    return columns
 
 
 def _warps(kernel: Kernel) -> float | None:
@@ -223,21 +203,20 @@ def _warps(kernel: Kernel) -> float | None:
 
 def _sums_by_name(names: Sequence[str], values: Sequence[float]) -> list[float]:
     """For each row the sum over all rows of its name, such as launches that stand apart."""
-    sums: Counter[str] = Counter()
+    sums = dict.fromkeys(names, 0.0)
     for name, value in zip(names, values, strict=True):
-        sums[name] += value  # type: ignore[assignment]
-    return [float(sums[name]) for name in names]
+        sums[name] += value
+    return [sums[name] for name in names]
 
 
 def _row_names(kernels: Sequence[Kernel]) -> list[str]:
     """A name for each; grid and block are added where one function has several geometries."""
-    geometries: dict[str, set[tuple[float | None, float | None]]] = {}
-    for kernel in kernels:
-        geometry = (kernel.workgroups, kernel.workgroup_size)
-        geometries.setdefault(kernel.name, set()).add(geometry)
+    geometries = Counter(
+        name for name, *_ in {(one.name, one.workgroups, one.workgroup_size) for one in kernels}
+    )
     return [
         kernel.name
-        if len(geometries[kernel.name]) == 1
+        if geometries[kernel.name] == 1
         else f"{kernel.name} [grid {kernel.workgroups or 0:.0f}, "
         f"block {kernel.workgroup_size or 0:.0f}]"
         for kernel in kernels
@@ -247,7 +226,7 @@ def _row_names(kernels: Sequence[Kernel]) -> list[str]:
 def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> None:
     """Warn of what the files have and the table lacks: launches without a time, uncounted kernels.
 
-    And of times alone, from which one profile does not tell how they scale.
+    Of times alone nothing is said: nothing was counted.
     """
     for run in runs:
         if run.dropped:
@@ -255,15 +234,8 @@ def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> N
             names = [f"'{shortened(name)}'" for name in lost]
             more = f", and with them all of {listed(names)}" if names else ""
             warn(f"{run.source}: {run.dropped} rows without a positive time are left out{more}")
-        if run.skipped:
-            warn(
-                f"{run.source}: {run.skipped} lines inside the table are passed over, output of "
-                "the program or the tool"
-            )
     uncounted = [kernel for kernel in kernels if not kernel.counters]
-    if len(uncounted) == len(kernels):
-        return
-    if uncounted:
+    if uncounted and len(uncounted) < len(kernels):
         source = next((run.source for run in runs if run.groups and not run.has_counters), "")
         longest = sorted(uncounted, key=lambda kernel: -kernel.run_s)
         names = [f"'{shortened(name)}'" for name in dict.fromkeys(k.name for k in longest)]
@@ -277,3 +249,66 @@ def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> N
 def run_time_s(kernels: Iterable[Kernel]) -> float:
     """The time of all launches of all kernels [s]."""
     return math.fsum(kernel.run_s for kernel in kernels)
+
+
+def appended(table: Table, new: Table, source: str) -> Table:
+    """Both tables' rows; a counter that one of them lacks is missing in its rows.
+
+    source: what messages call the table. Raises InputError where the tables are of different
+    devices or profilers.
+    """
+    for name, cells in new.text.items():
+        if name not in table.text:
+            raise InputError(f"{source}: has no column '{name}'; it is no imported table")
+        if name == "device" and set(cells) != set(table.text[name]):
+            raise InputError(
+                f"{source}: is of '{table.text[name][0]}', the new rows are of '{cells[0]}'"
+            )
+    before, tool = table.metadata.get("counter_tool"), new.metadata["counter_tool"]
+    if before != tool:
+        raise InputError(
+            f"{source}: its counters are of {before or 'an unknown tool'}, the new ones of {tool}; "
+            "one table has counters of one tool"
+        )
+    numbers = {
+        name: np.concatenate(
+            [part.numbers.get(name, np.full(len(part), np.nan)) for part in (table, new)]
+        )
+        for name in dict.fromkeys([*table.numbers, *new.numbers])
+    }
+    text = {name: [*table.text[name], *cells] for name, cells in new.text.items()}
+    return Table(source, text, numbers, _metadata(table.metadata, new.metadata))
+
+
+def _metadata(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """What is said of both tables' rows: the new table's word, joined to the old one's."""
+    metadata = {**old, **{name: value for name, value in new.items() if name != "clocks"}}
+    for name in _BY_ROW & old.keys() & new.keys():
+        metadata[name] = {**old[name], **new[name]}
+    for name in _LISTS & old.keys() & new.keys():
+        metadata[name] = list(dict.fromkeys([*old[name], *new[name]]))
+    metadata["source"] = _each_once([old.get("source", ""), new["source"]])
+    for name, text in old.get("utilisation_sources", {}).items():
+        both = [text, new["utilisation_sources"].get(name, "")]
+        metadata["utilisation_sources"][name] = _each_once(both)
+    statuses = old.get("feature_status", {})
+    metadata["feature_status"] = {
+        name: max(status, statuses.get(name, status), key=_FROM_BEST.index)
+        for name, status in new["feature_status"].items()
+    }
+    return metadata
+
+
+def _each_once(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(part for text in texts for part in text.split("; ") if part))
+
+
+def repeated_rows(table: Table, new: Table) -> int:
+    """How many of the new rows are of a kernel and configuration that the table has already."""
+
+    def keys(one: Table) -> list[tuple[Any, ...]]:
+        settings = (one.numbers[axis].tolist() for axis in AXES)
+        return list(zip(one.text["application"], one.text["kernel"], *settings, strict=True))
+
+    known = set(keys(table))
+    return sum(key in known for key in keys(new))

@@ -1,5 +1,10 @@
 """PyTorch's profiler: its Chrome trace, plain or packed by gzip, in which kernels are events.
 
+Written by `profile.export_chrome_trace("run.json.gz")` of torch.profiler, with
+ProfilerActivity.CUDA among the activities.
+
+To watch for: AMD's traces count the grid in workgroups for some kernels and in work-items for
+others, so it is taken from NVIDIA's alone; AMD's numbers of a kernel's GPU count other devices too.
 A trace may be larger than memory, so its text is read in pieces and its events one by one.
 """
 
@@ -10,10 +15,10 @@ import math
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from mlscale.errors import InputError
-from mlscale.readers.files import Form, Sheet
+from mlscale.readers.files import Sheet
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
 _EVENTS = "traceEvents"
@@ -24,7 +29,7 @@ _PIECE = 1 << 20  # characters
 _LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the events
 
 
-def read_trace(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
+def read(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
     """A launch for each event of a kernel; operators and copies are passed over. InputError."""
     yield from in_parts(_kernels(sheet, facts))
 
@@ -33,13 +38,13 @@ def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
     gpus: dict[str, dict[str, str | float]] = {}
     used: dict[str, None] = {}
     count = 0
-    for member, value in JsonText(sheet.path, _pieces(sheet)).members():
+    for member, value in members(sheet.path, _pieces(sheet)):
         if member == "deviceProperties":
             gpus = _gpus(value)
         is_event = member == _EVENTS and isinstance(value, dict)
         if is_event and value.get("ph") == "X" and value.get("cat") in _KERNELS:
             count += 1
-            launch = _launch(sheet, count, value)
+            launch = _launch(count, value)
             used[launch.gpu] = None
             yield launch
     if not count:
@@ -47,21 +52,15 @@ def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
             f"{sheet.path}: no kernels were traced; profile with ProfilerActivity.CUDA among the "
             "activities"
         )
-    # AMD's numbers of a kernel's GPU count other devices too: the trace lists not all of them.
+    # The trace does not list all devices that AMD's numbers count.
     listed = list(gpus.values())
     are_alike = bool(listed) and all(one == listed[0] for one in listed)
-    facts.of_gpu.update({n: gpus.get(n, listed[0] if are_alike else {}) for n in used})
+    facts.by_gpu.update({n: gpus.get(n, listed[0] if are_alike else {}) for n in used})
 
 
-def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
-    """The launch of a kernel's event. Raises InputError without a name.
-
-    AMD's traces count the grid in workgroups for some kernels and in work-items for others: it is
-    taken from NVIDIA's alone, which tell the registers too.
-    """
-    name, arguments, duration_us = event.get("name"), event.get("args"), event.get("dur")
-    if not isinstance(name, str):
-        raise InputError(f"{sheet.path}: kernel {line} of the trace has no name")
+def _launch(line: int, event: dict[str, Any]) -> Launch:
+    """The launch of a kernel's event; NVIDIA's alone tell the registers."""
+    arguments, duration_us = event.get("args"), event.get("dur")
     arguments = arguments if isinstance(arguments, dict) else {}
     time_s = 0.0
     if isinstance(duration_us, int | float) and 0 < duration_us < _LONGEST_US:
@@ -69,7 +68,7 @@ def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
     is_nvidias = "registers per thread" in arguments
     return Launch(
         line,
-        name,
+        str(event.get("name", "")),
         time_s,
         _size(arguments.get("grid")) if is_nvidias else None,
         _size(arguments.get("block")) if is_nvidias else None,
@@ -77,14 +76,12 @@ def _launch(sheet: Sheet, line: int, event: dict[str, Any]) -> Launch:
     )
 
 
-def _is_size(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and 0 < value < _LARGEST_SIZE
-
-
 def _size(value: Any) -> float | None:
     """The product of three sizes; None where the trace has none that a launch could have."""
-    is_size = isinstance(value, list) and all(_is_size(one) for one in value)
-    return float(math.prod(value)) if is_size and len(value) == 3 else None
+    is_size = isinstance(value, list) and len(value) == 3
+    if not is_size or not all(isinstance(n, int) and 0 < n < _LARGEST_SIZE for n in value):
+        return None
+    return float(math.prod(value))
 
 
 def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
@@ -93,7 +90,8 @@ def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
     for entry in value if isinstance(value, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             gpus[str(entry.get("id"))] = gpu = {"device_name": entry["name"]}
-            if _is_size(count := entry.get("numSms")):
+            count = entry.get("numSms")
+            if isinstance(count, int) and 0 < count < _LARGEST_SIZE:
                 gpu["cu_count"] = float(count)
     return gpus
 
@@ -116,37 +114,30 @@ def _pieces(sheet: Sheet) -> Iterator[str]:
                 ) from None
 
 
-class JsonText:
-    """A JSON object whose text comes in pieces."""
+def members(path: Path, pieces: Iterator[str]) -> Iterator[tuple[str, Any]]:
+    """Name and value of each member of a JSON object, and each event by itself. InputError."""
+    text = _JsonText(path, pieces)
+    text.take("{")
+    while text.next_item("}"):
+        name = text.value()
+        text.take(":")
+        if name == _EVENTS and text.look() == "[":
+            text.take("[")
+            while text.next_item("]"):
+                yield _EVENTS, text.value()
+        else:
+            yield str(name), text.value()
+
+
+class _JsonText:
+    """JSON that comes in pieces, and how far it is read."""
 
     def __init__(self, path: Path, pieces: Iterator[str]) -> None:
         self._path, self._pieces = path, pieces
         self._decode = json.JSONDecoder(strict=False).raw_decode
         self._text, self._at = "", 0
 
-    def members(self) -> Iterator[tuple[str, Any]]:
-        """Name and value of each member, and each event by itself. Raises InputError."""
-        self._take("{")
-        for _ in self._each_until("}"):
-            name = self._value()
-            self._take(":")
-            if name == _EVENTS and self._look() == "[":
-                self._take("[")
-                for _ in self._each_until("]"):
-                    yield _EVENTS, self._value()
-            else:
-                yield str(name), self._value()
-
-    def _each_until(self, closing: str) -> Iterator[None]:
-        """Once at the beginning of each item that a comma parts, up to the closing bracket."""
-        if self._look() != closing:
-            yield
-            while self._look() != closing:
-                self._take(",")
-                yield
-        self._take(closing)
-
-    def _look(self) -> str:
+    def look(self) -> str:
         """The next character that is no blank; '' at the end."""
         while True:
             while self._at < len(self._text):
@@ -156,13 +147,24 @@ class JsonText:
             if not self._more():
                 return ""
 
-    def _take(self, character: str) -> None:
-        if self._look() != character:
+    def take(self, character: str) -> None:
+        """Pass that character. Raises InputError on another."""
+        if self.look() != character:
             raise self._damage()
         self._at += 1
 
-    def _value(self) -> Any:
-        self._look()
+    def next_item(self, closing: str) -> bool:
+        """Pass a comma or the closing bracket; whether an item comes."""
+        if self.look() == closing:
+            self._at += 1
+            return False
+        if self.look() == ",":
+            self._at += 1
+        return True
+
+    def value(self) -> Any:
+        """The next value as a whole. Raises InputError."""
+        self.look()
         while True:
             try:
                 value, end = self._decode(self._text, self._at)
@@ -191,6 +193,3 @@ class JsonText:
         text = " ".join(self._text[self._at : self._at + 40].split())
         place = f"at '{text}'" if text else "at its end"
         return InputError(f"{self._path}: is no valid JSON {place}; is the file cut off?")
-
-
-FORMS = (Form("torch", "PyTorch's profiler, Chrome trace", read_trace, json=_EVENTS, gzip=True),)

@@ -6,6 +6,7 @@ from synthetic.tidy import refused
 from mlscale import DataWarning
 from mlscale.readers.join import Kernel, join
 from mlscale.readers.launches import Facts, Key, LaunchSums, SummedFile
+from mlscale.readers.registry import Kind
 
 F, G = Key("void f<(int)2>(float *)", 8.0, 64.0), Key("g(int)", 8.0, 64.0)
 TRACED_F = F._replace(kernel="f<2>(float*)")  # as another tool writes it
@@ -23,7 +24,7 @@ def a_run(source: str, **of: tuple[Key, int, float, dict[str, float]]) -> Summed
         )
         for key, launches, ms, counters in of.values()
     }
-    return SummedFile(source, "ncu", "made", groups, Facts())
+    return SummedFile(source, Kind("ncu", "ncu", "made"), groups, Facts())
 
 
 def counts(ms: float = 1.0, launches: int = 1, key: Key = F, **counters: float) -> SummedFile:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from summed_runs import only, run_of, run_of_text, totals
-from synthetic.exports import LONG, NCU, NCU_TEXT, long_page, long_rows, quoted, wide_page
+from synthetic.exports import NCU, NCU_TEXT, long_page, long_rows, wide_page
 
 from mlscale import InputError
 from mlscale.readers import files, ncu
@@ -44,7 +44,7 @@ class TestRealFiles:
         """The tables by Arrow and by the csv module."""
         monkeypatch.setattr(files, "LEAST_FOR_ARROW", for_arrow)
         run = run_of(data_folder / name)
-        assert run.tool == "ncu"
+        assert run.kind.tool == "ncu"
         assert totals(run) == (groups, launches, pytest.approx(time_ms, abs=1e-9))
 
     def test_a_raw_page_of_this_year(self) -> None:
@@ -97,19 +97,6 @@ def test_both_pages_give_the_same(tmp_path: Path, page: str) -> None:
     assert run.facts.application == "app"
 
 
-def test_launches_are_averaged_by_geometry(tmp_path: Path) -> None:
-    """10 and 30 us at one grid, 50 us at another."""
-    rows = [
-        long_rows(i, metrics={**NCU, TIME: ("us", str(time))}, grid=grid)
-        for i, (time, grid) in enumerate([(10, "(8, 2, 1)"), (30, "(8, 2, 1)"), (50, "(9, 1, 1)")])
-    ]
-    groups = run_of_text(tmp_path, long_page(*rows)).groups.values()
-    assert [sums.launches for sums in groups] == [2, 1]
-    assert [sums.time_s for sums in groups] == pytest.approx([20e-6, 50e-6])
-    each = run_of_text(tmp_path, long_page(*rows), each=True)
-    assert [key.launch for key in each.groups] == ["77:0", "77:1", "77:2"]
-
-
 def test_a_launch_in_two_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 1000 bytes, in which no launch of 17 rows fits, give what one gives."""
     page = long_page(*(long_rows(i, metrics={**NCU, TIME: ("us", f"{i + 1}")}) for i in range(9)))
@@ -119,51 +106,10 @@ def test_a_launch_in_two_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert totals(whole) == (1, 9, pytest.approx(0.045))
 
 
-def test_twelve_columns_as_a_spreadsheet_saves_them(tmp_path: Path) -> None:
-    """The form of 2019 to 2021 without quotes, with a mark and CRLF; old names and units."""
-    text = (
-        "\ufeffID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,"
-        "Section Name,Metric Name,Metric Unit,Metric Value\r\n"
-    ) + "".join(
-        f"0,7,app,h,K,2020-Oct-25 20:27:10,1,15,GPU Speed Of Light,{name},{unit},{value}\r\n"
-        for name, unit, value in (
-            ("Duration", "nsecond", "211232"), ("SM Frequency", "cycle/second", "1010000000"),
-            ("SOL DRAM", "%", "73.11"), ("Memory [%]", "%", "12"),
-        )
-    )  # fmt: skip
-    run = run_of_text(tmp_path, text)
-    assert only(run).time_s == pytest.approx(211_232e-9)
-    assert only(run).means()[DRAM] == 73.11
-    assert run.facts.seen["engine_mhz"] == {1010: 1}
-    assert list(run.groups) == [("K", None, None, "")]
-
-
-def test_rows_of_rules_and_short_rows(tmp_path: Path) -> None:
-    """Of 20 columns; rows of metrics end in one comma behind the value, rules have no metric."""
-    rules = ["Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type",
-             "Estimated Speedup"]  # fmt: skip
-    header, *rows = long_page(before="").splitlines()
-    identity = rows[0].split(',"Command', maxsplit=1)[0]
-    rule = identity + ',"SpeedOfLight","","","","SOLBottleneck","OPT","text","",""'
-    text = "\n".join([f"{header},{quoted(rules).strip()}", *(r + "," for r in rows), rule])
-    run = run_of_text(tmp_path, text + "\n")
-    assert totals(run) == (1, 1, pytest.approx(0.01))
-    assert only(run).means()[READ] == 20_000
-
-
 def test_output_of_the_program_around_and_between(tmp_path: Path) -> None:
     rows = long_rows(0) + "step 1, loss 2\n" + long_rows(1) + "==PROF== Disconnected\nbye, 1\n"
     text = long_page(rows, before="device: GPU\nID, name\n==PROF== Disconnected from process 77\n")
-    sheet = files.open_file(_written(tmp_path, text), ncu.FORMS)
-    assert sheet is not None
-    assert sum(len(block) for block in sheet.blocks(["ID"], together=["ID"])) == 2 * len(NCU)
-    assert sheet.skipped == 1  # those below the last row are not within the table
-
-
-def _written(folder: Path, text: str) -> Path:
-    path = folder / "page.csv"
-    path.write_text(text)
-    return path
+    assert totals(run_of_text(tmp_path, text)) == (1, 2, pytest.approx(0.02))
 
 
 @pytest.mark.parametrize(
@@ -232,30 +178,6 @@ def test_a_raw_launch_that_failed_is_dropped(tmp_path: Path) -> None:
 
 
 class TestText:
-    # The older form: no grid but the date, no header, long units, an NVTX block, an error above.
-    OLD = """\
-==ERROR== The application returned an error code (1).
-[77] app.exe@127.0.0.1
-  void (anonymous)::scale(float *), 2024-Jul-13 20:38:33, Context 1, Stream 7
-
-    NVTX Start/End Ranges:
-      <default domain>
-        <0,layer>
-    Section: GPU Speed Of Light Throughput
-    ---------------------------------------- --------------- --------------
-    SM Frequency                               cycle/nsecond           1.00
-    Memory [%]                                             %          60.00
-    Duration                                         usecond          10.00
-    ---------------------------------------- --------------- --------------
-    WRN   Memory [%]                                       %          99.00
-
-    Section: Launch Statistics
-    ---------------------------------------- --------------- --------------
-    Block Size                                                          256
-    Grid Size                                                         1,024
-    ---------------------------------------- --------------- --------------
-"""
-
     @pytest.mark.parametrize("rows_at_once", [10_000, 1])
     def test_launches(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
@@ -272,38 +194,10 @@ class TestText:
             "engine_mhz": {1000: 1}, "memory_mhz": {500: 1}, "cu_count": {4: 1}
         }  # fmt: skip
 
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-    def test_the_older_form(self, tmp_path: Path, encoding: str) -> None:
-        """A rule's text is no metric; the size of the launch stands in its statistics."""
-        run = run_of_text(tmp_path, self.OLD.replace("\n", "\r\n").encode(encoding))
-        assert list(run.groups) == [("void (anonymous)::scale(float *)", 1024, 256, "")]
-        assert only(run).time_s == pytest.approx(1e-5)
-        assert only(run).means()[MEMORY] == 60
-        assert run.facts.application == "app.exe"
-        assert run.facts.complaint.startswith("==ERROR== The application returned")
-
-    @pytest.mark.parametrize(("of_launch", "of_rows"), [("", ""), (" ", ""), (" " * 4, " " * 2)])
-    def test_blanks_lost_or_gained_in_a_paste(
-        self, tmp_path: Path, of_launch: str, of_rows: str
-    ) -> None:
-        """Each launch has its own time, 10 and 30 us, none that of the one above."""
-        section = """\
-    Section: Command line profiler metrics
-    ---------------------- ----------- ------------
-    Metric Name            Metric Unit Metric Value
-    ---------------------- ----------- ------------
-    gpu__time_duration.sum          us        TIME
-    ---------------------- ----------- ------------
-"""
-        rows = "".join(of_rows + line for line in section.splitlines(keepends=True))
-        heading = "(int) (4, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.6"
-        text = "".join(
-            f"results:\n```\n{of_launch}{name}{heading}\n{rows.replace('TIME', time)}```\n"
-            for name, time in (("one", "10.00"), ("two", "30.00"))
-        )
-        run = run_of_text(tmp_path, f"  [77] app@127.0.0.1\n{text}")
-        times_s = {key.kernel: sums.time_s for key, sums in run.groups.items()}
-        assert times_s == pytest.approx({"one(int)": 1e-5, "two(int)": 3e-5})
+    def test_blanks_gained_in_a_paste(self, tmp_path: Path) -> None:
+        """Each launch has its own time, none that of the one above."""
+        pasted = "".join(f"    {line}" for line in NCU_TEXT.splitlines(keepends=True))
+        assert run_of_text(tmp_path, pasted).groups == run_of_text(tmp_path, NCU_TEXT).groups
 
 
 @pytest.mark.parametrize(
@@ -319,15 +213,11 @@ class TestText:
         (wide_page(units=False), "row 2: the row of units is missing below the header"),
         (wide_page().replace('"150"', '"1.5.0"'), "row 3, column 'sm__inst_executed_pipe_alu.sum'"),
         (long_page()[:-30], "row 19: is not valid CSV: .* cut off"),
-        (quoted(LONG), "has no kernel launch"),
         (long_page(long_rows(), long_rows(1), long_rows()),
          "row 37: launch 0 comes again; give one report's page"),
         (wide_page() + wide_page().splitlines()[-1], "row 4: launch 0 comes again"),
         (long_page(long_rows(metrics={TIME: ("", "10000")})),
          "row 3, column 'Metric Value': has a unit that mlscale does not know"),
-        (wide_page().replace('"ns"', '""'), f"row 3, column '{TIME}': has a unit"),
-        (long_page(long_rows(metrics={"dram__cycles_elapsed.avg.per_second": ("ns", "5")})),
-         "row 3, column 'Metric Value': has a unit"),
     ],
 )  # fmt: skip
 def test_made_files_that_are_refused(tmp_path: Path, page: str, message: str) -> None:

@@ -16,7 +16,7 @@ from synthetic.traces import F, G, chrome_trace, write_json
 
 from mlscale import InputError
 from mlscale.readers import torch_trace
-from mlscale.readers.torch_trace import JsonText
+from mlscale.readers.torch_trace import members as members_of
 
 H100 = Path(__file__).parents[1] / "h100"
 
@@ -35,7 +35,7 @@ def test_real_traces(
     data_folder: Path, name: str, groups: int, launches: int, time_ms: float, gpu: str
 ) -> None:
     run = run_of(data_folder / name)
-    assert run.tool == "torch"
+    assert run.kind.tool == "torch"
     assert run.gpus == (gpu,)
     assert totals(run) == (groups, launches, pytest.approx(time_ms))
 
@@ -57,13 +57,6 @@ def test_kernels_alone_are_launches(tmp_path: Path, name: str, category: str) ->
     assert list(run.groups) == [(F, 16, 128, ""), (G, 4, 128, "")]
     assert [1e6 * sums.time_total_s for sums in run.groups.values()] == pytest.approx([80, 20])
     assert len(run_of(tmp_path / name, each=True).groups) == 3
-
-
-def test_what_it_says_of_the_gpu_may_come_last(tmp_path: Path) -> None:
-    document = chrome_trace()
-    properties = document.pop("deviceProperties")
-    path = write_json(tmp_path / "run.json", {**document, "deviceProperties": properties})
-    assert run_of(path).facts.seen["cu_count"] == {108: 1}
 
 
 def test_amds_grid_is_not_taken_and_its_numbers_count_other_devices(tmp_path: Path) -> None:
@@ -102,12 +95,14 @@ def test_a_launch_without_a_time_and_sizes_that_none_has(tmp_path: Path) -> None
         (lambda text: text[:-500], "is no valid JSON .*cut off"),
         (lambda text: text.replace(b'"ph"', b'"ph', 1), "is no valid JSON at"),
         (lambda text: text.replace(b'"args": {', b'"args": ' + b"[" * 100_000, 1), "no valid JSON"),
-        (lambda text: text.replace(b'"dur": 40.0', b'"dur": ' + b"1" * 5000, 1), "no valid JSON"),
         (lambda text: gzip.compress(text)[:-20], "cannot be unpacked: .*cut off"),
         (lambda _: b'{"traceEvents": []}', r"no kernels were traced; profile with .*\.CUDA among"),
         (lambda text: text.replace(b'"kernel"', b'"cpu_op"'), "no kernels were traced"),
-        (lambda text: text.replace(b'"name": "g(float)"', b'"name": 5'), "kernel 2 .* has no name"),
-        (lambda _: gzip.compress(b"Name,Calls\nf,1\n"), "is compressed; unpack it first: gunzip"),
+        (
+            lambda text: text.replace(b'"name": "g(float)"', b'"name": ""'),
+            "row 2: .* name is empty",
+        ),
+        (lambda _: gzip.compress(b"Name,Calls\nf,1\n"), "is compressed; unpack it first"),
     ],
 )
 def test_refused(tmp_path: Path, damaged: Any, message: str) -> None:
@@ -146,6 +141,6 @@ def test_pieces_of_any_length_give_what_the_whole_gives(
     """Against json.loads of the whole."""
     text = json.dumps({**members, "traceEvents": events}, indent=indent)
     pieces = iter([text[i : i + length] for i in range(0, len(text), length)])
-    values = list(JsonText(Path("made"), pieces).members())
+    values = list(members_of(Path("made"), pieces))
     assert [value for name, value in values if name == "traceEvents"] == events
     assert {name: value for name, value in values if name != "traceEvents"} == members

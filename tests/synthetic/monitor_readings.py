@@ -28,11 +28,6 @@ def block(
     return [[idle]] * head + [[work]] * busy + [[idle]] * tail
 
 
-def together(*gpus: Ticks) -> Ticks:
-    """The readings of several GPUs at the same ticks."""
-    return [[reading for of_gpu in tick for reading in of_gpu] for tick in zip(*gpus, strict=True)]
-
-
 def text(value: float | None, blank: str, factor: float = 1) -> str:
     return blank if value is None else f"{value * factor:g}"
 

@@ -1,0 +1,117 @@
+"""The registry of readers: by what each kind of file is known, and the module that reads it.
+
+To add a reader, put a module into this folder and a line into READERS. The module has one function,
+
+    def read(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[Launches]
+
+which gives the launches of an open file block by block, notes in `facts` what it says besides, and
+takes those counters that the tool's formulas in mapping.json need; `nsys` is a short one. A module
+is imported when the first of its files is met. That of the monitors, `monitor`, gives samples.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+_NO_REPORT = (
+    "is not one of kernels, or no CSV; give nsys stats --report cuda_gpu_trace --format csv"
+)
+_NO_LAUNCHES = "is not read; export the launches: ncu --import REPORT --page raw --csv > run.csv"
+_NO_DISPATCHES = (
+    "are no row for each launch; give …_kernel_trace.csv of rocprofv3 --kernel-trace "
+    "--output-format csv, or results.csv of rocprof --timestamp on"
+)
+_SMI = r"(power\.draw|clocks\.|utilization\.)[\w.]*"  # names of nvidia-smi --query-gpu
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file, and by what it is known; one of `columns`, `line`, `json`, `tables` is given.
+
+    Attributes:
+        module: that reads it; '' for a file that is not read.
+        tool: what writes it, as 'ncu'.
+        title: what a user is shown.
+        columns: names that the header of its CSV has, all of them, in any order; 'A|B' is either.
+        lacks: names of which its header has none.
+        line: a pattern that the line matches at which it begins.
+        json: a name that its JSON has near the beginning.
+        tables: what the names of its SQLite tables begin with.
+        instead: of a file that is not read, what to give in its place.
+    """
+
+    module: str
+    tool: str
+    title: str
+    columns: str = ""
+    lacks: str = ""
+    line: str = ""
+    json: str = ""
+    tables: str = ""
+    instead: str = ""
+
+    @property
+    def is_log(self) -> bool:
+        """Whether a monitor wrote it."""
+        return self.module == "monitor"
+
+    def begins_at(self, line: str, names: Sequence[str]) -> bool:
+        """Whether a text of this kind begins at a line, which as CSV has these cells."""
+        if self.line:
+            return bool(re.match(self.line, line))
+        if not self.columns or not set(names).isdisjoint(self.lacks.split(", ")):
+            return False
+        return all(
+            any(name in names for name in column.split("|")) for column in self.columns.split(", ")
+        )
+
+    def reader(self) -> Callable[..., Any]:
+        """The `read` of its module."""
+        read: Callable[..., Any] = import_module(f"mlscale.readers.{self.module}").read
+        return read
+
+
+# fmt: off
+READERS = (
+    Kind("ncu", "ncu", "Nsight Compute, details page", "ID, Process ID, Kernel Name, Metric Name"),
+    Kind("ncu", "ncu", "Nsight Compute, raw page", "ID, Process ID, Kernel Name"),
+    Kind("ncu", "ncu", "Nsight Compute, text", line=r"\s*\[\d+\] \S.*@\S+\s*$|"
+         r"\s*\S.* \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\), (Context|Device) \d"),
+    Kind("nsys", "nsys", "Nsight Systems, cuda_gpu_trace", "Name, GrdX, GrdY, GrdZ, BlkX"),
+    Kind("nsys", "nsys", "Nsight Systems, cuda_gpu_kern_sum", "Instances, Name",
+         lacks="Category, Style, Source, PID"),
+    Kind("nsys", "nsys", "Nsight Systems, SQLite", tables="CUPTI_ACTIVITY_KIND_"),
+    Kind("rocprof", "rocprofv3", "rocprofv3 counter collection",
+         "Kernel_Name, Dispatch_Id|Dispatch_ID, Counter_Name, Counter_Value"),
+    Kind("rocprof", "rocprofv3", "rocprofv3 kernel trace",
+         "Kind, Kernel_Name, Dispatch_Id, Start_Timestamp, End_Timestamp"),
+    Kind("rocprof", "rocprof", "rocprof v1 or v2",
+         "KernelName|Kernel_Name, Index|Dispatch_ID, grd|Grid_Size, wgr|Workgroup_Size"),
+    Kind("rocprof", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
+         "gpu_arch, cu_per_gpu", lacks="Kernel_Name"),
+    Kind("rocprof", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
+         "Agent_Type, Cu_Count, Name, Product_Name, Node_Id"),
+    Kind("rocpd", "rocprofv3", "rocprofv3, SQLite (rocpd)", tables="rocpd_"),
+    Kind("torch_trace", "torch", "PyTorch's profiler, Chrome trace", json="traceEvents"),
+    Kind("monitor", "nvidia-smi", "nvidia-smi --query-gpu",
+         line=rf'(.*,)?\s*"?{_SMI} \[(W|MHz|%)\]"?\s*(,|$)'),
+    Kind("monitor", "nvidia-smi", "a script of your own (nvidia-smi's names)",
+         line=rf'(.*,)?\s*"?{_SMI}"?\s*(,|$)'),
+    Kind("monitor", "nvidia-smi", "nvidia-smi dmon",
+         line=r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s](?!.*\bpid\b)"),
+    Kind("monitor", "dcgm", "dcgmi dmon", line=r"\s*#\s*Entity\s"),
+    Kind("monitor", "dcgm", "Prometheus", json="resultType"),
+    Kind("monitor", "rocm-smi", "rocm-smi --csv",
+         "device, sclk clock speed:|Average Graphics Package Power (W)|GPU use (%)"),
+    Kind("monitor", "amd-smi", "amd-smi metric --csv", "gpu, socket_power"),
+    Kind("monitor", "amd-smi", "amd-smi monitor --csv", "gpu, power_usage|gfx_clk"),
+    Kind("", "ncu", "Nsight Compute's summary of kernels",
+         "Kernel Name, Invocations, Metric Name, Average", instead=_NO_LAUNCHES),
+    Kind("", "nsys", "this report of Nsight Systems",
+         line=r"\W*Time ?\(%\)\W+Total Time", instead=_NO_REPORT),
+    Kind("", "rocprof", "statistics of rocprof",
+         "Name, Calls, TotalDurationNs, AverageNs", instead=_NO_DISPATCHES),
+)
+# fmt: on
