@@ -107,7 +107,7 @@ class TestOfferedGrid:
 
 
 class TestModelFor:
-    MODEL = train(made.measurements(8), made.CLOCKS.mid)
+    MODEL = train(replace(made.measurements(8), metadata={}), made.CLOCKS.mid)
 
     def test_its_own_gpu_and_base_leave_it_as_it_is(self) -> None:
         own = made.measurements(2, seed=3).profiles(made.CLOCKS.mid)

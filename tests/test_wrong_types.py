@@ -83,16 +83,6 @@ class TestImportProfile:
             {"path": 5, "base": MID, "device": "a"},
             "path must be a file's path or a data frame, not int",
         ),
-        (
-            mlscale.read_profiles,
-            {"path": "p.csv", "base": "mid", "device": "a"},
-            "base must be a mlscale.HardwareConfig, such as model.base, not str",
-        ),
-        (
-            mlscale.read_profiles,
-            {"path": "p.csv", "base": MID, "device": 5},
-            "device must be text, not int",
-        ),
         (mlscale.Measurements.from_frame, {"frame": 5}, "frame must be a pandas DataFrame, not"),
         (mlscale.find_predictor, {"name": 5}, "name must be text, not int"),
         (mlscale.study, {"name": ["errors"], "tables": "t.csv"}, "name must be text, not list"),

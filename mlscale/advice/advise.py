@@ -19,9 +19,10 @@ from mlscale.advice.search import (
     exchanges_of,
 )
 from mlscale.arrays import Floats
+from mlscale.data.checks import sentences
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
-from mlscale.data.points import is_sampled
+from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import UNLIMITED, WITHIN, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, run_in_sequence
@@ -319,15 +320,8 @@ def _measured_runs(profiles: Profiles, power: WholePower) -> tuple[OperatingPoin
 
 def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
-    supply, warnings = search.supply, []
-    watts = search.impossible_w
-    if watts.size:
-        count = search.surfaces["time"].grid.size
-        warnings.append(
-            f"{watts.size} of {count} configurations are left out: a kernel would draw more there "
-            f"than {supply.most_in_words} ({watts.max():.0f} W at most as predicted); the GPU "
-            "lowers its clock instead"
-        )
+    supply, configs = search.supply, search.surfaces["time"].grid.size
+    warnings = sentences("supply", search.impossible_w, configs, supply.most_in_words)
     best_w = search.peak_at(best.config)
     if best_w is not None and not supply.suffices_by_default(np.asarray(best_w)):
         warnings.append(

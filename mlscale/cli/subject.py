@@ -13,7 +13,8 @@ import numpy as np
 from mlscale.cli import options
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
-from mlscale.data.points import SHARES, add_points, is_sampled
+from mlscale.data.logs import SHARES, is_sampled
+from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
 from mlscale.data.table import Table, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
@@ -198,6 +199,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"intervals: wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of "
         "'predict', where --at asks for it)",
     )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="predict a real GPU with a model of simulated data too",
+    )
     _add_facts(parser)
 
 
@@ -267,7 +273,9 @@ def read(
     notes += [] if named else [choice_note(name, model, profiles)]
     targets = _targets(at, model, profiles)
     peak_profiles = _peaks(peaks, profiles)
-    model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate)
+    model = model_for(
+        model, profiles, targets, peak_profiles, arguments.extrapolate, arguments.force
+    )
     notes += extrapolations(model, bool(profiles.points))
     profile_name = ", ".join(path.name for path in paths)
     return Subject(

@@ -22,8 +22,8 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.datasets import identify
 from mlscale.data.devices import LARGEST_SHARE, SECTOR_BYTES, load_device
+from mlscale.data.logs import PROFILE_KIND, clocks_not_reached, power_faults
 from mlscale.data.measurements import Incomplete, Measurements, from_table
-from mlscale.data.points import PROFILE_KIND, clocks_not_reached, power_faults
 from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH
 from mlscale.data.table import Table
 from mlscale.data.table_files import parse_numbers, read_csv_rows

@@ -19,8 +19,8 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask, positive
 from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.logs import clocks_not_reached, is_engine_sweep, require_engine_sweep
 from mlscale.data.measurements import Measurements
-from mlscale.data.points import clocks_not_reached, is_engine_sweep, require_engine_sweep
 from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.surfaces import BOUNDED, Surfaces, configuration_weights, scaling_bounds
 from mlscale.errors import InputError

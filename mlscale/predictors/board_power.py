@@ -21,8 +21,8 @@ import numpy as np
 from mlscale.arrays import Floats, Mask, positive
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.logs import require_engine_sweep, without_power_faults
 from mlscale.data.measurements import Measurements
-from mlscale.data.points import require_engine_sweep, without_power_faults
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError

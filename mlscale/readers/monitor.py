@@ -23,7 +23,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import check_board, check_unit
 from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.points import PROFILE_KIND, SHARES
+from mlscale.data.logs import PROFILE_KIND, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes

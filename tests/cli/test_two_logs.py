@@ -149,15 +149,15 @@ def test_work_that_pauses_hide_is_told(capsys: Capture, tmp_path: Path) -> None:
     fast, slow = bursts("fast.csv", 1755, 40, 480), bursts("slow.csv", 1170, 60, 300)
     told = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", "5")[1]
     assert (
-        "slow.csv: its GPU worked for 18 s, that at 1755 MHz for 12 s: 1.50 times as long, the "
-        "whole run 1.08 times" in told
+        "slow.csv: at 1170 MHz the GPU worked 1.50 times as long as at 1755 MHz, and the run takes "
+        "1.08 times as long as there" in told
     )
     assert "whole where the pauses end, which may be below 1170 MHz" in told
     assert "fast.csv, GPU 0: 120 of 240 samples of the busy span are idle" in told
     assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
     assert "50% of the run's log are pauses, which its mean power" in capsys.readouterr().err
     other_way = succeed(capsys, "advise", slow, "--also", fast)[1]
-    assert "fast.csv: its GPU worked for 12 s, that at 1170 MHz for 18 s: 0.67 times" in other_way
+    assert "fast.csv: at 1755 MHz the GPU worked 0.67 times as long as at 1170 MHz" in other_way
     assert "below 1170 MHz" in other_way
 
 
