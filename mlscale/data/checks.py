@@ -68,19 +68,18 @@ RULES = (
         "repetitions",
         "warning",
         predicates.unlike_repetitions,
-        "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {low_ms:.4g} "
-        "ms in {low_row}, {high_ms:.4g} in {high_row}; take out rows of other work or clocks; of "
-        "the launches of a run give each kind a name, a row with its mean time, and their number "
-        "in a column 'launches'",
+        "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {ends}; take "
+        "out rows of other work or clocks; of the launches of a run give each kind a name, a row "
+        "with its mean time, and their number in a column 'launches'",
     ),
     Rule(
         "T03",
         "launches",
         "warning",
         predicates.changing_launch,
-        "'{column}' of {count} is not the same at all clocks; that of '{kernel}' is {low:g} and, "
-        "in {row}, {high:g}: rows of two workloads count as one kernel, unless the application or "
-        "the kernel names them apart",
+        "'{column}' of {count} is not the same at all clocks; that of '{kernels[0]}' is {ends}: "
+        "rows of two workloads count as one kernel, unless the application or the kernel names "
+        "them apart",
     ),
     Rule(
         "T04",
@@ -151,8 +150,7 @@ RULES = (
         "setting",
         "note",
         predicates.beyond_training,
-        "{axis} {asked:g} is {side} {end:g}, the {most} that the training data speak for: "
-        "extrapolated{consequence}",
+        "{axis} {asked:g} is {how}",
     ),
     Rule(
         "P01",
@@ -174,8 +172,8 @@ RULES = (
         "supply",
         "note",
         predicates.more_than_supplied,
-        "{count} of {configs} configurations are left out: a kernel would draw more there than "
-        "{supplied} ({most_w:.0f} W at most as predicted); the GPU lowers its clock instead",
+        "{count} configurations are left out: a kernel would draw more there than {supplied} "
+        "({most_w:.0f} W at most as predicted); the GPU lowers its clock instead",
     ),
 )
 

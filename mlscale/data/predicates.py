@@ -149,10 +149,6 @@ def _one_mistake(
                 f"{steps[step]:g}, such as '{kernel}' in {table.row(row)}: if a clock was not kept "
                 "there, measure again, or leave these rows out"
             )
-    nowhere = np.flatnonzero(~np.asarray(present.any(axis=0)))
-    if nowhere.size:
-        first = list(grid)[int(nowhere[0])]
-        return f"no kernel has {first}: measure it, or leave out all rows of one of its settings"
     return None
 
 
@@ -172,17 +168,14 @@ def unlike_repetitions(
         return None
     worst = max(unlike, key=lambda cell: high[tuple(cell)] / low[tuple(cell)])
     is_worst = np.all([place == at for place, at in zip(cells, worst, strict=True)], axis=0)
-    of_worst = np.flatnonzero(is_worst)
-    in_order = of_worst[np.argsort(table.numbers["time_ms"][of_worst], kind="stable")]
-    return {
-        "cases": counted(len(unlike), "case"),
-        "kernel": kernels[worst[0]],
-        "low_ms": low[tuple(worst)],
-        "high_ms": high[tuple(worst)],
-        "low_row": table.row(int(in_order[0])),
-        "high_row": table.row(int(in_order[-1])),
-        "kernels": tuple(dict.fromkeys(kernels[cell[0]] for cell in unlike)),
-    }
+    worst_rows, times_ms = np.flatnonzero(is_worst), table.numbers["time_ms"]
+    first, *_, last = sorted(worst_rows.tolist(), key=lambda row: float(times_ms[row]))
+    ends = (
+        f"{times_ms[first]:.4g} ms in {table.row(first)}, {times_ms[last]:.4g} in {table.row(last)}"
+    )
+    names = tuple(dict.fromkeys(kernels[cell[0]] for cell in unlike))
+    cases = counted(len(unlike), "case")
+    return {"cases": cases, "kernel": kernels[worst[0]], "ends": ends, "kernels": names}
 
 
 def changing_launch(table: Table, kernels: Sequence[str], cells: tuple[Indices, ...]) -> Fields:
@@ -203,16 +196,10 @@ def changing_launch(table: Table, kernels: Sequence[str], cells: tuple[Indices, 
         if changing.size:
             first = changing[0]
             row = np.flatnonzero((cell_of_row == first) & (values == high[first]))[0]
+            ends = f"{low[first]:g} and, in {table.row(int(row))}, {high[first]:g}"
             names = tuple(dict.fromkeys(kernels[k] for k in (changing // shape[1]).tolist()))
-            return {
-                "column": column,
-                "count": counted(len(names), "kernel"),
-                "kernel": names[0],
-                "low": low[first],
-                "high": high[first],
-                "row": table.row(int(row)),
-                "kernels": names,
-            }
+            count = counted(len(names), "kernel")
+            return {"column": column, "count": count, "ends": ends, "kernels": names}
     return None
 
 
@@ -392,15 +379,8 @@ def beyond_training(axis: str, asked: float, low: float, high: float, wider: boo
     if low <= asked <= high:
         return None
     side, end, most = ("below", low, "lowest") if asked < low else ("above", high, "highest")
-    consequence = ", with a wider interval" if wider else ""
-    return {
-        "axis": axis,
-        "asked": asked,
-        "side": side,
-        "end": end,
-        "most": most,
-        "consequence": consequence,
-    }
+    how = f"{side} {end:g}, the {most} that the training data speak for: extrapolated"
+    return {"axis": axis, "asked": asked, "how": how + ", with a wider interval" * wider}
 
 
 # P: what a model predicts
@@ -429,9 +409,5 @@ def more_than_supplied(power_w: Floats, configs: int, supplied: str) -> Fields:
     """Configurations where a kernel would draw more than the board is supplied with [W]."""
     if not power_w.size:
         return None
-    return {
-        "count": power_w.size,
-        "configs": configs,
-        "supplied": supplied,
-        "most_w": power_w.max(),
-    }
+    count = f"{power_w.size} of {configs}"
+    return {"count": count, "supplied": supplied, "most_w": power_w.max()}

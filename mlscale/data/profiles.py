@@ -387,11 +387,9 @@ def only_config(table: Table) -> HardwareConfig:
     """The configuration of all rows. Raises InputError where there are several."""
     configs = set(configurations(table))
     if len(configs) != 1:
-        several = len(set(table.metadata.get("gpus", ()))) > 1
-        alone = ", or, where GPUs ran apart, import one of them with --gpu" if several else ""
         raise InputError(
             f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            f"the base{alone}"
+            "the base, or, where GPUs ran apart, import one of them with --gpu"
         )
     return configs.pop()
 
