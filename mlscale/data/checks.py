@@ -3,8 +3,8 @@
 A rule is a row: a code, what it looks at, a severity, a predicate and a sentence. The predicate
 takes the facts of what it looks at, and returns the fields that the sentence names, or None where
 nothing is wrong. To add a rule, add a row here and a predicate in predicates.py. A code keeps its
-meaning for ever: G is for the GPU and its settings, T for tables and profiles, R for readings of a
-run at several clocks, P for predictions and advice.
+meaning for ever: G is for the GPU and its settings, L for a profiler's launches, M for a monitor's log,
+T for tables and profiles, R for readings of a run at several clocks, P for predictions and advice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,14 +20,32 @@ from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, warn
 
 Severity = Literal["refused", "warning", "note"]
+# Which facts a predicate takes. All predicates of one subject take the same ones, in one order.
+Subject = Literal[
+    "value",
+    "board power",
+    "grid",
+    "repetitions",
+    "launches",
+    "times",
+    "columns",
+    "counters",
+    "further run",
+    "scaling",
+    "ends of logs",
+    "setting",
+    "model",
+    "feature",
+    "supply",
+]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of RULES. looks_at: which facts the predicate takes; rules with the same take alike."""
+    """A row of RULES; the sentence names the fields that the predicate returns."""
 
     code: str
-    looks_at: str
+    looks_at: Subject
     severity: Severity
     predicate: Callable[..., Fields]
     sentence: str
@@ -178,7 +196,7 @@ RULES = (
 )
 
 
-def check(looks_at: str, where: str, *facts: Any) -> None:
+def check(looks_at: Subject, where: str, *facts: Any) -> None:
     """Apply all rules that look at these facts, each sentence told as of `where`.
 
     Raises InputError by a rule that refuses; by the others it warns, with a `DataWarning` that has
@@ -194,12 +212,12 @@ def check(looks_at: str, where: str, *facts: Any) -> None:
         warn(DataWarning(text, rule.code, rule.severity, fields.get("kernels", ())))
 
 
-def sentences(looks_at: str, *facts: Any) -> list[str]:
+def sentences(looks_at: Subject, *facts: Any) -> list[str]:
     """The sentences of the rules that these facts break, for an answer that carries them itself."""
     return [rule.sentence.format(**fields) for rule, fields in _broken(looks_at, facts)]
 
 
-def _broken(looks_at: str, facts: Sequence[Any]) -> Iterator[tuple[Rule, dict[str, Any]]]:
+def _broken(looks_at: Subject, facts: Sequence[Any]) -> Iterator[tuple[Rule, dict[str, Any]]]:
     for rule in RULES:
         if rule.looks_at == looks_at and (fields := rule.predicate(*facts)) is not None:
             yield rule, fields

@@ -479,7 +479,7 @@ def load_device_file(path: Path | str) -> Device:
     return device
 
 
-def own_devices() -> tuple[Device, ...]:
+def registered_devices() -> tuple[Device, ...]:
     """The devices that were registered in this process."""
     return tuple(map(load_device, _registered))
 

@@ -250,12 +250,12 @@ def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[st
     """Kernels without counters, or with zeros for all of several; or no counter that all have."""
     if not columns:
         return None
-    of_kernel = np.array(table.text["kernel"], dtype=object)
+    kernel_of_row = np.array(table.text["kernel"], dtype=object)
     counted_rows = {name: ~np.isnan(table.numbers[name]) for name in columns}
     if len(columns) > 1:  # one may be 0
         is_counted = np.any([table.numbers[name] > 0 for name in columns], axis=0)
         counted_rows = {name: rows & is_counted for name, rows in counted_rows.items()}
-    having = {name: set(of_kernel[rows].tolist()) for name, rows in counted_rows.items()}
+    having = {name: set(kernel_of_row[rows].tolist()) for name, rows in counted_rows.items()}
     common = max(having, key=lambda name: len(having[name]))
     if not having[common] or len(having[common]) == len(kernels):
         return None
@@ -357,7 +357,7 @@ def parts_of_runs(
     base_mhz: float, base_ends: Mapping[str, Any], ends: Mapping[str, Any], gpus: int
 ) -> Fields:
     """Logs that begin and end while a GPU works; by GPU the ends at which it does."""
-    parts = max(sum(len(of_gpu) > 1 for of_gpu in log.values()) for log in (base_ends, ends))
+    parts = max(sum(len(gpu_ends) > 1 for gpu_ends in log.values()) for log in (base_ends, ends))
     if not parts:
         return None
     others = "; if some GPUs are of other jobs, name yours with --gpu" if parts < gpus else ""

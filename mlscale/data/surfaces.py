@@ -55,7 +55,7 @@ class Surfaces:
             object.__setattr__(self, "flags", ((),) * len(self.values))
 
     @classmethod
-    def of_logs(
+    def from_log_ratios(
         cls,
         grid: ConfigGrid,
         base: HardwareConfig,
@@ -262,7 +262,7 @@ def by_power_laws(surfaces: Surfaces, grid: ConfigGrid) -> Surfaces:
         for end in (surfaces.low, surfaces.high)
         if end is not None
     ]
-    return Surfaces.of_logs(grid, surfaces.base, wider, surfaces.flags, ends)
+    return Surfaces.from_log_ratios(grid, surfaces.base, wider, surfaces.flags, ends)
 
 
 def run_in_sequence(time_ms: Floats, power_w: Power, launches: Floats) -> tuple[Floats, Power]:

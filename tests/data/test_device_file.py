@@ -23,8 +23,8 @@ from mlscale.data.devices import (
     find_device,
     load_device,
     load_device_file,
-    own_devices,
     register_device,
+    registered_devices,
 )
 from mlscale.data.measurements import Measurements
 from mlscale.data.table import Table
@@ -70,7 +70,7 @@ def test_the_required_fields_are_enough(tmp_path: Path) -> None:
     assert device.engine_clocks_mhz() == device.memory_clocks_mhz() == ()
     assert load_device("made-gpu") == device
     assert device_keys()[-1] == "made-gpu"
-    assert own_devices() == (device,)
+    assert registered_devices() == (device,)
 
 
 def test_optional_facts_and_sources(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_one_line_says_all_that_is_wrong(
     with refused(f"^{path}: ") as caught:
         load_device_file(path)
     assert said in str(caught.value)
-    assert own_devices() == ()
+    assert registered_devices() == ()
 
 
 def test_two_descriptions_of_one_key(tmp_path: Path) -> None:
