@@ -2,9 +2,11 @@
 
 A rule is a row: a code, what it looks at, a severity, a predicate and a sentence. The predicate
 takes the facts of what it looks at, and returns the fields that the sentence names, or None where
-nothing is wrong. To add a rule, add a row here and a predicate in predicates.py. A code keeps its
-meaning for ever: G is for the GPU and its settings, L for a profiler's launches, M for a monitor's log,
-T for tables and profiles, R for readings of a run at several clocks, P for predictions and advice.
+nothing is wrong. To add a rule, add a row here and a predicate in predicates.py.
+
+A code keeps its meaning for ever. G is for the GPU and its settings, L for a profiler's launches, M
+for a monitor's log, T for tables and profiles, R for readings of a run at several clocks, and P for
+predictions and advice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
