@@ -66,7 +66,7 @@ RULES = (
         "board power",
         "refused",
         predicates.impossible_power,
-        "a board power of {power_w:g} W cannot be: {why}; give watts, of the run",
+        "a board power of {power_w:g} W cannot be: {why}",
     ),
     Rule(
         "G03",

@@ -40,7 +40,11 @@ def impossible_value(device: Device | None, column: str, value: float) -> Fields
     mend = f"give it in {unit}"
     if device is None:
         low, high = _OF_ANY_GPU[column]
-        limit = "no GPU has " + (f"more than {high:g}" if value > high else f"less than {low:g}")
+        limit, other = f"no GPU has less than {low:g}", "GHz times 1000"
+        if value > high:
+            limit = f"no GPU has more than {high:g}"
+            other = "mW divided by 1000" if unit == "W" else "kHz divided by 1000"
+        mend += f" ({other})"
     else:
         most = device.most_power_w if unit == "W" else device.highest_mhz(column)
         if most is None:
@@ -62,12 +66,15 @@ def impossible_value(device: Device | None, column: str, value: float) -> Fields
 
 def impossible_power(device: Device | None, power_w: float) -> Fields:
     """A mean power that a board cannot draw, or not while it works."""
-    limit_w = device.most_power_w if device else None
-    idle_w = device.idle_w if device else None
+    if device is None:
+        return None
+    limit_w, idle_w = device.most_power_w, device.idle_w
     if limit_w is not None and power_w > _PEAK * limit_w:
-        why = f"the board's limit is {limit_w:g} W"
+        why = f"'{device.key}' has a limit of {limit_w:g} W"
     elif idle_w is not None and power_w < _LEAST_OF_IDLE * idle_w:
-        why = f"it is less than half of the {idle_w:g} W that such a board draws when idle"
+        why = (
+            f"it is less than half of the {idle_w:g} W that an idle '{device.key}' was seen to draw"
+        )
     else:
         return None
     return {"power_w": power_w, "why": why}

@@ -128,7 +128,8 @@ class Model:
         `with_unprofiled`, and the time of those that exchange data between GPUs is kept, see
         `with_exchanges_kept`. What was measured at further points is not predicted. Raises
         InputError where the profiles lack what a predictor needs, where they have further points
-        that it makes nothing of, and where their power is of another kind.
+        that it makes nothing of, where their power is of another kind, and where the model learnt
+        from simulated data of another device.
         """
         require_type("profiles", profiles, Profiles, PROFILES)
         if not self.untrained:

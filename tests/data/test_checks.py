@@ -215,8 +215,8 @@ def test_a_profile_of_units_and_of_names_like_those_of_shares(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("power_w", "code", "said"),
     [
-        (845, "G02", "845 W cannot be: the board's limit is 700 W"),
-        (34, "G02", "34 W cannot be: it is less than half of the 70 W that such a board draws"),
+        (845, "G02", "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
+        (34, "G02", "34 W cannot be: it is less than half of the 70 W that an idle 'h100"),
         (60, "G03", "60 W is below the 70 W that an idle 'h100-sxm5' was seen to draw"),
         (830, None, ""),
         (71, None, ""),

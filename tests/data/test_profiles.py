@@ -60,11 +60,6 @@ class TestReading:
         assert found.has_counter("loads")
         assert not found.has_counter("Loads")
 
-    def test_rows_at_the_base_alone_give_the_same(self, tmp_path: Path) -> None:
-        alone = read_rows(tmp_path, [rows()[1], rows()[5]])
-        np.testing.assert_array_equal(alone.time_ms, [2.0, 12.0])
-        np.testing.assert_array_equal(alone.counters, [[2.0], [1002.0]])
-
     def test_of_a_whole_data_set_is_what_its_measurements_hold(self, data_folder: Path) -> None:
         # Two ways to the same numbers, NaN included.
         path = data_folder / "mgpusim" / "gcn3-scaling.csv"
@@ -82,9 +77,6 @@ class TestReading:
         assert found.device == "any-gpu"
         found = read_rows(tmp_path, without("application"))
         assert found.applications == ("first", "second")
-
-    def test_no_counters_at_all(self, tmp_path: Path) -> None:
-        assert read_rows(tmp_path, without("loads")).counters.shape == (2, 0)
 
     def test_an_empty_counter_stays_missing(self, tmp_path: Path) -> None:
         table = rows()
