@@ -1,8 +1,6 @@
-"""Profiles: new kernels at the base, from the same tidy table."""
+"""Profiles: new kernels at the base, from the same tidy table, made by hand (tidy.rows)."""
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from mlscale.data.points import add_points
 from mlscale.data.profiles import MeasuredPoint, with_weights
 
 BASE = HardwareConfig(4, 400.0, 700.0)
-HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
 
 
 def read_rows(folder: Path, table: list[dict[str, Any]], device: str = "made-gpu") -> Profiles:
@@ -84,19 +81,6 @@ class TestReading:
         loads = read_rows(tmp_path, table).counter("loads")
         assert math.isnan(loads[0])
         assert loads[1] == 1002.0
-
-    def test_reading_csv_needs_numpy_only(self, tmp_path: Path) -> None:
-        path = write_csv(tmp_path / "profile.csv", rows())
-        program = (
-            "import sys; from pathlib import Path;"
-            "from mlscale import HardwareConfig, read_profiles;"
-            f"p = read_profiles(Path({str(path)!r}), HardwareConfig(4, 400.0, 700.0), 'made-gpu');"
-            f"print(p.time_ms.tolist(), sorted(set(sys.modules) & set({HEAVY!r})))"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
-        )
-        assert done.stdout == "[2.0, 12.0] []\n"
 
 
 class TestPowerIsOptional:
