@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,11 +19,13 @@ _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
 class InputError(ValueError):
     """Bad usage or bad input; the message is one line that says what to mend.
 
-    The command line prints the message on stderr and exits with status 2.
+    The command line prints the message on stderr and exits with status 2. code: of the check in
+    `mlscale.data.checks` that refuses; empty where none does.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, code: str = "") -> None:
         super().__init__(" ".join(message.splitlines()))
+        self.code = code
 
 
 def require_type(argument: str, value: object, kind: Any, what: str) -> None:
@@ -69,12 +71,27 @@ def extra_named(purpose: str, extra: str | None = None) -> Iterator[None]:
 
 
 class DataWarning(UserWarning):
-    """Something in the data that the user should know of; the work goes on."""
+    """Something in the data that the user should know of; the work goes on.
+
+    code and severity ('warning' or 'note'): of the check in `mlscale.data.checks` that tells it;
+    code is empty where none does. kernels: those that it is about, empty where it names none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "",
+        severity: str = "warning",
+        kernels: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code, self.severity, self.kernels = code, severity, tuple(kernels)
 
 
-def warn(message: str) -> None:
+def warn(message: str | DataWarning) -> None:
     """Warn about the data, as of the line outside mlscale that asked for the work."""
+    warning = message if isinstance(message, DataWarning) else DataWarning(message)
     frame, level = sys._getframe(), 1  # noqa: SLF001 - as the standard library's warnings do
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "mlscale":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, DataWarning, stacklevel=level)
+    warnings.warn(warning, stacklevel=level)

@@ -52,7 +52,7 @@ class TestFrames:
     def test_a_warning_is_of_the_line_that_asked(self) -> None:
         """A notebook shows the line beside a warning, here one of this file."""
         frame = made.measurements().to_frame().assign(temp_c=40.0)
-        with pytest.warns(mlscale.DataWarning, match="'temp_c' looks like no counter") as told:
+        with pytest.warns(mlscale.DataWarning, match="'temp_c': taken for a counter") as told:
             Measurements.from_frame(frame)
         assert told[0].filename == __file__
 

@@ -96,7 +96,7 @@ class TestOfferedGrid:
 
 
 class TestModelFor:
-    MODEL = train(made.measurements(8), made.CLOCKS.mid)
+    MODEL = train(replace(made.measurements(8), metadata={}), made.CLOCKS.mid)
 
     def test_another_gpu_is_predicted_at_its_clocks(self) -> None:
         new = profiles("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0))

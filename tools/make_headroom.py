@@ -18,7 +18,7 @@ import numpy as np
 
 from mlscale.data.datasets import Dataset, all_datasets
 from mlscale.data.devices import load_device
-from mlscale.data.points import PROFILE_KIND
+from mlscale.data.logs import PROFILE_KIND
 from mlscale.data.table import Table
 from mlscale.data.table_files import write_table
 

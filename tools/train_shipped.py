@@ -20,9 +20,10 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.datasets import all_datasets, dataset, named_file, path
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.logs import clocks_not_reached
 from mlscale.data.measurements import Measurements, from_table
 from mlscale.data.nv_dvfs import read_nv_dvfs
-from mlscale.data.points import SECOND_CLOCK, clocks_not_reached
+from mlscale.data.points import SECOND_CLOCK
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table

@@ -17,8 +17,9 @@ from mlscale.advice.search import (
     settings_at,
 )
 from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.checks import sentences
 from mlscale.data.devices import known_device
-from mlscale.data.points import is_sampled
+from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import UNLIMITED, WITHIN, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import Surfaces, run_in_sequence
@@ -278,14 +279,9 @@ def _board_warnings(run: Costs, best: Setting) -> list[str]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
     if run.peak_w is None:
         return []
-    supply, peak_w, warnings = run.supply, run.peak_w[0], []
+    supply, peak_w = run.supply, run.peak_w[0]
     impossible_w = peak_w[~supply.suffices(peak_w)]
-    if impossible_w.size:
-        warnings.append(
-            f"{impossible_w.size} of {peak_w.size} configurations are left out: a kernel would "
-            f"draw more there than {supply.most_in_words} ({impossible_w.max():.0f} W at most as "
-            "predicted); the GPU lowers its clock instead"
-        )
+    warnings = sentences("supply", impossible_w, peak_w.size, supply.most_in_words)
     best_w = float(peak_w[run.grid.index(best.config)])
     draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
     if not supply.suffices_by_default(np.asarray(best_w)):

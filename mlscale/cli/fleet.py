@@ -16,7 +16,7 @@ from mlscale.advice.recommendation import Row
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import json_text, print_warnings
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
-from mlscale.data.points import is_sampled
+from mlscale.data.logs import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.progress import Progress

@@ -164,6 +164,8 @@ def add_subject(parser: argparse.ArgumentParser) -> None:
         "--at asks for it)"
     )
     add("--extrapolate", action="store_true", help=what)
+    what = "predict a real GPU with a model of simulated data too"
+    add("--force", action="store_true", help=what)
     add_facts(
         parser.add_argument_group("what FILE does not say").add_argument,
         device="the GPU it was measured on: a name of 'mlscale devices list', or a device file",

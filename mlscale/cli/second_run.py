@@ -12,7 +12,7 @@ from mlscale.advice.commands import Commands, commands_for_second_run
 from mlscale.cli.subject import is_log, tells_engine_clock
 from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
 from mlscale.data.grid import SHORT_NAMES
-from mlscale.data.points import SHARES, is_sampled
+from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.unprofiled import kernels_of_most

@@ -17,7 +17,8 @@ from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data import datasets
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
-from mlscale.data.points import SHARES, add_points, is_sampled
+from mlscale.data.logs import SHARES, is_sampled
+from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
 from mlscale.data.table import Table, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
@@ -47,6 +48,7 @@ class Asked:
         weights: a table that says how often kernels run.
         profiled_only: without the kernels of which only the time is known.
         extrapolate: beyond what the model was trained on too.
+        force: a real GPU by a model of simulated data too.
         at: where to predict; none for everywhere.
         peaks: profiles of other kernels of a GPU without training data.
     """
@@ -59,6 +61,7 @@ class Asked:
     weights: str | None
     profiled_only: bool
     extrapolate: bool
+    force: bool
     at: tuple[str, ...]
     peaks: str | None
 
@@ -107,6 +110,7 @@ def asked(
         weights=weights,
         profiled_only=arguments.profiled_only,
         extrapolate=arguments.extrapolate,
+        force=arguments.force,
         at=tuple(at),
         peaks=peaks,
     )
@@ -128,7 +132,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
         name, model = str(asked.model), named
     targets = _targets(asked.at, model, profiles)
     peaks = _peaks(input_file(asked.peaks), profiles) if asked.peaks else None
-    model = model_for(model, profiles, targets, peaks, asked.extrapolate)
+    model = model_for(model, profiles, targets, peaks, asked.extrapolate, asked.force)
     notes += extrapolations(model, bool(profiles.points))
     profile_name = ", ".join(path.name for path in paths)
     return Subject(

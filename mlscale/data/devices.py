@@ -1,26 +1,20 @@
-"""One GPU: what it is made of, the peaks that follow from it, and the clocks that it offers.
+"""GPUs: what each is made of, the peaks and clocks that follow, and the names that tools print.
 
-A device has the same fields here, in devices.json, in a model file and in a device file of one's
-own. A memory clock is always the one the vendor's tool lists.
-
-The device table: the GPUs that mlscale knows, by key and by the names that tools print.
-
-devices.json holds physical parameters only; every peak is derived (mlscale/data/devices.py) and
+devices.json, the device table, holds physical parameters only; every peak is derived from them and
 tested against the vendor's data sheet. devices_sources.json says where each number is from. A
-device of one's own, a JSON file with the fields of a device, is in the table of this process once
-it is registered; tables and models made with it carry its facts and register it where they are
-read.
+device of one's own, a JSON file with the same fields, is in the table of this process once it is
+registered; tables and models made with it carry its facts and register it where they are read. A
+memory clock is always the one the vendor's tool lists.
 """
 
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -34,37 +28,6 @@ CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
 IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
 SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
 LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and _is_number(value)
-
-
-def _is_list(value: object, of: Callable[[object], bool]) -> bool:
-    return isinstance(value, list | tuple) and all(map(of, value))
-
-
-def _is_range(value: Any) -> bool:
-    return _is_list(value, _is_number) and len(value) == 2 and bool(value[0] <= value[1])
-
-
-# What a field of a type accepts, and how an error message calls that.
-_KINDS: dict[Any, tuple[Callable[[object], bool], str]] = {
-    str: (_is_text, "text"),
-    int: (_is_count, "a positive whole number"),
-    float: (_is_number, "a positive number"),
-    tuple[str, ...]: (partial(_is_list, of=_is_text), "a list of text"),
-    tuple[float, ...]: (partial(_is_list, of=_is_number), "a list of positive numbers"),
-    tuple[float, float]: (_is_range, "a list of the lowest and the highest, positive numbers"),
-}
 
 
 @dataclass(frozen=True)
@@ -84,92 +47,53 @@ class Device:
     """One GPU. A CU is NVIDIA's SM; a wave is NVIDIA's warp; lanes work once per engine cycle.
 
     Everything from compute_capability on is optional: None, or empty, where it is not known.
-
-    Attributes:
-        key: the name in the device table.
-        name: what the vendor calls it.
-        vendor: who makes it.
-        architecture: generation and chip.
-        cu_count: CUs of the whole device.
-        lanes_per_cu: FP32 multiply-adds a CU starts per cycle.
-        fp64_lanes_per_cu: FP64 multiply-adds a CU starts per cycle.
-        special_function_lanes_per_cu: transcendental results of a CU per cycle.
-        schedulers_per_cu: wave instructions a CU issues per cycle at most, of all kinds; on
-            NVIDIA parts the schedulers, without their dual issue.
-        wave_size: threads per wave.
-        max_waves_per_cu: waves resident on a CU at most.
-        memory_bus_bits: width of the memory bus.
-        memory_transfers_per_cycle: transfers on each wire per cycle of the listed memory clock.
-        datasheet: the vendor's numbers; None for a simulated device.
-        note: what else a reader must know.
-        compute_capability: of CUDA, '9.0'.
-        form_factor: board or module.
-        aliases: the names by which tools print this device and no other.
-        shared_names: names that other devices bear too, which the CU count decides: gfx names,
-            families. One that is an alias as well is taken for this device, with a warning.
-        pci_ids: vendor and device, '10de:2330'.
-        l2_bytes: all of the L2 cache.
-        l3_bytes: AMD's Infinity Cache.
-        max_shared_bytes_per_cu: shared memory (LDS) of a CU.
-        registers_per_cu: 32-bit registers of a CU.
-        xcd_count: compute dies.
-        se_count: shader engines of all dies.
-        base_mhz: the vendor's base clock.
-        max_clock_mhz: the highest engine clock that the vendor's tool lists.
-        engine_clock_range_mhz: lowest and highest engine clock that can be set.
-        engine_clock_step_mhz: what the engine clocks that can be set are multiples of.
-        supported_memory_mhz: memory clocks that the vendor's tool lists, highest first.
-        tensor_fp16_gflops: dense FP16 matrix rate with FP32 accumulation.
-        tdp_w: the board's default power limit.
-        min_power_limit_w: the lowest power limit that can be set.
-        max_power_limit_w: the highest.
-        idle_w: board power without a process, one reading.
-        voltage_floor_mhz: the highest engine clock at the least voltage; it rises from there on.
-        clock_control: how the clocks are set.
-        unverified: fields whose value is from memory, not from a source.
-        fp32_issue_factor: FP32 operations that a lane starts per cycle, as the sheet counts them:
-            2 where it counts packed or dual-issued ones.
     """
 
-    key: str
-    name: str
+    key: str  # the name in the device table
+    name: str  # what the vendor calls it
     vendor: str
-    architecture: str
-    cu_count: int
-    lanes_per_cu: int
-    fp64_lanes_per_cu: int
-    special_function_lanes_per_cu: int
+    architecture: str  # generation and chip
+    cu_count: int  # CUs of the whole device
+    lanes_per_cu: int  # FP32 multiply-adds a CU starts per cycle
+    fp64_lanes_per_cu: int  # FP64 multiply-adds a CU starts per cycle
+    special_function_lanes_per_cu: int  # transcendental results of a CU per cycle
+    # Wave instructions a CU issues per cycle at most, of all kinds; on NVIDIA parts the schedulers,
+    # without their dual issue.
     schedulers_per_cu: int
-    wave_size: int
-    max_waves_per_cu: int
+    wave_size: int  # threads per wave
+    max_waves_per_cu: int  # waves resident on a CU at most
     memory_bus_bits: int
-    memory_transfers_per_cycle: int
-    datasheet: Datasheet | None
-    note: str
-    compute_capability: str | None = None
-    form_factor: str | None = None
-    aliases: tuple[str, ...] = ()
+    memory_transfers_per_cycle: int  # on each wire, per cycle of the listed memory clock
+    datasheet: Datasheet | None  # the vendor's numbers; None for a simulated device
+    note: str  # what else a reader must know
+    compute_capability: str | None = None  # of CUDA, '9.0'
+    form_factor: str | None = None  # board or module
+    aliases: tuple[str, ...] = ()  # the names by which tools print this device and no other
+    # Names that other devices bear too, which the CU count decides: gfx names, families. One that
+    # is an alias as well is taken for this device.
     shared_names: tuple[str, ...] = ()
-    pci_ids: tuple[str, ...] = ()
-    l2_bytes: int | None = None
-    l3_bytes: int | None = None
-    max_shared_bytes_per_cu: int | None = None
-    registers_per_cu: int | None = None
-    xcd_count: int | None = None
-    se_count: int | None = None
-    base_mhz: float | None = None
-    max_clock_mhz: float | None = None
-    engine_clock_range_mhz: tuple[float, float] | None = None
-    engine_clock_step_mhz: float | None = None
-    supported_memory_mhz: tuple[float, ...] | None = None
-    tensor_fp16_gflops: float | None = None
-    tdp_w: float | None = None
-    min_power_limit_w: float | None = None
+    pci_ids: tuple[str, ...] = ()  # vendor and device, '10de:2330'
+    l2_bytes: int | None = None  # all of the L2 cache
+    l3_bytes: int | None = None  # AMD's Infinity Cache
+    max_shared_bytes_per_cu: int | None = None  # shared memory (LDS) of a CU
+    registers_per_cu: int | None = None  # 32-bit registers of a CU
+    xcd_count: int | None = None  # compute dies
+    se_count: int | None = None  # shader engines of all dies
+    base_mhz: float | None = None  # the vendor's base clock
+    max_clock_mhz: float | None = None  # the highest engine clock that the vendor's tool lists
+    engine_clock_range_mhz: tuple[float, float] | None = None  # that can be set
+    engine_clock_step_mhz: float | None = None  # of which these are multiples
+    supported_memory_mhz: tuple[float, ...] | None = None  # as the vendor's tool lists, falling
+    tensor_fp16_gflops: float | None = None  # dense FP16 matrix rate with FP32 accumulation
+    tdp_w: float | None = None  # the board's default power limit
+    min_power_limit_w: float | None = None  # that can be set
     max_power_limit_w: float | None = None
-    idle_w: float | None = None
-    voltage_floor_mhz: float | None = None
-    clock_control: str | None = None
-    unverified: tuple[str, ...] = ()
+    idle_w: float | None = None  # board power without a process, one reading
+    voltage_floor_mhz: float | None = None  # the highest engine clock at the least voltage
+    clock_control: str | None = None  # how the clocks are set
+    unverified: tuple[str, ...] = ()  # fields whose value is from memory, not from a source
+    # FP32 operations that a lane starts per cycle, as the sheet counts them: 2 where it counts
+    # packed or dual-issued ones.
     fp32_issue_factor: int = 1
 
     @property
@@ -233,7 +157,7 @@ class Device:
         low, high = self.engine_clock_range_mhz
         if self.vendor == "AMD" and self.datasheet is not None:
             high = min(high, ABOVE_RATED * self.datasheet.engine_mhz)
-        clocks = multiples_mhz(low, high, self.engine_clock_step_mhz)
+        clocks = _multiples_mhz(low, high, self.engine_clock_step_mhz)
         highest = float(math.floor(high))
         return clocks if clocks[-1] == highest else (*clocks, highest)
 
@@ -322,24 +246,10 @@ class Device:
         if device["datasheet"] is not None:
             sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
             device["datasheet"] = Datasheet(**sheet)
-        own = cls(**device)
-        own._require_floor_among_clocks()
-        return own
-
-    def _require_floor_among_clocks(self) -> None:
-        """Raises InputError on a floor of the voltage that is no clock of the GPU, as in kHz."""
-        floor = self.voltage_floor_mhz
-        lowest = min(self.engine_clock_range_mhz or (0.0,))
-        rated = self.datasheet.engine_mhz if self.datasheet else None
-        highest = max(filter(None, (self.highest_mhz("engine_mhz"), rated)), default=math.inf)
-        if floor is not None and not lowest <= floor <= highest:
-            raise InputError(
-                f"voltage_floor_mhz of the device is {floor:.10g} MHz, and its engine clocks are "
-                f"{f'{lowest:g} to ' if lowest else 'at most '}{highest:g} MHz"
-            )
+        return cls(**device)
 
 
-def multiples_mhz(lowest: float, highest: float, step: float) -> tuple[float, ...]:
+def _multiples_mhz(lowest: float, highest: float, step: float) -> tuple[float, ...]:
     """The multiples of a step from the lowest to the highest clock, rounded down [MHz]."""
     numbers = range(math.floor(lowest / step), math.floor((highest + 1) / step) + 1)
     clocks = (float(math.floor(number * step)) for number in numbers)
@@ -347,31 +257,56 @@ def multiples_mhz(lowest: float, highest: float, step: float) -> tuple[float, ..
 
 
 def _checked_fields(cls: type, values: object, what: str) -> dict[str, Any]:
-    """The fields of a dataclass, each of its type. Raises InputError with all faults at once."""
+    """The fields of a dataclass, each of its kind. Raises InputError with all faults at once."""
     if not isinstance(values, Mapping):
         raise InputError(f"the {what} must be a table of fields, not {type(values).__name__}")
-    types = {field.name: field.type for field in fields(cls)}
+    kinds: dict[str, Any] = {field.name: field.type for field in fields(cls)}
     required = {field.name for field in fields(cls) if field.default is MISSING}
     faults = []
     if missing := required - values.keys():
         faults.append(f"the {what} lacks {', '.join(sorted(missing))}")
-    if unknown := values.keys() - types:
+    if unknown := values.keys() - kinds:
         faults.append(f"the {what} has unknown {', '.join(sorted(map(ascii, unknown)))}")
     for name, value in values.items():
-        if expected := _misfit(types.get(name), value):
-            faults.append(f"{name} of the {what} must be {expected}, not {ascii(value)[:40]}")
+        if (must := _misfit(kinds.get(name), value)) is not None:
+            faults.append(f"{name} of the {what} must be {must}, not {ascii(value)[:40]}")
     if faults:
         raise InputError("; ".join(faults))
     return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
-def _misfit(kind: Any, value: object) -> str | None:
+_KINDS: dict[Any, str] = {  # what a field of a type must be
+    str: "text",
+    int: "a positive whole number",
+    float: "a positive number",
+    tuple[str, ...]: "a list of text",
+    tuple[float, ...]: "a list of positive numbers",
+    tuple[float, float]: "a list of the lowest and the highest, positive numbers",
+}
+
+
+def _misfit(kind: Any, value: Any) -> str | None:
     """What a field of that type must be, if the value is something else."""
-    accepted = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    if value is None and type(None) in accepted:
-        return None
-    fits, expected = _KINDS.get(accepted[0], (None, ""))
-    return None if fits is None or fits(value) else expected
+    if isinstance(kind, UnionType):  # with None
+        kind = None if value is None else get_args(kind)[0]
+    return None if kind not in _KINDS or _fits(kind, value) else _KINDS[kind]
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list | tuple):
+            return False
+        is_range = get_args(kind)[1] is float
+        has_ends = not is_range or len(value) == 2
+        return (
+            has_ends
+            and all(_fits(get_args(kind)[0], one) for one in value)
+            and (not is_range or value[0] <= value[1])
+        )
+    if kind is str:
+        return isinstance(value, str)
+    is_number = isinstance(value, int if kind is int else int | float)
+    return is_number and not isinstance(value, bool) and 0 < value < math.inf
 
 
 # Words that tools print or leave out as they like.
@@ -380,14 +315,8 @@ _MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
 _PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # of a device file
 _SHEET_TOLERANCE = 0.05  # of a peak; the table's sheets round by up to 2.5 %
-_DERIVED_FROM = {
-    "bandwidth_gb_per_s": "memory_bus_bits / 8 x memory_transfers_per_cycle x memory_mhz / 1000",
-    "fp32_gflops": "cu_count x lanes_per_cu x fp32_issue_factor x 2 x engine_mhz / 1000",
-    "fp64_gflops": "cu_count x fp64_lanes_per_cu x 2 x engine_mhz / 1000",
-}
-
 # What a device file may leave out although every device has it.
-FILE_DEFAULTS: dict[str, Any] = {
+_FILE_DEFAULTS: dict[str, Any] = {
     "vendor": "unknown",
     "architecture": "unknown",
     "datasheet": None,
@@ -436,9 +365,8 @@ def find_device(name: str, cu_count: float | None = None) -> Device | None:
     Example:
         find_device("NVIDIA H100 80GB HBM3"), find_device("gfx942", cu_count=228)
     """
-    own, _ = _bearers(name)
-    keys = devices_named(name, cu_count)
-    if len(keys) != 1 or (not own and cu_count is None):
+    keys, are_shared = _bearers(name, cu_count)
+    if len(keys) != 1 or (are_shared and cu_count is None):
         return None
     return load_device(keys[0])
 
@@ -448,21 +376,20 @@ def devices_named(name: str, cu_count: float | None = None) -> tuple[str, ...]:
 
     cu_count: of the whole device, by which AMD's gfx names and families are told apart.
     """
-    own, shared = _bearers(name)
-    keys = own or shared
-    if cu_count is not None and (shared or len(keys) > 1):
-        keys = tuple(key for key in keys if _table()[key]["cu_count"] == cu_count)
-    return keys
+    return _bearers(name, cu_count)[0]
 
 
-def _bearers(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The devices whose own name it is, or else those that share it with others."""
+def _bearers(name: str, cu_count: float | None) -> tuple[tuple[str, ...], bool]:
+    """The devices that bear a name, and whether it is one that others may bear too."""
     if name in _table():
-        return (name,), ()
+        return (name,), False
     by_alias, by_shared_name = _names()
     plain = _plain(_PCI_OF_NVML.sub(r"\2:\1", _MIG.sub("", name)))
-    own = by_alias.get(plain, ())
-    return own, () if own else by_shared_name.get(plain, ())
+    are_shared = plain not in by_alias
+    keys = (by_shared_name if are_shared else by_alias).get(plain, ())
+    if cu_count is not None and (are_shared or len(keys) > 1):
+        keys = tuple(key for key in keys if _table()[key]["cu_count"] == cu_count)
+    return keys, are_shared
 
 
 def _plain(name: str) -> str:
@@ -473,19 +400,20 @@ def _plain(name: str) -> str:
 
 @functools.cache
 def _names() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """By plain name: the devices whose own name it is, and those that share it.
+    """By plain name the devices that bear it alone, and those that share it with others.
 
     A device of one's own takes its names away from the table's.
     """
-    own: dict[str, tuple[str, ...]] = {}
-    shared: dict[str, tuple[str, ...]] = {}
+    by_alias: dict[str, tuple[str, ...]] = {}
+    by_shared_name: dict[str, tuple[str, ...]] = {}
     for key, entry in _table().items():
         aliases = [key, entry["name"], *entry.get("aliases", ()), *entry.get("pci_ids", ())]
-        for names, texts in ((own, aliases), (shared, entry.get("shared_names", ()))):
-            for plain in dict.fromkeys(map(_plain, texts)):
-                others = () if key in _registered and names is own else names.get(plain, ())
-                names[plain] = (*others, key)
-    return own, shared
+        for plain in dict.fromkeys(map(_plain, aliases)):
+            others = () if key in _registered else by_alias.get(plain, ())
+            by_alias[plain] = (*others, key)
+        for plain in dict.fromkeys(map(_plain, entry.get("shared_names", ()))):
+            by_shared_name[plain] = (*by_shared_name.get(plain, ()), key)
+    return by_alias, by_shared_name
 
 
 _registered: dict[str, dict[str, Any]] = {}  # the devices of one's own, in this process
@@ -545,13 +473,13 @@ def load_device_file(path: Path | str) -> Device:
     for name, (derived, printed) in device.derived_and_printed().items():
         if abs(derived / printed - 1) > _SHEET_TOLERANCE:
             warn(
-                f"{path}: {name} of the data sheet is {printed:g}, but {_DERIVED_FROM[name]} give "
-                f"{derived:.6g}, which predictions use: one of these numbers is wrong"
+                f"{path}: {name} of the data sheet is {printed:g}, but {derived:.6g} follows from "
+                "the other fields, which predictions use: one of these numbers is wrong"
             )
     return device
 
 
-def own_devices() -> tuple[Device, ...]:
+def registered_devices() -> tuple[Device, ...]:
     """The devices that were registered in this process."""
     return tuple(map(load_device, _registered))
 
@@ -559,7 +487,7 @@ def own_devices() -> tuple[Device, ...]:
 def _described(values: Any) -> Device:
     """The device that a device file, or the metadata of a table, describes. Raises InputError."""
     if isinstance(values, Mapping):
-        values = {"name": values.get("key"), **FILE_DEFAULTS, **values}
+        values = {"name": values.get("key"), **_FILE_DEFAULTS, **values}
         values.pop("sources", None)
     return Device.from_dict(values)
 

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positions_of
-from mlscale.data.checks import (
-    check_units,
-    complete_kernels,
-    warn_of_counters,
-    warn_of_launches,
-    warn_of_parts,
-    warn_of_repetitions,
-    warn_of_times,
-)
+from mlscale.data.checks import check, check_units
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid
+from mlscale.data.predicates import lacking_configurations
 from mlscale.data.profiles import (
     NOT_COUNTERS,
     OF_LAUNCH,
@@ -27,12 +20,13 @@ from mlscale.data.profiles import (
     in_application,
     launches_of_rows,
     require_quantity,
+    warn_of_parts,
 )
 from mlscale.data.repetitions import Aggregate, Rows
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
-from mlscale.errors import InputError, extra_named
+from mlscale.errors import InputError, extra_named, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,16 +266,23 @@ def from_table(
     where, shape = (kernel_of_row, *cells), (len(kernels), *grid.shape)
     counts = np.zeros(shape, dtype=np.intp)
     np.add.at(counts, where, 1)
-    complete = complete_kernels(table, kernels, grid, counts, drop=incomplete == "drop")
+    is_complete = np.asarray(counts.all(axis=(1, 2, 3)))
+    if incomplete == "error" or not is_complete.any():
+        check("grid", table.source, table, kernels, grid, counts)
+    elif lacking := lacking_configurations(table, kernels, grid, counts):
+        said = "{count} of {total} kernels lack configurations: {lacking}; dropped"
+        warn(f"{table.source}: {said.format(**lacking)}")
+        return from_table(
+            table.select(np.flatnonzero(is_complete[kernel_of_row]).tolist()), aggregate=aggregate
+        )
     powers = table.positive("power_w") if table.has_values("power_w") else None
     launches = launches_of_rows(table)
     time_samples = to_samples(table.positive("time_ms"), where, shape)
-    warn_of_launches(table, kernels, where, shape)
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = np.empty((len(table), len(counter_names)))
     for position, name in enumerate(counter_names):
         counters[:, position] = table.counter(name)
-    everything = Measurements(
+    measurements = Measurements(
         device=device,
         grid=grid,
         kernels=kernels,
@@ -294,13 +295,15 @@ def from_table(
         aggregate=aggregate,
         launch_samples=None if launches is None else to_samples(launches, where, shape),
     )
-    parts = everything.rows.has_parts
-    warn_of_repetitions(table, kernels, grid, where, np.where(parts, np.nan, time_samples))
-    warn_of_parts(table.source, kernels, everything.rows)
-    kept = everything if len(complete) == len(kernels) else everything.select(complete)
-    warn_of_times(table.source, kept.kernels, kept.grid, kept.time_ms)
-    warn_of_counters(table, [n for n in counter_names if n not in OF_LAUNCH], kept.kernels)
-    return kept
+    rows = measurements.rows
+    check("repetitions", table.source, table, kernels, where, rows)
+    check("launches", table.source, table, kernels, where)
+    warn_of_parts(table.source, kernels, rows)
+    check("times", table.source, kernels, grid, measurements.time_ms)
+    counted = [name for name in counter_names if name not in OF_LAUNCH]
+    check("columns", table.source, counted, True)
+    check("counters", table.source, table, counted, kernels)
+    return measurements
 
 
 def _only_device(table: Table) -> str:

@@ -21,8 +21,8 @@ from mlscale.arrays import Floats
 from mlscale.data.datasets import identify
 from mlscale.data.devices import LARGEST_SHARE, SECTOR_BYTES, load_device
 from mlscale.data.grid import AXES
+from mlscale.data.logs import PROFILE_KIND, clocks_not_reached, power_faults
 from mlscale.data.measurements import Incomplete, Measurements, from_table
-from mlscale.data.points import PROFILE_KIND, clocks_not_reached, power_faults
 from mlscale.data.table import Table
 from mlscale.data.table_files import csv_header, read_csv
 from mlscale.errors import InputError, warn

@@ -1,9 +1,4 @@
-"""Kernels that exchange data between GPUs: they wait for links and for the other GPUs.
-
-Profiles: what a user has of new kernels, measured once at the base configuration.
-
-How often kernels run, from a file that the user wrote: it overrides what the profile says.
-"""
+"""Profiles: what a user has of new kernels, measured once at the base configuration."""
 
 import re
 from collections import Counter
@@ -15,39 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positions_of
-from mlscale.data.checks import (
-    check_units,
-    warn_of_names,
-    warn_of_parts,
-    warn_of_totals,
-    warn_of_unlike_rows,
-)
+from mlscale.data.checks import check, check_units
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
-from mlscale.errors import InputError, require_type
+from mlscale.errors import InputError, warn
 from mlscale.files import path_of
+from mlscale.text import counted, near_names, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-from mlscale.text import near_names, shortened
-
-# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
-_EXCHANGES = re.compile(
-    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
-    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot|allreduce_(fusion|prototype)"
-)
-
-
-def is_exchange(kernel: str) -> bool:
-    """Whether a kernel exchanges data between GPUs, by its name."""
-    name = kernel.lower()
-    may_match = "ccl" in name or "nvshmem" in name or "reduce" in name  # much quicker to tell
-    return may_match and bool(_EXCHANGES.search(name))
-
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
 # Columns that `mlscale collect` writes beside the measurements: how each row was measured.
@@ -182,13 +155,12 @@ class Profiles:
 
     def measured_factors(self, quantity: str) -> list[tuple[HardwareConfig, Floats]]:
         """'time' or 'power' over the base's at each further point (K,), NaN if not measured."""
-        at_base = getattr(self, QUANTITIES[quantity])
-        of_points = [(at.config, getattr(at, QUANTITIES[quantity])) for at in self.points]
-        return (
-            []
-            if at_base is None
-            else [(at, of / at_base) for at, of in of_points if of is not None]
-        )
+        column = QUANTITIES[quantity]
+        at_base = getattr(self, column)
+        measured = [(point.config, getattr(point, column)) for point in self.points]
+        if at_base is None:
+            return []
+        return [(config, values / at_base) for config, values in measured if values is not None]
 
     def select(self, kernels: Sequence[int] | Indices) -> "Profiles":
         """Return the profiles of some kernels, by position or by a mask (K,).
@@ -197,7 +169,7 @@ class Profiles:
         """
         positions = positions_of("kernels", kernels, len(self.kernels))
 
-        def of(values: Floats | None) -> Floats | None:
+        def chosen(values: Floats | None) -> Floats | None:
             return None if values is None else values[positions]
 
         return replace(
@@ -205,11 +177,11 @@ class Profiles:
             kernels=tuple(self.kernels[k] for k in positions),
             applications=tuple(self.applications[k] for k in positions),
             time_ms=self.time_ms[positions],
-            power_w=of(self.power_w),
+            power_w=chosen(self.power_w),
             counters=self.counters[positions],
-            launches=of(self.launches),
+            launches=chosen(self.launches),
             points=tuple(
-                replace(point, time_ms=point.time_ms[positions], power_w=of(point.power_w))
+                replace(point, time_ms=point.time_ms[positions], power_w=chosen(point.power_w))
                 for point in self.points
             ),
         )
@@ -246,8 +218,6 @@ def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, devic
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
-    require_type("base", base, HardwareConfig, "a mlscale.HardwareConfig, such as model.base")
-    require_type("device", device, str, "text")
     if isinstance(path, Path | str) or not hasattr(path, "columns"):
         table = read_table(path_of(path, what="a file's path or a data frame"))
     else:
@@ -260,29 +230,28 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
 
     A kernel of two applications is two kernels, called `in_application(application, kernel)`.
     """
-    at_base = _at_base(table, base, device)
+    is_at_base = _is_at_base(table, base, device)
     check_units(table, device)
-    rows = np.flatnonzero(at_base)
-    applications = table.text.get("application", table.text["kernel"])
-    pairs = list(zip(applications, table.text["kernel"], strict=True))
-    pairs_at_base = {pairs[row] for row in rows}
-    names_at_base = {kernel for _, kernel in pairs_at_base}
-    for kernel in table.text["kernel"]:
-        if kernel not in names_at_base:
+    names = table.text["kernel"]
+    names_at_base = {name for name, here in zip(names, is_at_base, strict=True) if here}
+    for name in names:
+        if name not in names_at_base:
             raise InputError(
-                f"{table.source}: kernel '{kernel}' has no row at the base {base}; "
+                f"{table.source}: kernel '{name}' has no row at the base {base}; "
                 "profile it there, or train a model for the base you have"
             )
-    positions: dict[tuple[str, str], int] = {}
-    for pair in pairs:
-        if pair in pairs_at_base:
-            positions.setdefault(pair, len(positions))
-    of_kernel = np.array([positions[pairs[row]] for row in rows], dtype=np.intp)
-    kernels = _names(list(positions))
-    if launches_of_rows(table) is None:
-        warn_of_unlike_rows(table.source, kernels, of_kernel, table.positive("time_ms")[rows])
+    rows = np.flatnonzero(is_at_base)
+    in_applications = table.text.get("application", names)
+    pairs = [(in_applications[row], names[row]) for row in rows]
+    positions = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
+    times_named = Counter(kernel for _, kernel in positions)
+    kernels = [
+        kernel if times_named[kernel] == 1 else in_application(application, kernel)
+        for application, kernel in positions
+    ]
     applications = [application for application, _ in positions]
-    return _profiles(table, base, device, (kernels, tuple(applications)), rows, of_kernel)
+    kernel_of_row = np.array([positions[pair] for pair in pairs], dtype=np.intp)
+    return _profiles(table, base, device, kernels, applications, rows, kernel_of_row)
 
 
 def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles:
@@ -290,18 +259,19 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
 
     Raises InputError, also on a row that is not at the base.
     """
-    elsewhere = np.flatnonzero(~_at_base(table, base, device))
+    elsewhere = np.flatnonzero(~_is_at_base(table, base, device))
     if elsewhere.size:
         raise InputError(
             f"{table.source}: {table.row(int(elsewhere[0]))}: is not at the base {base}; a fleet "
             "has a row for each kernel, all at the base"
         )
     kernels = table.text["kernel"]
-    names = tuple(kernels), tuple(table.text.get("application", kernels))
-    return _profiles(table, base, device, names, np.arange(len(table)))
+    applications = table.text.get("application", kernels)
+    each = np.arange(len(table))
+    return _profiles(table, base, device, kernels, applications, each, each)
 
 
-def _at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
+def _is_at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
     """Which rows of a table are at the base. Raises InputError, also on another device."""
     table.require(("kernel", *AXES, "time_ms"))
     for other in sorted(set(table.text.get("device", [device])) - {device}):
@@ -309,73 +279,73 @@ def _at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
             f"{table.source}: is of device '{other}', the model of '{device}'; "
             "train a model for that device"
         )
-    at_base = np.ones(len(table), dtype=bool)
-    for axis in AXES:
-        at_base &= table.positive(axis) == getattr(base, axis)
-    return at_base
+    return np.asarray(
+        np.all([table.positive(axis) == getattr(base, axis) for axis in AXES], axis=0)
+    )
 
 
 def _profiles(
     table: Table,
     base: HardwareConfig,
     device: str,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
+    kernels: Sequence[str],
+    applications: Sequence[str],
     rows: Indices,
-    of_kernel: Indices | None = None,
+    kernel_of_row: Indices,
 ) -> Profiles:
-    """Profiles of kernels, and of applications, with these names. Raises InputError.
-
-    of_kernel: which kernel each of these rows is of; None where each is one of its own.
-    """
-    kernels, applications = names
+    """Profiles of kernels and their applications, of some rows of a table. Raises InputError."""
 
     def samples(values: Floats) -> Floats:
-        values = values[rows]
-        return (
-            values[None] if of_kernel is None else to_samples(values, (of_kernel,), (len(kernels),))
-        )
+        return to_samples(values[rows], (kernel_of_row,), (len(kernels),))
 
-    warn_of_names(table)
-    has_power = table.has_values("power_w")
+    launches = launches_of_rows(table)
+    made = Rows(samples(table.positive("time_ms")), None if launches is None else samples(launches))
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = [table.counter(name) for name in counter_names]
-    launches = launches_of_rows(table)
-    of_kernels = Rows(
-        samples(table.positive("time_ms")), None if launches is None else samples(launches)
-    )
-    if of_kernel is not None and of_kernels.launches is not None:
-        warn_of_parts(table.source, kernels, of_kernels)
-        if table.has_values("total_time_ms"):
-            total_ms = samples(table.numbers["total_time_ms"])
-            warn_of_totals(table.source, kernels, of_kernels, total_ms)
+    check("columns", table.source, counter_names, False)
+    if launches is None:
+        check(
+            "repetitions",
+            table.source,
+            table.select(rows.tolist()),
+            kernels,
+            (kernel_of_row,),
+            made,
+        )
+    warn_of_parts(table.source, kernels, made)
+    power_w = None
+    if table.has_values("power_w"):
+        power_w = made.power_w(samples(table.positive("power_w")))
     return Profiles(
         device=device,
         base=base,
-        kernels=kernels,
-        applications=applications,
-        time_ms=of_kernels.time_ms,
-        power_w=of_kernels.power_w(samples(table.positive("power_w"))) if has_power else None,
+        kernels=tuple(kernels),
+        applications=tuple(applications),
+        time_ms=made.time_ms,
+        power_w=power_w,
         counter_names=counter_names,
-        counters=of_kernels.counters(
-            samples(np.column_stack([np.empty((len(table), 0)), *counters]))
-        ),
+        counters=made.counters(samples(np.column_stack([np.empty((len(table), 0)), *counters]))),
         metadata=dict(table.metadata),
-        launches=of_kernels.launches,
+        launches=made.launches,
     )
+
+
+def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:
+    """Warn where rows of one kernel are added up as parts of a run; rows: of cells (K, ...)."""
+    cells = np.argwhere(rows.has_parts)
+    if rows.launches is not None and len(cells):
+        first = tuple(cells[0])
+        warn(
+            f"{source}: rows of one kernel with unlike launches are added up as parts of one run, "
+            f"in {counted(len(cells), 'case')}: those of '{kernels[first[0]]}' to "
+            f"{rows.launches[first]:g} launches of {rows.time_ms[first]:.4g} ms on average; if "
+            "each is a whole run, keep the rows of one, or import the files of all together"
+        )
 
 
 def in_application(application: str, kernel: str) -> str:
     """What a kernel is called beside one of the same name in another application."""
     return f"{application}: {kernel}"
-
-
-def _names(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """A name for each application's kernel; the application stands in it where it has to."""
-    counts = Counter(kernel for _, kernel in pairs)
-    return tuple(
-        kernel if counts[kernel] == 1 else in_application(application, kernel)
-        for application, kernel in pairs
-    )
 
 
 def launches_of_rows(table: Table) -> Floats | None:
@@ -417,17 +387,11 @@ def only_config(table: Table) -> HardwareConfig:
     """The configuration of all rows. Raises InputError where there are several."""
     configs = set(configurations(table))
     if len(configs) != 1:
-        of_gpus = len(set(table.metadata.get("gpus", ()))) > 1
-        alone = ", or, where GPUs ran apart, import one of them with --gpu" if of_gpus else ""
         raise InputError(
             f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            f"the base{alone}"
+            "the base, or, where GPUs ran apart, import one of them with --gpu"
         )
     return configs.pop()
-
-
-LONGEST_NAME = 60
-MOST_NAMED = 5
 
 
 def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
@@ -439,27 +403,35 @@ def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
     """
     table = read_table(path)
     table.require(("kernel", "launches"))
-    names, _ = table.numbered("kernel")
-    if len(names) < len(table):
-        twice = [name for name in names if table.text["kernel"].count(name) > 1]
-        raise InputError(f"{path}: several rows for {_quoted(twice)}; give each kernel one")
-    unknown = [name for name in names if name not in profiles.kernels]
-    if unknown:
-        near = near_names(unknown[0], profiles.kernels)
-        hint = f"; near the first: {_quoted(near)}" if near else ""
-        raise InputError(f"{path}: the profile has no kernel {_quoted(unknown)}{hint}")
-    launches = profiles.weights.copy()
-    positions = [profiles.kernels.index(name) for name in table.text["kernel"]]
-    launches[positions] = table.positive("launches", or_zero=True)
+    new = table.positive("launches", or_zero=True)
+    launches, seen = profiles.weights.copy(), set()
+    positions = {kernel: k for k, kernel in enumerate(profiles.kernels)}
+    for row, name in enumerate(table.text["kernel"]):
+        where = f"{path}: {table.row(row)}, column 'kernel'"
+        if name in seen:
+            raise InputError(f"{where}: a second row for '{shortened(name)}'; give each kernel one")
+        if name not in positions:
+            near = near_names(name, profiles.kernels, most=1)
+            hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
+            raise InputError(f"{where}: the profile has no kernel '{shortened(name)}'{hint}")
+        seen.add(name)
+        launches[positions[name]] = new[row]
     running = np.flatnonzero(launches)
     if not running.size:
         raise InputError(f"{path}: every kernel has 0 launches; at least one must run")
     weighted = replace(profiles, launches=launches)
-    return weighted if running.size == len(launches) else weighted.select(running.tolist())
+    return weighted if running.size == len(launches) else weighted.select(running)
 
 
-def _quoted(names: list[str]) -> str:
-    """Some names, long ones without their end."""
-    cut = [shortened(name, LONGEST_NAME) for name in names]
-    more = f" and {len(cut) - MOST_NAMED} others" if len(cut) > MOST_NAMED else ""
-    return ", ".join(f"'{name}'" for name in cut[:MOST_NAMED]) + more
+# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
+_EXCHANGES = re.compile(
+    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
+    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot|allreduce_(fusion|prototype)"
+)
+
+
+def is_exchange(kernel: str) -> bool:
+    """Whether a kernel exchanges data between GPUs, by its name: it waits for links and others."""
+    name = kernel.lower()
+    may_match = "ccl" in name or "nvshmem" in name or "reduce" in name  # much quicker to tell
+    return may_match and bool(_EXCHANGES.search(name))

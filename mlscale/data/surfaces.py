@@ -1,32 +1,37 @@
 """Surfaces: time or power of kernels over the grid, relative to the base.
 
-Surfaces beyond the grid that they were measured on: how they are carried there, and how far.
-
-Kernels that run one after the other: their summed time and mean power.
+Between the steps of the grid they are interpolated; beyond the grid that they were measured on they
+are carried, with wider intervals.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, Index, format_steps, step_weights
+from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.grid import (
+    AXES,
+    ENDS,
+    ConfigGrid,
+    HardwareConfig,
+    Index,
+    format_steps,
+    step_weights,
+)
 from mlscale.errors import InputError, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-from typing import TypeVar
-
-from mlscale.arrays import Indices
-from mlscale.data.grid import ENDS
+Power = TypeVar("Power", Floats, Floats | None)
 
 BOUNDED = (
     "measured at one clock alone: time is bounded, from unchanged to in proportion to the clock"
 )
+WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
+KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +55,7 @@ class Surfaces:
             object.__setattr__(self, "flags", ((),) * len(self.values))
 
     @classmethod
-    def of_logs(
+    def from_log_ratios(
         cls,
         grid: ConfigGrid,
         base: HardwareConfig,
@@ -60,7 +65,7 @@ class Surfaces:
     ) -> Self:
         """Return those of log ratios (K, N); ends: low and high log ratios, where there are any."""
         with np.errstate(over="ignore"):  # who predicts refuses what is not finite
-            factors = [np.exp(own).reshape(-1, *grid.shape) for own in (logs, *ends)]
+            factors = [np.exp(values).reshape(-1, *grid.shape) for values in (logs, *ends)]
         return cls(grid, base, factors[0], flags, *factors[1:])
 
     def __repr__(self) -> str:
@@ -122,12 +127,12 @@ class Surfaces:
         return interpolate(self.values, self.grid, config)
 
 
-def relative_values(values: Floats, base: Index, of: Floats | None = None) -> Floats:
-    """Return values (..., C, E, M), such as the ends of an interval, divided by `of` at the base.
+def relative_values(values: Floats, base: Index, over: Floats | None = None) -> Floats:
+    """Return values (..., C, E, M), such as the ends of an interval, divided by `over` at the base.
 
-    of: an array of the same shape; by default the values themselves.
+    over: an array of the same shape; by default the values themselves.
     """
-    at_base = (values if of is None else of)[(..., *base)]
+    at_base = (values if over is None else over)[(..., *base)]
     return np.asarray(values / at_base[..., None, None, None])
 
 
@@ -136,14 +141,9 @@ def absolute_values(factors: Floats, at_base: Floats) -> Floats:
     return np.asarray(factors * at_base.reshape(-1, *[1] * (factors.ndim - 1)))
 
 
-def percentage_error(predicted: Floats, actual: Floats) -> Floats:
-    """Return 100 (predicted / actual - 1) [%], elementwise; actual must not be 0."""
-    return np.asarray(100.0 * (predicted / actual - 1.0))
-
-
 def absolute_percentage_error(predicted: Floats, actual: Floats) -> Floats:
     """Return 100 |predicted / actual - 1| [%], elementwise; actual must not be 0."""
-    return np.abs(percentage_error(predicted, actual))
+    return np.asarray(100.0 * np.abs(predicted / actual - 1.0))
 
 
 def without_base(errors: Floats, base: Index) -> Floats:
@@ -179,27 +179,17 @@ def configuration_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
     return weights
 
 
-def full_scaling(grid: ConfigGrid, base: HardwareConfig) -> Floats:
-    """The time factor of a kernel that the core alone bounds, (C, E, M): engine clock times CUs."""
-    settings = grid.settings()
-    core = base.cu_count * base.engine_mhz / (settings["cu_count"] * settings["engine_mhz"])
-    return np.asarray(core.reshape(grid.shape))
-
-
 def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:
     """Return the least and the most time factor that a kernel may have, (C, E, M) each.
 
     Its time is a sum of parts, and a part is constant, or follows the memory clock, or the core:
     engine clock times CUs.
     """
-    core = full_scaling(grid, base)
-    memory = (base.memory_mhz / grid.settings()["memory_mhz"]).reshape(grid.shape)
-    parts = np.array([np.ones_like(core), core, memory])
+    settings = grid.settings()
+    core = base.cu_count * base.engine_mhz / (settings["cu_count"] * settings["engine_mhz"])
+    memory = base.memory_mhz / settings["memory_mhz"]
+    parts = np.array([np.ones_like(core), core, memory]).reshape(3, *grid.shape)
     return parts.min(axis=0), parts.max(axis=0)
-
-
-WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
-KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
 
 
 def carried(
@@ -233,8 +223,8 @@ def distance_beyond(trained: ConfigGrid, grid: ConfigGrid) -> Floats:
     """
     distances = []
     for axis in AXES:
-        known, own = (np.log(np.array(getattr(one, axis), float)) for one in (trained, grid))
-        distances.append(np.maximum(known[0] - own, 0) + np.maximum(own - known[-1], 0))
+        known, steps = (np.log(np.array(getattr(one, axis), float)) for one in (trained, grid))
+        distances.append(np.maximum(known[0] - steps, 0) + np.maximum(steps - known[-1], 0))
     cu, engine, memory = np.ix_(*distances)
     return np.asarray(cu + engine + memory)
 
@@ -272,10 +262,7 @@ def by_power_laws(surfaces: Surfaces, grid: ConfigGrid) -> Surfaces:
         for end in (surfaces.low, surfaces.high)
         if end is not None
     ]
-    return Surfaces.of_logs(grid, surfaces.base, wider, surfaces.flags, ends)
-
-
-Power = TypeVar("Power", Floats, Floats | None)
+    return Surfaces.from_log_ratios(grid, surfaces.base, wider, surfaces.flags, ends)
 
 
 def run_in_sequence(time_ms: Floats, power_w: Power, launches: Floats) -> tuple[Floats, Power]:
@@ -297,6 +284,6 @@ def run_in_sequence(time_ms: Floats, power_w: Power, launches: Floats) -> tuple[
         2.0 200.0 400.0
         3.0 166.7 500.0
     """
-    of_kernels = launches.reshape(-1, *[1] * (time_ms.ndim - 1)) * time_ms
-    total = np.asarray(of_kernels.sum(axis=0))
-    return total, power_w if power_w is None else (of_kernels * power_w).sum(axis=0) / total
+    each_ms = absolute_values(time_ms, launches)
+    total_ms = np.asarray(each_ms.sum(axis=0))
+    return total_ms, power_w if power_w is None else (each_ms * power_w).sum(axis=0) / total_ms

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mlscale.data.checks import check
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
@@ -69,14 +70,22 @@ class Model:
         model_file.write(trained, Path(path))
 
     def for_gpu(
-        self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
+        self,
+        device: str,
+        grid: ConfigGrid,
+        base: HardwareConfig,
+        peaks: Profiles | None = None,
+        force: bool = False,
     ) -> "Model":
         """Turn the model to a GPU without training data, on a grid of one's choice.
 
         Power is predicted only by a predictor that takes the times of another GPU.
         peaks: any profiles of that GPU, to see what its kernels reach at most; None takes what
-        they reach on the trained GPUs. Raises InputError where the predictor cannot.
+        they reach on the trained GPUs. force: even where the model learnt from simulated data,
+        which say nothing of a real GPU. Raises InputError where the predictor cannot.
         """
+        if not force:
+            self._check_origin(device)
         predictor = copy.copy(self.predictors["time"])
         other = for_other_gpus(predictor)
         if peaks is not None:
@@ -112,9 +121,12 @@ class Model:
         them. Kernels of which counters tell nothing are completed at the end, see
         `mlscale.model.unprofiled`. What was measured at further points is not predicted. Raises
         InputError where the profiles lack what a predictor needs, where they have further points
-        that it makes nothing of, and where their power is of another kind.
+        that it makes nothing of, where their power is of another kind, and where the model learnt
+        from simulated data of another device.
         """
         require_type("profiles", profiles, Profiles, PROFILES)
+        if not self.untrained:
+            self._check_origin(profiles.device)
         if isinstance(self.predictors["time"], HasFeatures):
             refuse_times_alone(profiles)
         if profiles.points:
@@ -130,6 +142,11 @@ class Model:
         profiles, surfaces = complete(profiles, surfaces)
         surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
+
+    def _check_origin(self, device: str) -> None:
+        """Raise InputError where the model learnt from simulated data of another device."""
+        trained = (self.device, *self.card.get("time_learnt_from", ()))
+        check("model", "the model", self.card["metadata"].get("origin"), trained, device)
 
     def _surfaces(
         self,

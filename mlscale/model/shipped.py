@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
+from mlscale.data.checks import sentences
 from mlscale.data.datasets import path
 from mlscale.data.devices import Device, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
-from mlscale.data.points import is_sampled
+from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model.model import Model, load
@@ -81,19 +82,13 @@ def extrapolations(model: Model, has_points: bool) -> list[str]:
     no wider there.
     """
     is_bounded = model.predictors["time"].name == "board-time" and not has_points
-    wider = "" if is_bounded else ", with a wider interval"
     trained = model.trained_range
-    notes = []
+    told: list[str] = []
     for axis in AXES if trained else ():
-        known, own = getattr(trained, axis), getattr(model.grid, axis)
-        for asked, end, below in ((own[0], known[0], True), (own[-1], known[-1], False)):
-            if (asked < end) if below else (asked > end):
-                side, most = ("below", "lowest") if below else ("above", "highest")
-                notes.append(
-                    f"{axis} {asked:g} is {side} {end:g}, the {most} that the training data speak "
-                    f"for: extrapolated{wider}"
-                )
-    return notes
+        known, steps = getattr(trained, axis), getattr(model.grid, axis)
+        for asked in dict.fromkeys((steps[0], steps[-1])):
+            told += sentences("setting", axis, asked, known[0], known[-1], not is_bounded)
+    return told
 
 
 def model_for(
@@ -102,17 +97,19 @@ def model_for(
     targets: Sequence[HardwareConfig] = (),
     peaks: Profiles | None = None,
     extrapolate: bool = False,
+    force: bool = False,
 ) -> Model:
     """The model as it is where it fits the profiles' GPU and base, else turned to them.
 
     targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
     `Model.for_gpu`. extrapolate: beyond the trained settings too, at the targets, or by default
-    at what the GPU offers up to FARTHEST times beyond. Raises InputError where the predictor of
-    time cannot predict another GPU, the peaks of the GPU are not known, a clock is above what it
-    reaches, the profiles are times alone, or a point of theirs is outside the model's grid.
+    at what the GPU offers up to FARTHEST times beyond. force: see `Model.for_gpu`. Raises
+    InputError where the predictor of time cannot predict another GPU, the peaks of the GPU are not
+    known, a clock is above what it reaches, the profiles are times alone, a point of theirs is
+    outside the model's grid, or the model learnt from simulated data of another GPU.
     """
     if (model.device, model.base) != (profiles.device, profiles.base):
-        model = _turned(model, profiles, targets, peaks, extrapolate)
+        model = _turned(model, profiles, targets, peaks, extrapolate, force)
     elif extrapolate:
         model = model.extrapolating(targets or _offered_beyond(model, profiles))
     grid = model.grid
@@ -133,6 +130,7 @@ def _turned(
     targets: Sequence[HardwareConfig],
     peaks: Profiles | None,
     extrapolate: bool,
+    force: bool,
 ) -> Model:
     """The model turned to the profiles' GPU and base; see `model_for`. Raises InputError."""
     predictor, base = model.predictors["time"], profiles.base
@@ -156,7 +154,7 @@ def _turned(
         grid = offered_grid(device, base, trained, FARTHEST)
     if slower := _measured_below(grid, profiles):
         grid = ConfigGrid.spanning([*grid, *slower])
-    turned = model.for_gpu(profiles.device, grid, base, peaks)
+    turned = model.for_gpu(profiles.device, grid, base, peaks, force)
     return replace(turned, trained_range=_trained_range(grid, usual, trained))
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.points import is_sampled
+from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles, is_exchange
 from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError

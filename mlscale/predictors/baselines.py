@@ -167,7 +167,7 @@ class Nearest(Learner, Predictor):
         distances = np.linalg.norm(points[:, None, :] - self.points_, axis=2)
         nearest = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours]
         logs = self.log_surfaces_[nearest].mean(axis=1)
-        return Surfaces.of_logs(self.grid_, self.base_, logs, flags)
+        return Surfaces.from_log_ratios(self.grid_, self.base_, logs, flags)
 
     def needs(self) -> tuple[str, ...]:
         """Return the features that every training kernel had."""
@@ -216,4 +216,4 @@ class ExtraTrees(Predictor):
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         points, flags = self.scaling_.transform(profiles)
         logs = self.forest_.predict(points)
-        return Surfaces.of_logs(self.grid_, self.base_, logs, flags)
+        return Surfaces.from_log_ratios(self.grid_, self.base_, logs, flags)

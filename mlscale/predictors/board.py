@@ -19,8 +19,8 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask, positive
 from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.logs import clocks_not_reached, is_engine_sweep, require_engine_sweep
 from mlscale.data.measurements import Measurements
-from mlscale.data.points import clocks_not_reached, is_engine_sweep, require_engine_sweep
 from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.surfaces import BOUNDED, Surfaces, configuration_weights, scaling_bounds
 from mlscale.errors import InputError
@@ -370,15 +370,15 @@ class BoardTime(BoardPredictor):
         logs = _through(own.posterior, measured)
         if coverage is not None and not profiles.points:
             ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, own.base)]
-            return Surfaces.of_logs(grid, own.base, np.clip(logs, *ends), own.flags, ends)
+            return Surfaces.from_log_ratios(grid, own.base, np.clip(logs, *ends), own.flags, ends)
         if coverage is None or not self.scores_.size:
-            return Surfaces.of_logs(grid, own.base, logs, own.flags)
+            return Surfaces.from_log_ratios(grid, own.base, logs, own.flags)
         log_clock = np.log(np.array(grid.engine_mhz) / own.base.engine_mhz)
         distance = from_nearest("time", measured, {"engine_mhz": log_clock})
         width = score_at(self.scores_, coverage) * _scale(own.posterior)
         ends = [logs, logs - width, logs + width]
         logs, *ends = within_readings("time", profiles, grid, distance, ends)
-        return Surfaces.of_logs(grid, own.base, logs, own.flags, ends)
+        return Surfaces.from_log_ratios(grid, own.base, logs, own.flags, ends)
 
     def conditioned(
         self, profiles: Profiles, grid: ConfigGrid

@@ -21,8 +21,8 @@ import numpy as np
 from mlscale.arrays import Floats, Mask, positive
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.logs import require_engine_sweep, without_power_faults
 from mlscale.data.measurements import Measurements
-from mlscale.data.points import require_engine_sweep, without_power_faults
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -263,7 +263,7 @@ class BoardPower(BoardPredictor):
         distance = from_nearest("power", measured, logs)
         if coverage is None or not self.scores_.size:
             own, *_ = within_readings("power", profiles, grid, distance, [own] * 3)
-            return Surfaces.of_logs(grid, base, own, flags)
+            return Surfaces.from_log_ratios(grid, base, own, flags)
         width = self._half_width(posterior, measured, logs, distance, coverage)
         low, high = own - width, own + width
         if times is not None and times.low is not None and times.high is not None:
@@ -275,7 +275,7 @@ class BoardPower(BoardPredictor):
             low = low + np.clip(slow, -distance, distance)
             high = high + np.clip(fast, -distance, distance)
         own, *ends = within_readings("power", profiles, grid, distance, [own, low, high])
-        return Surfaces.of_logs(grid, base, own, flags, ends)
+        return Surfaces.from_log_ratios(grid, base, own, flags, ends)
 
     def _half_width(
         self,

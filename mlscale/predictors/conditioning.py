@@ -144,7 +144,7 @@ class ConditionedSurfaces:
         if half_width is not None:
             width = half_width * self._is_away()
             ends = [logs - width, logs + width]
-        return Surfaces.of_logs(self.grid, self.base, logs, self.flags, ends)
+        return Surfaces.from_log_ratios(self.grid, self.base, logs, self.flags, ends)
 
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, N)."""

@@ -16,6 +16,7 @@ from mlscale.counters.features import (
     compute_features,
     default_kind,
 )
+from mlscale.data.checks import sentences
 from mlscale.data.devices import Device, known_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -135,14 +136,7 @@ class FeatureScaling:
         lows, highs = self.minimum.tolist(), self.maximum.tolist()
         cells = (kernels.tolist(), features.tolist(), values[outside].tolist(), percent.tolist())
         for k, f, value, over in zip(*cells, strict=True):
-            name, low, high = self.names[f], lows[f], highs[f]
-            if low == high:
-                flags[k].append(f"{name} {value:.4g} differs from the one trained value {low:.4g}")
-            else:
-                side, limit = ("below", low) if value < low else ("above", high)
-                flags[k].append(
-                    f"{name} {value:.4g} {side} trained {limit:.4g} by {over:.3g} % of the range"
-                )
+            flags[k] += sentences("feature", self.names[f], value, lows[f], highs[f], over)
         return tuple(map(tuple, flags))
 
     def check_restored(self) -> None:

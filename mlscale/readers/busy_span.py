@@ -13,7 +13,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check_board, check_unit
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.points import PROFILE_KIND, SHARES
+from mlscale.data.logs import PROFILE_KIND, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given

@@ -26,7 +26,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import LARGEST_SHARE, find_device
-from mlscale.data.points import SHARES
+from mlscale.data.logs import SHARES
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.readers.columns import Block, labels

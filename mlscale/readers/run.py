@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from mlscale.data.checks import ABOVE_HIGHEST, check_unit
+from mlscale.data.checks import check_unit
 from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
+from mlscale.data.predicates import ABOVE_HIGHEST
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
 from mlscale.readers.join import LONG_S, Kernel

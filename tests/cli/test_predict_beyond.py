@@ -45,7 +45,7 @@ def write_base(table: Measurements, base: Any, file: Path) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of a GTX 980 with a profile, and tables of the other GPU."""
     folder = tmp_path_factory.mktemp("untrained")
-    trained = made.measurements(12)
+    trained = replace(made.measurements(12), metadata={})  # made data say nothing of others
     trained.write(folder / "trained.csv")
     train(trained, MID).save(folder / "model.mlscale")
     write_base(made.measurements(2, seed=1), MID, folder / "gtx980.csv")

@@ -1,8 +1,6 @@
-"""Profiles: new kernels at the base, from the same tidy table."""
+"""Profiles: new kernels at the base, from the same tidy table, made by hand (tidy.rows)."""
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,9 @@ from mlscale import (
     read_profiles,
 )
 from mlscale.data.points import add_points
-from mlscale.data.profiles import MeasuredPoint
+from mlscale.data.profiles import MeasuredPoint, with_weights
 
 BASE = HardwareConfig(4, 400.0, 700.0)
-HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
 
 
 def read_rows(folder: Path, table: list[dict[str, Any]], device: str = "made-gpu") -> Profiles:
@@ -60,11 +57,6 @@ class TestReading:
         assert found.has_counter("loads")
         assert not found.has_counter("Loads")
 
-    def test_rows_at_the_base_alone_give_the_same(self, tmp_path: Path) -> None:
-        alone = read_rows(tmp_path, [rows()[1], rows()[5]])
-        np.testing.assert_array_equal(alone.time_ms, [2.0, 12.0])
-        np.testing.assert_array_equal(alone.counters, [[2.0], [1002.0]])
-
     def test_of_a_whole_data_set_is_what_its_measurements_hold(self, data_folder: Path) -> None:
         # Two ways to the same numbers, NaN included.
         path = data_folder / "mgpusim" / "gcn3-scaling.csv"
@@ -83,28 +75,12 @@ class TestReading:
         found = read_rows(tmp_path, without("application"))
         assert found.applications == ("first", "second")
 
-    def test_no_counters_at_all(self, tmp_path: Path) -> None:
-        assert read_rows(tmp_path, without("loads")).counters.shape == (2, 0)
-
     def test_an_empty_counter_stays_missing(self, tmp_path: Path) -> None:
         table = rows()
         table[1]["loads"] = ""
         loads = read_rows(tmp_path, table).counter("loads")
         assert math.isnan(loads[0])
         assert loads[1] == 1002.0
-
-    def test_reading_csv_needs_numpy_only(self, tmp_path: Path) -> None:
-        path = write_csv(tmp_path / "profile.csv", rows())
-        program = (
-            "import sys; from pathlib import Path;"
-            "from mlscale import HardwareConfig, read_profiles;"
-            f"p = read_profiles(Path({str(path)!r}), HardwareConfig(4, 400.0, 700.0), 'made-gpu');"
-            f"print(p.time_ms.tolist(), sorted(set(sys.modules) & set({HEAVY!r})))"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
-        )
-        assert done.stdout == "[2.0, 12.0] []\n"
 
 
 class TestPowerIsOptional:
@@ -131,7 +107,7 @@ class TestRepetitions:
             {**at_base, "time_ms": 1, "power_w": 40, "loads": 15},
             {**at_base, "time_ms": 2, "power_w": 20, "loads": 8},
         ]
-        message = "one kernel count as repetitions of one launch.* 'first' take 1 to 6 ms; if they"
+        message = "in 1 case, most those of 'first': 1 ms in row 4, 6 in row 2; take out"
         with pytest.warns(DataWarning, match=message):
             found = read_rows(tmp_path, [repeated[0], rows()[5], *repeated[1:]])
         np.testing.assert_array_equal(found.time_ms, [2.0, 12.0])
@@ -187,58 +163,12 @@ class TestApplications:
         np.testing.assert_array_equal(at_point.time_ms, [np.nan, 9, np.nan])
 
 
-class TestRefused:
-    def test_a_kernel_without_its_base_row(self, tmp_path: Path) -> None:
-        with refused(
-            "profile.csv: kernel 'second' has no row at the base cu=4,engine=400,memory=700; "
-            "profile it there, or train a model for the base you have"
-        ):
-            read_rows(tmp_path, rows()[:5])
-
-    def test_another_device(self, tmp_path: Path) -> None:
-        with refused(
-            "profile.csv: is of device 'made-gpu', the model of 'gtx980'; train a model for "
-            "that device"
-        ):
-            read_rows(tmp_path, rows(), device="gtx980")
-
-    def test_one_row_of_another_device(self, tmp_path: Path) -> None:
-        table = rows()
-        table[5]["device"] = "another"
-        with refused("profile.csv: is of device 'another', the model of 'made-gpu'"):
-            read_rows(tmp_path, table)
-
-    @pytest.mark.parametrize("name", ["kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms"])
-    def test_a_missing_column(self, tmp_path: Path, name: str) -> None:
-        with refused(f"profile.csv: there is no column '{name}'"):
-            read_rows(tmp_path, without(name))
-
-    @pytest.mark.parametrize("name", ["time_ms", "power_w", "engine_mhz"])
-    @pytest.mark.parametrize(
-        ("cell", "given"),
-        [("0", "is 0"), ("-3", "is -3"), ("inf", "is inf"), ("", "is not given")],
-    )
-    def test_what_must_be_positive_and_finite(
-        self, tmp_path: Path, name: str, cell: str, given: str
-    ) -> None:
-        # Hand: the second kernel's base row is line 7 of the file.
-        table = rows()
-        table[5][name] = cell
-        with refused(f"profile.csv: row 7, column '{name}': the value {given}; it must be"):
-            read_rows(tmp_path, table)
-
-    @pytest.mark.parametrize("cell", ["inf", "-inf"])
-    def test_an_infinite_counter(self, tmp_path: Path, cell: str) -> None:
-        table = rows()
-        table[5]["loads"] = cell
-        with refused("profile.csv: row 7, column 'loads': the value is infinite"):
-            read_rows(tmp_path, table)
-
-    def test_text_where_a_number_belongs(self, tmp_path: Path) -> None:
-        table = rows()
-        table[5]["loads"] = "many"
-        with refused("profile.csv: row 7, column 'loads': 'many' is not a number"):
-            read_rows(tmp_path, table)
+def test_one_row_of_another_device_is_refused(tmp_path: Path) -> None:
+    """What else is refused stands in tests/cli/test_bad_input.py."""
+    table = rows()
+    table[5]["device"] = "another"
+    with refused("profile.csv: is of device 'another', the model of 'made-gpu'; train a model for"):
+        read_rows(tmp_path, table)
 
 
 class TestLaunches:
@@ -266,8 +196,7 @@ class TestLaunches:
     def test_follow_from_the_total_time(self, tmp_path: Path) -> None:
         profiles = self.profiles(tmp_path, total_time_ms=(10.0, 6.0))
         assert profiles.weights.tolist() == [5.0, 0.5]
-        with pytest.warns(DataWarning, match="10 ms, not 3 x 2 ms; launches and time_ms are used"):
-            both = self.profiles(tmp_path, launches=(3, ""), total_time_ms=(10.0, 6.0))
+        both = self.profiles(tmp_path, launches=(3, ""), total_time_ms=(10.0, 6.0))
         assert both.weights.tolist() == [3.0, 0.5]
 
     @pytest.mark.parametrize("value", [0, -1, "inf"])
@@ -297,6 +226,49 @@ class TestLaunches:
         assert profiles.counters_cover == pytest.approx(2 / 14)
         assert not profiles.are_times_alone
         assert self.profiles(tmp_path, loads=("", ""), **{name: (8, 16)}).are_times_alone
+
+
+class TestWeights:
+    """Launches from a file of one's own, of 'first' and 'second' with 3 and 5 launches."""
+
+    @staticmethod
+    def weighted(folder: Path, text: str, *names: str) -> Profiles:
+        table = [{**rows()[1], "launches": 3}, {**rows()[5], "launches": 5}]
+        profiles = read_rows(folder, table)
+        path = folder / "weights.csv"
+        path.write_text(text)
+        return with_weights(replace(profiles, kernels=names or profiles.kernels), path)
+
+    def test_override_and_the_others_keep_theirs(self, tmp_path: Path) -> None:
+        weighted = self.weighted(tmp_path, "kernel,launches\nsecond,0.5\n")
+        assert weighted.weights.tolist() == [3.0, 0.5]
+
+    def test_are_read_in_any_order_and_by_names_with_commas(self, tmp_path: Path) -> None:
+        text = 'launches,kernel\n2,g\n9,"f<int, 2>(a, b)"\n'
+        weighted = self.weighted(tmp_path, text, "f<int, 2>(a, b)", "g")
+        assert weighted.weights.tolist() == [9.0, 2.0]
+
+    def test_of_0_leave_a_kernel_out(self, tmp_path: Path) -> None:
+        """By definition: the sums over the run are those of the other kernels, 5 x 12 ms."""
+        weighted = self.weighted(tmp_path, "kernel,launches\nfirst,0\n")
+        assert weighted.kernels == ("second",)
+        assert weighted.run_times_ms.tolist() == [60.0]
+
+    @pytest.mark.parametrize(
+        ("text", "complaint"),
+        [
+            ("kernel,launches\nfirts,1\n", "row 2, .* no kernel 'firts'; did you mean 'first'?"),
+            (f"kernel,launches\n{'z' * 500},1\n", "has no kernel 'z{40}…z{19}'$"),
+            ("kernel,launches\nfirst,1\nfirst,2\n", "row 3, .*a second row for 'first'; give each"),
+            ("kernel,launches\nfirst,-1\n", "row 2, column 'launches': the value is -1; it must "),
+            ("kernel,launches\nfirst,\n", "row 2, column 'launches': the value is not given"),
+            ("kernel,launches\nfirst,0\nsecond,0\n", "every kernel has 0 launches; at least one"),
+            ("kernel,count\nfirst,1\n", "there is no column 'launches'"),
+        ],
+    )
+    def test_that_cannot_be_are_refused(self, tmp_path: Path, text: str, complaint: str) -> None:
+        with refused(complaint):
+            self.weighted(tmp_path, text)
 
 
 def test_which_kernels_have_a_further_time(tmp_path: Path) -> None:

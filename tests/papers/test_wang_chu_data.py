@@ -16,7 +16,6 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import (
     absolute_percentage_error,
     absolute_values,
-    percentage_error,
     without_base,
 )
 from mlscale.papers.wang_chu import max_overlap_factor, predict_time_factor, predict_time_ms
@@ -90,7 +89,7 @@ def of_paper(folder: Path) -> Measurements:
 def test_absolute_errors_per_kernel(data_folder: Path) -> None:
     data = measured(data_folder, GTX980_49)
     found = errors_of(data, BASES[GTX980_49], "absolute")
-    signed = percentage_error(predicted_ms(data, BASES[GTX980_49], "absolute"), data.time_ms)
+    signed = 100 * (predicted_ms(data, BASES[GTX980_49], "absolute") / data.time_ms - 1)
     signed = signed.reshape(len(data.kernels), -1)
     mape = dict(zip(data.kernels, found.mean(axis=1), strict=True))
     bias = dict(zip(data.kernels, signed.mean(axis=1), strict=True))

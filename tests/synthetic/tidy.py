@@ -15,10 +15,10 @@ CONFIGS = tuple((4, engine, memory) for engine in (400.0, 800.0) for memory in (
 
 
 @contextmanager
-def refused(match: str) -> Iterator[None]:
+def refused(match: str) -> Iterator[pytest.ExceptionInfo[InputError]]:
     """The block must raise an InputError whose message matches and is one line."""
     with pytest.raises(InputError, match=match) as caught:
-        yield
+        yield caught
     assert len(str(caught.value).splitlines()) == 1
 
 

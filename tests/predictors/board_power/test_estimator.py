@@ -314,11 +314,11 @@ class TestModel:
         at = HardwareConfig(132, 1980.0, 2619.0)
         grid = ConfigGrid((132,), (990.0, 1980.0), (2619.0,))
         h100 = replace(profile(), device="h100-sxm5", base=at)
-        predictions = model.for_gpu("h100-sxm5", grid, at).predict(h100)
+        predictions = model.for_gpu("h100-sxm5", grid, at, force=True).predict(h100)
         assert predictions.energy_mj is not None
         assert ASSUMED in predictions.warnings
         amd = replace(profile(), device="mi300x", base=at)
-        predictions = model.for_gpu("mi300x", grid, at).predict(amd)
+        predictions = model.for_gpu("mi300x", grid, at, force=True).predict(amd)
         assert predictions.energy_mj is not None
         assert any("none of them of AMD" in warning for warning in predictions.warnings)
 

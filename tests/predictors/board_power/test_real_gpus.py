@@ -8,8 +8,8 @@ import public_tables
 import pytest
 
 from mlscale import Surfaces
+from mlscale.data.logs import without_power_faults
 from mlscale.data.measurements import Measurements
-from mlscale.data.points import without_power_faults
 from mlscale.predictors.board_power import BoardPower
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")

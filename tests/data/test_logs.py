@@ -1,4 +1,4 @@
-"""Sampled tables: what is wrong with their power and their clocks."""
+"""Tables of logs: what is wrong with their power and their clocks. Numbers by hand."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 from synthetic import kernels as made
 
 from mlscale import Measurements
-from mlscale.data.points import clocks_not_reached, is_sampled, power_faults
+from mlscale.data.logs import clocks_not_reached, is_sampled, power_faults
 
 LAWS = {"compute": (0.0, -1.0, 0.0), "half": (0.0, -0.5, 0.0)}
 

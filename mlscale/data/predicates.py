@@ -1,0 +1,420 @@
+"""The predicates of the checks: each looks at plain facts, and says what is wrong with them.
+
+It returns the fields of its rule's sentence, see RULES in mlscale/data/checks.py, or None where
+nothing is wrong. `kernels` among them are those that the sentence is about.
+"""
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.devices import Device
+from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.repetitions import Rows
+from mlscale.data.table import Table
+from mlscale.text import counted, listed
+
+Fields = dict[str, Any] | None
+
+# G: the GPU, its clocks and its power
+
+ABOVE_HIGHEST = 1.15  # times a GPU's highest clock: no board is overclocked by more
+_OF_ANY_GPU = {"engine_mhz": (10.0, 1e4), "memory_mhz": (10.0, 1e5), "power_w": (0.0, 5e3)}
+_NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing observed
+# Of the highest clock or power that is known of a GPU. An idle one has some hundredths of it.
+_SHARES = {"MHz": (0.01, ABOVE_HIGHEST), "W": (0.002, 10.0)}
+_OTHER_UNIT = 100.0  # times the highest clock: above, it is in kHz; below, it may be a data rate
+_PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
+_LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
+
+
+def impossible_value(device: Device | None, column: str, value: float) -> Fields:
+    """A clock [MHz] or power_w [W] that the GPU cannot have; None: any GPU."""
+    unit = "W" if column == "power_w" else "MHz"
+    mend = f"give it in {unit}"
+    if device is None:
+        low, high = _OF_ANY_GPU[column]
+        limit, other = f"no GPU has less than {low:g}", "GHz times 1000"
+        if value > high:
+            limit = f"no GPU has more than {high:g}"
+            other = "mW divided by 1000" if unit == "W" else "kHz divided by 1000"
+        mend += f" ({other})"
+    else:
+        most = device.most_power_w if unit == "W" else device.highest_mhz(column)
+        if most is None:
+            return None
+        low, high = (share * most for share in _SHARES[unit])
+        limit = f"'{device.key}' has at most {most:g}"
+        if unit == "MHz" and high < value < _OTHER_UNIT * most:
+            mend = "is it another GPU? name it with --device"
+            if column == "memory_mhz" and device.memory_transfers_per_cycle > 1:
+                mend = (
+                    f"if it is the data rate, give 1/{device.memory_transfers_per_cycle} of it, "
+                    "the clock; if it is another GPU, name it with --device"
+                )
+    is_nominal = device is None and value == _NOMINAL_MHZ
+    if low <= value <= high or value <= 0 or is_nominal or not math.isfinite(value):
+        return None
+    return {"value": value, "unit": unit, "limit": limit, "mend": mend}
+
+
+def impossible_power(device: Device | None, power_w: float) -> Fields:
+    """A mean power that a board cannot draw, or not while it works."""
+    if device is None:
+        return None
+    limit_w, idle_w = device.most_power_w, device.idle_w
+    if limit_w is not None and power_w > _PEAK * limit_w:
+        why = f"'{device.key}' has a limit of {limit_w:g} W"
+    elif idle_w is not None and power_w < _LEAST_OF_IDLE * idle_w:
+        why = (
+            f"it is less than half of the {idle_w:g} W that an idle '{device.key}' was seen to draw"
+        )
+    else:
+        return None
+    return {"power_w": power_w, "why": why}
+
+
+def power_below_idle(device: Device | None, power_w: float) -> Fields:
+    """Less power than an idle board of the kind was seen to draw."""
+    if device is None or device.idle_w is None or power_w >= device.idle_w:
+        return None
+    return {"power_w": power_w, "idle_w": device.idle_w, "device": device.key}
+
+
+# T: tables of measurements, and profiles
+
+_SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
+_JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
+_COURSE = 3  # steps of a clock; of two, either time may be the wrong one
+_ONE_CLOCK = 1.02  # times another clock: below, they may be one that was measured
+# Columns that sweeps have beside the counters: which row it is, other results, their settings.
+_BESIDE = re.compile(
+    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|date|seed|(.*_)?(id|index)|level_\d+"
+    r"|energy.*|edp|speed_?up|slow_?down|.*_([mg]hz|ms|m?w|m?j)"
+    r"|(.*_)?(temp(erature)?|power|volt(age)?|freq(uency)?|clock)(_.*)?",
+    re.IGNORECASE,
+)
+# What tables may call the shares of a peak that predictors read, and counters that tell as much.
+_CALLED = {
+    "dram_utilisation": re.compile(r"(dram|mem(ory)?)_?util(i[sz]ation)?", re.IGNORECASE),
+    "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
+}
+_INSTEAD = {"dram_read_transactions", "ReadBandwidth", "inst_executed", "VALUInsts"}
+
+
+def lacking_configurations(
+    table: Table, kernels: Sequence[str], grid: ConfigGrid, counts: Indices
+) -> Fields:
+    """Kernels that were not measured everywhere; counts: rows of each (K, C, E, M)."""
+    configs, lacking = list(grid), {}
+    for k, kernel in enumerate(kernels):
+        if (missing := np.flatnonzero(counts[k] == 0)).size:
+            more = f" and {missing.size - 1} more" if missing.size > 1 else ""
+            lacking[kernel] = f"'{kernel}' lacks {configs[missing[0]]}{more}"
+    if not lacking:
+        return None
+    if len(lacking) == len(kernels):
+        mend = "no kernel is complete: measure what they lack"
+    else:
+        mend = "measure them or use --incomplete drop (in Python incomplete='drop')"
+    more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
+    return {
+        "count": len(lacking),
+        "total": len(kernels),
+        "lacking": ", ".join([*lacking.values()][:3]) + more,
+        "mend": _one_mistake(table, kernels, grid, counts > 0) or mend,
+        "kernels": tuple(lacking),
+    }
+
+
+def _one_mistake(
+    table: Table, kernels: Sequence[str], grid: ConfigGrid, present: Mask
+) -> str | None:
+    """What explains in one stroke that kernels lack configurations, with its mend."""
+    for axis, others in zip(AXES, ((2, 3), (1, 3), (1, 2)), strict=True):
+        has_step, steps = np.asarray(present.any(axis=others)), getattr(grid, axis)
+        for step, (low, high) in enumerate(pairwise(steps)):
+            is_near = axis != "cu_count" and high < _ONE_CLOCK * low
+            if is_near and not has_step[:, step : step + 2].all(axis=1).any():
+                return (
+                    f"no kernel has both {axis} {low:g} and {high:g}: if these are one clock, as "
+                    "it was set and as it ran, give all its rows one number"
+                )
+        share = has_step.mean(axis=0)
+        if share.max() > 0.5 > share.min():
+            step = int(share.argmin())
+            kernel = kernels[int(has_step[:, step].argmax())]
+            row = int(np.flatnonzero(table.numbers[axis] == steps[step])[0])
+            return (
+                f"only {int(has_step[:, step].sum())} of {len(kernels)} kernels were at {axis} "
+                f"{steps[step]:g}, such as '{kernel}' in {table.row(row)}: if a clock was not kept "
+                "there, measure again, or leave these rows out"
+            )
+    return None
+
+
+def unlike_repetitions(
+    table: Table, kernels: Sequence[str], cells: tuple[Indices, ...], rows: Rows
+) -> Fields:
+    """Rows of one kernel at one configuration that take unlike times, but for parts of a run.
+
+    cells: kernel, and in a sweep the place on each axis, of each row of the table.
+    """
+    if len(rows.time_samples) < 2:
+        return None
+    times = np.where(rows.has_parts, np.nan, rows.time_samples)
+    low, high = np.fmin.reduce(times), np.fmax.reduce(times)
+    unlike = np.argwhere(high > _SPREAD * low)
+    if not len(unlike):
+        return None
+    worst = max(unlike, key=lambda cell: high[tuple(cell)] / low[tuple(cell)])
+    is_worst = np.all([place == at for place, at in zip(cells, worst, strict=True)], axis=0)
+    worst_rows, times_ms = np.flatnonzero(is_worst), table.numbers["time_ms"]
+    first, *_, last = sorted(worst_rows.tolist(), key=lambda row: float(times_ms[row]))
+    ends = (
+        f"{times_ms[first]:.4g} ms in {table.row(first)}, {times_ms[last]:.4g} in {table.row(last)}"
+    )
+    names = tuple(dict.fromkeys(kernels[cell[0]] for cell in unlike))
+    cases = counted(len(unlike), "case")
+    return {"cases": cases, "kernel": kernels[worst[0]], "ends": ends, "kernels": names}
+
+
+def changing_launch(table: Table, kernels: Sequence[str], cells: tuple[Indices, ...]) -> Fields:
+    """A kernel whose grid or block changes with the clocks: it is not one launch, then.
+
+    With the CU count both may change, since programs make as many workgroups as there are CUs.
+    """
+    shape = tuple(int(place.max()) + 1 for place in cells[:2])
+    cell_of_row = np.ravel_multi_index(cells[:2], shape)
+    for column in ("workgroups", "workgroup_size"):
+        if not table.has_values(column):
+            continue
+        values = table.numbers[column]
+        low, high = np.full(np.prod(shape), np.inf), np.zeros(np.prod(shape))
+        np.fmin.at(low, cell_of_row, values)
+        np.fmax.at(high, cell_of_row, values)
+        changing = np.flatnonzero(high > low)
+        if changing.size:
+            first = changing[0]
+            row = np.flatnonzero((cell_of_row == first) & (values == high[first]))[0]
+            ends = f"{low[first]:g} and, in {table.row(int(row))}, {high[first]:g}"
+            names = tuple(dict.fromkeys(kernels[k] for k in (changing // shape[1]).tolist()))
+            count = counted(len(names), "kernel")
+            return {"column": column, "count": count, "ends": ends, "kernels": names}
+    return None
+
+
+def jumping_times(kernels: Sequence[str], grid: ConfigGrid, time_ms: Floats) -> Fields:
+    """Times (K, C, E, M) that rise with a clock, or fall by far more than the clock rises."""
+    largest, fields, jumping = np.log(_JUMP), {}, set()
+    for axis, name in enumerate(AXES[1:], start=2):
+        if len(getattr(grid, name)) < _COURSE:
+            continue
+        rise = np.diff(np.log(getattr(grid, name)))
+        step = np.diff(np.log(time_ms), axis=axis)
+        rise_along = np.expand_dims(rise, [a for a in range(4) if a != axis])
+        beyond = np.maximum(step, -step - rise_along)
+        jumping.update(np.nonzero(beyond > np.log(_JUMP))[0].tolist())
+        if beyond.max(initial=0) > largest:
+            largest = beyond.max()
+            k, *low = map(int, np.unravel_index(beyond.argmax(), beyond.shape))
+            high = [place + (a == axis) for a, place in enumerate(low, start=1)]
+            ends = (tuple(low), tuple(high))
+            at_ends = [f"{time_ms[k, *end]:.4g} ms at {grid.config(end)}" for end in ends]
+            fields = {"kernel": kernels[k], "times": " and ".join(at_ends)}
+    if not jumping:
+        return None
+    names = tuple(kernels[k] for k in sorted(jumping))
+    return {**fields, "count": counted(len(names), "kernel"), "kernels": names}
+
+
+def doubtful_columns(columns: Collection[str], is_for_training: bool) -> Fields:
+    """Columns that count as counters, though their names say that they are something else.
+
+    nvprof has names of shares for levels from 0 to 10 too, beside the counts that are read. Of a
+    profile only the counters that the model learnt count, so the others do no harm.
+    """
+    if _INSTEAD.isdisjoint(columns):
+        for name, called in _CALLED.items():
+            near = [f"'{column}'" for column in columns if called.fullmatch(column)]
+            if near and name not in columns:
+                mend = f"call it '{name}' if it is a share of the peak, from 0 to 1"
+                return {"columns": ", ".join(near), "mend": mend}
+    beside = [f"'{column}'" for column in columns if _BESIDE.fullmatch(column)]
+    if not (is_for_training and beside):
+        return None
+    mend = "leave out what predictors shall not learn from"
+    return {"columns": ", ".join(beside), "mend": mend}
+
+
+def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[str]) -> Fields:
+    """Kernels without counters, or with zeros for all of several; or no counter that all have."""
+    if not columns:
+        return None
+    kernel_of_row = np.array(table.text["kernel"], dtype=object)
+    counted_rows = {name: ~np.isnan(table.numbers[name]) for name in columns}
+    if len(columns) > 1:  # one may be 0
+        is_counted = np.any([table.numbers[name] > 0 for name in columns], axis=0)
+        counted_rows = {name: rows & is_counted for name, rows in counted_rows.items()}
+    having = {name: set(kernel_of_row[rows].tolist()) for name, rows in counted_rows.items()}
+    common = max(having, key=lambda name: len(having[name]))
+    if not having[common] or len(having[common]) == len(kernels):
+        return None
+    with_some = set().union(*having.values())
+    without = tuple(kernel for kernel in kernels if kernel not in with_some)
+    what = f"{listed(without)} of {len(kernels)} without counters, or 0 in all; " if without else ""
+    return {
+        "what": what,
+        "count": counted(len(having[common]), "kernel"),
+        "column": common,
+        "kernels": without,
+    }
+
+
+# R: readings of one run at several clocks
+
+NEAR = 1.03  # between two clocks: up to here time may stay the same within its noise
+UNEXPLAINED = 1.1  # of times that the clock explains
+_SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the clock matters
+_HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
+_POWER_NOISE = 1.05  # of board power between two runs of the same work
+GIVE_TIMES = (
+    "import each log with the time that the same work takes (mlscale import LOG --time MS "
+    "--application NAME) and give the tables; of a million tokens it is 1e9 / (tokens per second)"
+)
+
+
+@dataclass(frozen=True)
+class FurtherRun:
+    """A run of the same work at another engine clock; its numbers are over those of the base's run.
+
+    what: it is called. power, worked (how long the GPU worked): NaN where not known. resolution: to
+    which part of itself a time is known. is_log: else it is a trace.
+    """
+
+    what: str
+    base_mhz: float
+    mhz: float
+    time: float
+    power: float = math.nan
+    worked: float = math.nan
+    resolution: float = 0.0
+    is_log: bool = True
+
+    @property
+    def clock(self) -> float:
+        """The clock over the base's."""
+        return self.mhz / self.base_mhz
+
+    def at_lower_clock(self, ratio: float) -> float:
+        """A ratio turned such that it is of the run at the lower clock over the other."""
+        return ratio if self.clock < 1 else 1 / ratio
+
+    def fields(self, **others: str) -> dict[str, Any]:
+        """The fields that its sentences name."""
+        takes = f"{self.what} {'takes' if self.is_log else 'take'} {self.time:.2f} times as long as"
+        return {"takes": takes, "mhz": self.mhz, "base_mhz": self.base_mhz, **others}
+
+
+def other_work(run: FurtherRun) -> Fields:
+    """Times that no clock explains, or power that falls as the clock rises."""
+    files = "logs" if run.is_log else "traces"
+    least, most = sorted((1.0, 1 / run.clock))
+    if not least / UNEXPLAINED <= run.time <= most * UNEXPLAINED:
+        return run.fields(usual=f"{least:.2f} to {most:.2f} times", files=files)
+    if run.at_lower_clock(run.power) > _POWER_NOISE:
+        draws = f"{run.what} draws {run.power:.2f} times as much power as"
+        return run.fields(files=files) | {"takes": draws, "usual": "draws more at the higher clock"}
+    return None
+
+
+def hidden_slowdown(run: FurtherRun) -> Fields:
+    """The GPU worked longer at the lower clock by more than the whole run took: pauses hide it."""
+    if not run.at_lower_clock(run.worked / run.time) > _HIDDEN:
+        return None
+    lower_mhz = min(run.mhz, run.base_mhz)
+    return run.fields() | {"worked": run.worked, "lower_mhz": lower_mhz}
+
+
+def no_clock_matters(run: FurtherRun) -> Fields:
+    """Runs that take no longer at the lower clock: as one run given twice, or of a set length.
+
+    Two runs of one length may differ by what a time is known to.
+    """
+    least = max(_SAME_TIME, 1 + 1.5 * run.resolution)
+    is_near = max(run.clock, 1 / run.clock) <= NEAR
+    if is_near or run.at_lower_clock(run.time) >= least or hidden_slowdown(run):
+        return None
+    doubt = "Did the GPU run at that clock? A trace does not tell; a log of nvidia-smi does"
+    if run.is_log:
+        doubt = (
+            "If its length was set and not its work, as of a load of a minute, this is wrong: "
+            f"{GIVE_TIMES}"
+        )
+    return run.fields(doubt=doubt)
+
+
+def parts_of_runs(
+    base_mhz: float, base_ends: Mapping[str, Any], ends: Mapping[str, Any], gpus: int
+) -> Fields:
+    """Logs that begin and end while a GPU works; by GPU the ends at which it does."""
+    parts = max(sum(len(gpu_ends) > 1 for gpu_ends in log.values()) for log in (base_ends, ends))
+    if not parts:
+        return None
+    others = "; if some GPUs are of other jobs, name yours with --gpu" if parts < gpus else ""
+    return {"base_mhz": base_mhz, "mend": GIVE_TIMES + others}
+
+
+def open_end(
+    base_mhz: float, base_ends: Mapping[str, Any], ends: Mapping[str, Any], _: int
+) -> Fields:
+    """Logs that begin or end while a GPU works."""
+    return {"base_mhz": base_mhz} if base_ends or ends else None
+
+
+def beyond_training(axis: str, asked: float, low: float, high: float, wider: bool) -> Fields:
+    """A setting beyond those from low to high, which training speaks for; it is predicted too.
+
+    wider: whether intervals are, there.
+    """
+    if low <= asked <= high:
+        return None
+    side, end, most = ("below", low, "lowest") if asked < low else ("above", high, "highest")
+    how = f"{side} {end:g}, the {most} that the training data speak for: extrapolated"
+    return {"axis": axis, "asked": asked, "how": how + ", with a wider interval" * wider}
+
+
+# P: what a model predicts
+
+
+def simulated_for_real(origin: str | None, trained: Sequence[str], device: str) -> Fields:
+    """A model of made or simulated data that shall predict another device than it learnt from."""
+    if origin not in ("made", "simulated") or device in trained:
+        return None
+    return {"origin": origin, "trained": trained[0], "device": device}
+
+
+def feature_outside(name: str, value: float, low: float, high: float, percent: float) -> Fields:
+    """A feature outside what training had; percent: of its range."""
+    if low <= value <= high:
+        return None
+    if low == high:
+        how = f"differs from the one trained value {low:.4g}"
+    else:
+        side, end = ("below", low) if value < low else ("above", high)
+        how = f"{side} trained {end:.4g} by {percent:.3g} % of the range"
+    return {"name": name, "value": value, "how": how}
+
+
+def more_than_supplied(power_w: Floats, configs: int, supplied: str) -> Fields:
+    """Configurations where a kernel would draw more than the board is supplied with [W]."""
+    if not power_w.size:
+        return None
+    count = f"{power_w.size} of {configs}"
+    return {"count": count, "supplied": supplied, "most_w": power_w.max()}

@@ -1,0 +1,269 @@
+"""The checks: each rule of tables is met by a table made by hand, and by no nearly right one.
+
+Clocks and watts of an L40S are of NVIDIA's sheet: at most 2520 and 9001 MHz, 350 W. Rules of
+further runs are tested with the commands, in tests/cli/test_two_logs.py and test_two_traces.py.
+"""
+
+import math
+import re
+import string
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic.tidy import refused, rows, write_csv
+
+import mlscale
+from mlscale import DataWarning, HardwareConfig, InputError, read, read_profiles
+from mlscale.data.checks import RULES, check, sentences
+from mlscale.data.datasets import path
+from mlscale.data.devices import find_device
+from mlscale.model.shipped import model_for
+
+Rows = list[dict[str, Any]]
+
+
+def changed(row: int, **cells: Any) -> Rows:
+    """The table of `rows`, whose first row is in line 2, with other cells in one line."""
+    table = rows()
+    table[row - 2] |= cells
+    return table
+
+
+def each(**cells: Any) -> Rows:
+    return [{**row, **cells} for row in rows()]
+
+
+def l40s(**cells: Any) -> Rows:
+    """The table of `rows` as of an L40S, with other cells in line 4."""
+    table = each(device="l40s", cu_count=142)
+    table[2] |= cells
+    return table
+
+
+def scaled(column: str, factor: float) -> Rows:
+    return [{**row, column: factor * row[column]} for row in rows()]
+
+
+def course(time_ms: float) -> Rows:
+    """4000 ms x MHz at 400, 500, 600, 700 MHz, but for one row, where 8 ms are right."""
+    clocks = (400, 500, 600, 700)
+    table = [{**rows()[0], "engine_mhz": mhz, "time_ms": 4000 / mhz} for mhz in clocks]
+    table[1]["time_ms"] = time_ms
+    return table
+
+
+def counted(*counts: tuple[float, float]) -> Rows:
+    """Loads and stores of each kernel."""
+    table = rows(("first", "second", "third")[: len(counts)])
+    for n, row in enumerate(table):
+        row["loads"], row["stores"] = counts[n // 4]
+    return table
+
+
+def with_grid(*counts: float) -> Rows:
+    return [{**row, "workgroups": n} for row, n in zip(rows(), counts, strict=True)]
+
+
+NONE = math.nan
+BROKEN = [
+    # kHz and GHz, kW and mW; a data rate; more than any GPU has.
+    ("G01", l40s(engine_mhz=2.4e6), "row 4, column 'engine_mhz': 2.4e+06 MHz cannot be, 'l40s' h"),
+    ("G01", l40s(memory_mhz=9.001), "column 'memory_mhz': 9.001 MHz cannot be, 'l40s' has at m"),
+    ("G01", l40s(power_w=2.1e5), "column 'power_w': 210000 W cannot be, 'l40s' has at most 350; g"),
+    ("G01", l40s(power_w=0.25), "column 'power_w': 0.25 W cannot be, 'l40s' has at most 350"),
+    ("G01", l40s(memory_mhz=18002), "if it is the data rate, give 1/2 of it, the clock; if it is "),
+    (
+        "G01",
+        l40s(engine_mhz=3000),
+        "'l40s' has at most 2520; is it another GPU? name it with --dev",
+    ),
+    ("G01", scaled("engine_mhz", 1e3), "MHz cannot be, no GPU has more than 10000; give it in MHz"),
+    (
+        "G01",
+        scaled("memory_mhz", 1e3),
+        "MHz cannot be, no GPU has more than 100000; give it in MHz",
+    ),
+    ("G01", scaled("memory_mhz", 1e-3), "MHz cannot be, no GPU has less than 10; give it in MHz"),
+    ("G01", scaled("power_w", 1e3), "W cannot be, no GPU has more than 5000; give it in W"),
+    # Without the last row; 770 MHz ran for 800; 806 beside 800.
+    (
+        "T01",
+        rows()[:-1],
+        "1 of 2 kernels lack configurations: 'second' lacks cu=4,engine=800,memory=700; measure th",
+    ),
+    (
+        "T01",
+        [{**row, "engine_mhz": 770.0} if n == 10 else row for n, row in enumerate(rows("abc"))],
+        "only 1 of 3 kernels were at engine_mhz 770, such as 'c' in row 12: if a clock was not ",
+    ),
+    (
+        "T01",
+        [{**row, "engine_mhz": 806.0} if n > 5 else row for n, row in enumerate(rows())],
+        "no kernel has both engine_mhz 800 and 806: if these are one clock",
+    ),
+    # 20 % between two rows, and a hundred percent in another cell, which is the worst.
+    (
+        "T02",
+        [*rows(), {**rows()[0], "time_ms": 1.2}],
+        "in 1 case, most those of 'first': 1 ms in row 2, 1.2 in row 10; take out",
+    ),
+    (
+        "T02",
+        [*rows(), {**rows()[0], "time_ms": 1.2}, {**rows()[5], "time_ms": 24.0}],
+        "in 2 cases, most those of 'second': 12 ms in row 7, 24 in row 11; take out",
+    ),
+    (
+        "T03",
+        with_grid(4, 4, 4, 4, 4, 4, 16, 4),
+        "of 1 kernel is not the same at all clocks; that of 'second' is 4 and, in row 8, 16: rows",
+    ),
+    # Tenfold: 80 to 6.667 ms is 12, a clock 1.2; 10 to 0.8 ms is 12.5, a clock 1.25.
+    ("T04", course(80.0), "'first' takes 80 ms at cu=4,engine=500,memory=500 and 6.667 ms at "),
+    ("T04", course(0.8), "'first' takes 10 ms at cu=4,engine=400,memory=500 and 0.8 ms at "),
+    ("T05", each(temp_c=40.0), "'temp_c': taken for a counter like any other; leave out"),
+    ("T05", each(core_freq=40.0), "'core_freq': taken for a counter"),
+    ("T05", each(energy_j=40.0), "'energy_j': taken for a counter"),
+    ("T05", each(dram_utilization=0.5), "'dram_utilization': .*; call it 'dram_utilisation' if it"),
+    ("T05", each(SM_Util=0.5), "'SM_Util': .*; call it 'core_utilisation' if it is a share"),
+    # What `fillna(0)` makes of a kernel that was not counted; and counters in two halves.
+    (
+        "T06",
+        counted((1, 2), (0, 0)),
+        "1 kernel (second) of 2 without counters, or 0 in all; no counter is given for more than 1",
+    ),
+    (
+        "T06",
+        counted((1, NONE), (NONE, NONE), (NONE, 1)),
+        "1 kernel (second) of 3 without counters, .* for more than 1 kernel ('loads'): predictors",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "table", "said"), BROKEN)
+def test_a_table_that_breaks_a_rule(tmp_path: Path, code: str, table: Rows, said: str) -> None:
+    file = write_csv(tmp_path / "table.csv", table)
+    [rule] = [rule for rule in RULES if rule.code == code]
+    if rule.severity == "refused":
+        with pytest.raises(InputError) as caught:
+            read(file)
+        told: Any = caught.value
+    else:
+        with pytest.warns(DataWarning) as warned:
+            read(file)
+        [told] = [warning.message for warning in warned]
+        assert told.severity == rule.severity
+    assert told.code == code
+    assert str(told).startswith(f"{file}: ")
+    assert re.search(re.escape(said).replace(r"\.\*", ".*"), str(told))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        rows(),
+        # A board is overclocked by up to 15 %: 2520 and 9001 MHz are 2898 and 10351.
+        [{**row, "memory_mhz": 10351.0} for row in l40s() if row["memory_mhz"] == 500],
+        # What `mlscale collect` writes for a clock that nothing observed.
+        [{**row, "memory_mhz": 1.0} for row in rows() if row["memory_mhz"] == 500],
+        # Both kernels at 800 and 806 MHz: a dense sweep, not one clock.
+        [{**row, "engine_mhz": mhz, "time_ms": 1} for row in rows()[::2] for mhz in (800, 806)],
+        # 8 % between repetitions; another grid of another kernel, and with the CU count.
+        [*rows(), {**rows()[5], "time_ms": 12.9}],
+        with_grid(4, 4, math.nan, 4, 9, 9, 9, 9),
+        [{**row, "cu_count": cus, "workgroups": cus} for row in rows() for cus in (4, 8)],
+        course(9.5),
+        course(6.0),
+        # nvprof's levels stand beside its counts; the share under its own name.
+        each(dram_utilization=5, dram_read_transactions=1e6),
+        each(dram_utilisation=0.5),
+        counted((1, 2), (0, 2)),
+    ],
+)
+def test_a_table_that_breaks_none(tmp_path: Path, table: Rows) -> None:
+    """A warning would be an error here."""
+    assert read(write_csv(tmp_path / "table.csv", table)).kernels
+
+
+def test_warnings_name_the_kernels_that_they_are_about(tmp_path: Path) -> None:
+    table = [*rows(), {**rows()[0], "time_ms": 1.2}, {**rows()[5], "time_ms": 24.0}]
+    with pytest.warns(DataWarning) as warned:
+        read(write_csv(tmp_path / "table.csv", table))
+    assert warned[0].message.kernels == ("first", "second")  # type: ignore[union-attr]
+
+
+def test_kernels_that_lack_configurations_are_dropped_where_asked(tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "table.csv", rows()[:-1])
+    with pytest.warns(DataWarning, match="1 of 2 kernels lack .* 'second' lacks .*; dropped"):
+        assert read(file, "drop").kernels == ("first",)
+    file = write_csv(tmp_path / "table.csv", rows(["alone"])[:-1] + rows(["b"])[1:])
+    with refused("no kernel is complete"):
+        read(file, "drop")
+
+
+def test_a_profile_of_units_and_of_names_like_those_of_shares(tmp_path: Path) -> None:
+    row = rows()[0]
+    base = HardwareConfig(row["cu_count"], row["engine_mhz"], row["memory_mhz"])
+    file = write_csv(tmp_path / "profile.csv", [{**row, "dram_util": 0.5, "temp_c": 40}])
+    with pytest.warns(DataWarning, match=r"^[^;]*profile.csv: 'dram_util': .*; call it"):
+        read_profiles(file, base, row["device"])
+    with refused("'engine_mhz': 400000 MHz cannot be, no GPU has more than 10000"):
+        read_profiles(write_csv(file, [{**row, "engine_mhz": 4e5}, row]), base, row["device"])
+
+
+@pytest.mark.parametrize(
+    ("power_w", "code", "said"),
+    [
+        (845, "G02", "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
+        (34, "G02", "34 W cannot be: it is less than half of the 70 W that an idle 'h100"),
+        (60, "G03", "60 W is below the 70 W that an idle 'h100-sxm5' was seen to draw"),
+        (830, None, ""),
+        (71, None, ""),
+    ],
+)
+def test_power_of_a_board(power_w: float, code: str | None, said: str) -> None:
+    """An H100 SXM5 has 700 W, which short means exceed by up to 20 %; idle it drew 70 W."""
+    facts = ("board power", "log.csv", find_device("h100-sxm5"), power_w)
+    if code is None:
+        check(*facts)
+        return
+    with pytest.raises((InputError, DataWarning), match=said) as caught:
+        check(*facts)
+    assert caught.value.code == code
+
+
+def test_a_simulated_model_is_refused_for_a_real_gpu_unless_forced() -> None:
+    """The shipped model of a simulated GCN3, and its profile as of an R9 Nano, of GCN3 too."""
+    model = mlscale.load(path("simulated-gcn3.mlscale"))
+    own = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
+    profiles = replace(own, device="r9nano")
+    said = "learnt from simulated data of 'simulated-gcn3', which say nothing of 'r9nano'; "
+    with refused(said):
+        model.predict(profiles)
+    with refused(said):
+        model_for(model, profiles)
+    forced = model_for(model, profiles, force=True).predict(profiles)
+    assert len(forced.time_ms) == len(model.predict(own).time_ms) == len(own.kernels)
+
+
+def test_sentences_without_a_place() -> None:
+    """Notes of an answer: 920 MHz below a grid from 960 on; a feature 1 % above its range."""
+    [note] = sentences("setting", "engine_mhz", 920.0, 960.0, 1980.0, True)
+    assert note.startswith("engine_mhz 920 is below 960, the lowest that the training data speak")
+    assert note.endswith(": extrapolated, with a wider interval")
+    assert sentences("feature", "loads", 2.01, 1.0, 2.0, 1.0) == [
+        "loads 2.01 above trained 2 by 1 % of the range"
+    ]
+    assert sentences("feature", "loads", 2.0, 1.0, 2.0, 0.0) == []
+
+
+def test_the_table_of_rules() -> None:
+    """At most 25, each of its own code; sentences are one line, begin small and name fields."""
+    codes = [rule.code for rule in RULES]
+    assert codes == list(dict.fromkeys(codes))
+    assert len(codes) <= 25
+    for rule in RULES:
+        assert re.fullmatch(r"[GLMPRT]\d\d", rule.code)
+        assert "\n" not in rule.sentence
+        assert any(name for _, name, _, _ in string.Formatter().parse(rule.sentence) if name)
