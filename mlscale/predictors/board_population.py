@@ -25,8 +25,8 @@ from mlscale.data.points import LOW
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.predictors.board import LEAST_CLOCKS
-from mlscale.predictors.bottleneck.process import range_flags
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
+from mlscale.predictors.features import range_flags
 from mlscale.predictors.intervals import equal_weights
 
 LATENTS = ("log odds of clocked watts", "log odds of watts by rate", "voltage floor")

@@ -187,7 +187,7 @@ class TestProfiles:
         message = self.refuse(capsys, tmp_path, profile)
         assert message == (
             "kernel 'first' has no value for 'loads', which the model needs; "
-            "profile it with that counter"
+            "profile it with their counters"
         )
 
     def test_another_device(self, capsys: Capture, tmp_path: Path) -> None:
@@ -221,11 +221,11 @@ class TestTraining:
 
     def test_single_training_kernel(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(["alone"]))
-        assert message == "'wu' needs two training kernels at least, to tell them apart"
+        assert message == "'wu' needs two training kernels at least that 'raw' features tell apart"
 
     def test_single_kernel_left(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(), "--leave-out", "app-first")
-        assert message == "'wu' needs two training kernels at least, to tell them apart"
+        assert message == "'wu' needs two training kernels at least that 'raw' features tell apart"
 
     def test_single_kernel_studied(self, capsys: Capture, tmp_path: Path) -> None:
         file = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["alone"]))
@@ -236,7 +236,7 @@ class TestTraining:
         rows = [{**row, "loads": 7} for row in tidy.rows()]
         message = self.refuse(capsys, tmp_path, rows)
         assert message == (
-            "every 'raw' feature is the same for all training kernels; nothing tells them apart"
+            "'wu' needs two training kernels at least that 'raw' features tell apart"
         )
 
     def test_no_counters(self, capsys: Capture, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_counters_that_never_differ(capsys: Capture, tmp_path: Path) -> None:
     file = tidy.write_csv(tmp_path / "table.csv", rows)
     given = ["train", file, "--base", "mid", "--features", "rates", "-o", tmp_path / "out"]
     message = refuse(capsys, tmp_path, *given)
-    assert message == "every counter is the same for all training kernels; nothing tells them apart"
+    assert message == "'wu' needs two training kernels at least that 'rates' features tell apart"
 
 
 class TestOutputOverInput:

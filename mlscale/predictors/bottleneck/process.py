@@ -1,6 +1,5 @@
 """The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising
 from mlscale.counters.roofline import INPUTS, readable
+from mlscale.predictors.features import range_flags
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -128,34 +128,6 @@ def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
     linear = 3 * LINEAR**2 * (a @ b.T) / a.shape[1]
     same = gpu_a[:, None] == gpu_b
     return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
-
-
-def _as_it_is(_: str, value: float) -> str:
-    return f"{value:.4g}"
-
-
-def range_flags(
-    values: dict[str, Floats],
-    lows: Floats,
-    highs: Floats,
-    shown: Callable[[str, float], str] = _as_it_is,
-) -> list[list[str]]:
-    """Return for each of K kernels what is missing or outside a range.
-
-    values: named, (K,) each, NaN where missing; lows and highs: of each. shown: from a name and a
-    value to the value for a reader.
-    """
-    absent = np.isnan(np.column_stack([*values.values()]))
-    flags: list[list[str]] = [[] for _ in absent]
-    for k in np.flatnonzero(absent.any(axis=1)).tolist():
-        flags[k].append(f"missing: {', '.join(itertools.compress(values, absent[k]))}")
-    for (name, own), low, high in zip(values.items(), lows.tolist(), highs.tolist(), strict=True):
-        width = high - low
-        for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
-            beyond = over > (1e-6 * width if width else 0)
-            for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
-                flags[k].append(f"{name} {shown(name, value)} {side} trained {shown(name, limit)}")
-    return flags
 
 
 def known_names(named: dict[str, Floats]) -> tuple[str, ...]:
