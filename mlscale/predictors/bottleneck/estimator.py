@@ -143,7 +143,9 @@ class Bottleneck(Learner, Predictor):
         The grid is what `predict` will use for it. Without counters of issued instructions that
         peak is the trained GPUs'. Raises InputError, also where no kernel has DRAM traffic.
         """
-        gpu = GpuPeaks.of(profiles.device, grid, profiles.base, kernel_use(profiles, self.sources_))
+        gpu = GpuPeaks.from_use(
+            profiles.device, grid, profiles.base, kernel_use(profiles, self.sources_)
+        )
         if gpu.memory_peak <= LEAST_PEAK:
             raise InputError(
                 f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
@@ -207,7 +209,7 @@ class Bottleneck(Learner, Predictor):
         """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
         target = self._target(profiles, grid)
         gpu = target.gpu
-        kernels = KernelTraits.of(profiles, self.sources_)
+        kernels = KernelTraits.from_profiles(profiles, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
         if profiles.device not in self.trained_devices():
             time = prior = shifted_by_latency(prior, gpu.grid, profiles, kernels.use)

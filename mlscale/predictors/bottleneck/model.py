@@ -204,9 +204,9 @@ class TimeModel:
     ) -> Callable[[Floats], Floats]:
         """Return the curve as a function from latents (L, K) to log time ratios (K, N)."""
         trained = gpu.grid if number is None else self.gpus[number].grid
-        ratios = GridRatios.of(gpu.grid, gpu.base, trained)
-        load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
-        curve = BottleneckCurve.of(np, self.values, number, load, ratios)
+        ratios = GridRatios.from_grid(gpu.grid, gpu.base, trained)
+        load = KernelLoad.from_use(kernels.use, gpu, ratios.cu_count)
+        curve = BottleneckCurve.from_values(np, self.values, number, load, ratios)
         return lambda latents: _from_base(curve.log_time(latents), gpu)
 
     def _missed(self, kernels: KernelTraits, number: int, by_curve: Floats) -> Floats:
@@ -392,16 +392,6 @@ def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Su
     is_waiting = waits(profiles, use)
     is_short = (profiles.time_ms < SHORT_MS) & ~profiles.has_further_time
     least, most = scaling_bounds(surfaces.grid, surfaces.base)
-    surfaces = _with_bounds(surfaces, is_waiting, (least, most), FLAG)
+    surfaces = reaching(surfaces, is_waiting, (least, most), FLAG)
     same = np.ones_like(least)
-    return _with_bounds(surfaces, is_short, (same, same), SHORT_FLAG)
-
-
-def _with_bounds(
-    surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str
-) -> Surfaces:
-    if surfaces.low is None or not rows.any():
-        return surfaces
-    each = zip(surfaces.flags, rows.tolist(), strict=True)
-    flags = tuple((*own, flag) if is_told else own for own, is_told in each)
-    return replace(reaching(surfaces, rows, bounds), flags=flags)
+    return reaching(surfaces, is_short, (same, same), SHORT_FLAG)

@@ -49,7 +49,9 @@ class Process:
     amplitude: float
 
     @classmethod
-    def of(cls, inputs: Sequence[dict[str, Floats]], amplitude: float) -> tuple[Self, Floats]:
+    def from_inputs(
+        cls, inputs: Sequence[dict[str, Floats]], amplitude: float
+    ) -> tuple[Self, Floats]:
         """Make a process without weights, from the named inputs of each GPU's kernels.
 
         An input that no kernel has is left out. The second result, (n, K), turns independent

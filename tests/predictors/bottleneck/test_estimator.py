@@ -51,7 +51,7 @@ class TestRecovery:
         errors = {}
         for amplitude in (0.1, 1.0, 3.0):
             job = training.Job([(table, table.grid.mid)], "time", False, amplitude)
-            plan = training.TimeTraining.of(job, with_scores=False)
+            plan = training.TimeTraining.from_job(job, with_scores=False)
             [held_out] = plan.finished(training.fit_curves(plan.fits())).held_out
             errors[amplitude] = held_out.error
         model = quick().fit(table, table.grid.mid)
@@ -111,7 +111,7 @@ class TestRecovery:
         for name in ("engine0", "memory0"):
             assert np.abs(values[name]).max() > 1e-4
         bare = trained.time_.alone
-        traits = KernelTraits.of(profiles)
+        traits = KernelTraits.from_profiles(profiles)
         logs = bare.prior(traits, bare.gpus[0], 0).predicted()
         whole = logs.reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]
         found = trained.predict(profiles, few)

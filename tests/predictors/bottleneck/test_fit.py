@@ -39,7 +39,7 @@ from mlscale.predictors.conditioning import SurfacePrior
 
 
 def kernels_of(table: Measurements, count: int | None = None) -> GpuKernels:
-    kernels = GpuKernels.of(table, table.grid.mid)
+    kernels = GpuKernels.from_table(table, table.grid.mid)
     return kernels.select(np.arange(len(kernels))[:count])
 
 
@@ -117,11 +117,11 @@ class TestCurve:
         waves, no_turns = np.array([[4.0, 2.0]]), np.zeros((1, 2))
         load = KernelLoad(kernels, 0.5 * kernels, waves[:, 0], waves, 0 * kernels, no_turns)
         grid = ConfigGrid((8, 16), (700.0,), (700.0,))
-        ratios = GridRatios.of(grid, grid.config((0, 0, 0)))
+        ratios = GridRatios.from_grid(grid, grid.config((0, 0, 0)))
         priors = curve_priors([grid], shares=2)
         values = {name: np.full(prior.shape, 0.0) for name, prior in priors.items()}
         values["sharpness"][:] = np.log(3)
-        curve = BottleneckCurve.of(np, values, 0, load, ratios)
+        curve = BottleneckCurve.from_values(np, values, 0, load, ratios)
         assert curve.logits[1] == pytest.approx(physics_logit(np, np.log([0.4]), np.array([3.0])))
         assert np.exp(curve.slowdowns[1]).ravel() == pytest.approx([1, (4 / 3) / 3.2])
 
@@ -130,7 +130,7 @@ class TestCurve:
         trained = ConfigGrid((16,), (100.0, 400.0, 500.0), (700.0,))
         base = HardwareConfig(16, 400.0, 700.0)
         grid = ConfigGrid((16,), (200.0, 400.0, 500.0), (700.0,))
-        _, engine, memory = GridRatios.of(grid, base, trained).tables
+        _, engine, memory = GridRatios.from_grid(grid, base, trained).tables
         assert np.array([0.3, 9.0, 0.1]) @ engine == pytest.approx([0.15, 0, 0.1])
         assert (memory == 0).all()
 

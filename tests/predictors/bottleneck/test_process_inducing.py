@@ -88,7 +88,7 @@ class TestBelowTheBound:
     def test_process(self) -> None:
         random = np.random.default_rng(0)
         named = [{"memory use": random.normal(size=7), "occupancy": random.normal(size=7)}]
-        process, basis = Process.of(named, 2.0)
+        process, basis = Process.from_inputs(named, 2.0)
         gpu = np.zeros(7, dtype=int)
         prior = 4 * covariance(process.points, process.points, gpu, gpu)
         whitening = np.linalg.inv(np.linalg.cholesky(prior + 4 * JITTER * np.eye(7)))
@@ -150,7 +150,7 @@ class TestAboveTheBound:
     @pytest.mark.parametrize("count", [30, 60])
     def test_no_matrix_grows_faster_than_the_kernels(self, count: int) -> None:
         table = made.measurements(count)
-        kernels = GpuKernels.of(table, table.grid.mid)
+        kernels = GpuKernels.from_table(table, table.grid.mid)
         one = CurveFit((kernels,), 1.0)
         process, basis = one.process
         n = len(process.points)
@@ -164,7 +164,7 @@ class TestAboveTheBound:
     def test_two_gpus(self) -> None:
         """Those that stand for all come from both."""
         tables = [made.measurements(30), made.measurements(30, seed=2)]
-        kernels = tuple(GpuKernels.of(t, t.grid.mid) for t in tables)
+        kernels = tuple(GpuKernels.from_table(t, t.grid.mid) for t in tables)
         [model] = fit_curves([CurveFit(kernels, 1.0)])
         assert set(model.process.gpu) == {0, 1}
         for number, own in enumerate(kernels):
@@ -187,7 +187,7 @@ def test_batches_side_by_side_give_the_bits_of_one_after_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = made.measurements(8)
-    kernels = GpuKernels.of(table, table.grid.mid)
+    kernels = GpuKernels.from_table(table, table.grid.mid)
     fits = [CurveFit((kernels.select(np.arange(n)),), 1.0) for n in (8, 5, 7)]
     monkeypatch.setattr(fit, "NUMBERS_PER_BATCH", 1)
     for model, one in zip(fit_curves(fits), fits, strict=True):

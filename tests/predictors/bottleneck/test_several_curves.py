@@ -23,7 +23,7 @@ def test_the_curve_is_the_mean_of_those_without_a_group() -> None:
     model = Bottleneck(intervals=False, amplitude=1.0).fit(table, table.grid.mid).time_
     assert len(model.parts) == 4
     model = replace(model, corrections=(None,))
-    kernels = KernelTraits.of(table.profiles(table.grid.mid))
+    kernels = KernelTraits.from_profiles(table.profiles(table.grid.mid))
     own = [part.prior(kernels, part.gpus[0], 0).predicted() for part in model.parts]
     whole = model.prior(kernels, model.gpus[0], 0).predicted()
     np.testing.assert_allclose(whole, np.mean(own, axis=0), atol=1e-12)
