@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.counters.kernel_use import kernel_use
-from mlscale.data.grid import AXES, Base
+from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
 from mlscale.errors import InputError, require_type, warn
@@ -81,26 +81,21 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     """
     if applying(("board-time",), measurements):
         return "board-time"
-    counters = [n for n in measurements.counter_names if n not in OF_LAUNCH]
-    positions = [measurements.counter_names.index(name) for name in counters]
-    missing = np.isnan(measurements.counters[..., positions])
-    is_counted = ~np.asarray(missing.all(axis=(0, -1)))
-    if not is_counted.any():
+    table, at_base = f"the table of '{measurements.device}'", measurements.grid.index(base)
+    is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
+    is_known = ~np.isnan(measurements.counters[..., is_counter])
+    if not is_known.any():
         warn(
-            f"the table of '{measurements.device}' has no counters: the default is "
-            "'mean-surface', which takes every kernel for the mean of all"
+            f"{table} has no counters: the default is 'mean-surface', which takes every kernel "
+            "for the mean of all"
         )
         return "mean-surface"
-    grid, at_base = measurements.grid, measurements
-    if not is_counted[grid.index(base)]:
-        c, e, m = (int(step[-1]) for step in np.nonzero(is_counted))
+    if not is_known[:, *at_base].any():
+        config = measurements.grid.config(base)
         raise InputError(
-            f"the table of '{measurements.device}' has no counters at the base "
-            f"{grid.config(base)}, but at {grid.config((c, e, m))}; choose a base where it has them"
+            f"{table} has no counters at the base {config}; choose a base where it has them"
         )
-    for axis, step in zip(AXES, grid.index(base), strict=True):
-        at_base = at_base.at_steps(axis, slice(step, step + 1))
-    return "bottleneck" if applying(("bottleneck",), at_base) else "wu"
+    return "wu" if why_wu(measurements, base) else "bottleneck"
 
 
 def why_wu(measurements: Measurements, base: Base) -> str | None:

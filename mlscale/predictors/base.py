@@ -293,7 +293,7 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     if len(training) != len(bases):
         raise InputError(f"{len(training)} tables need as many bases, not {len(bases)}")
     pairs = zip(training, bases, strict=True)
-    return [(table.in_order, table.grid.config(of_table)) for table, of_table in pairs]
+    return [(table.in_order, table.grid.config(at)) for table, at in pairs]
 
 
 def single_gpu(predictor: Predictor, training: Training, base: Bases) -> TrainingSet:

@@ -100,8 +100,8 @@ class SurfacePosterior:
     @cached_property
     def before(self) -> Floats:
         """Variance (K, M) without the points."""
-        own = np.einsum("lkm,lk->km", self.slopes**2, self.prior.variance)
-        return np.asarray(own + (self.prior.misfit**2).sum(axis=0))
+        by_latents = np.einsum("lkm,lk->km", self.slopes**2, self.prior.variance)
+        return np.asarray(by_latents + (self.prior.misfit**2).sum(axis=0))
 
     @property
     def after(self) -> Floats:
@@ -111,18 +111,18 @@ class SurfacePosterior:
 
     def surprise_flags(self) -> list[tuple[str, ...]]:
         """Return for each kernel a flag where a point surprises."""
-        surprises = self.surprise.tolist()
-        return [(STRANGE.format(own),) if own > LARGEST_SURPRISE else () for own in surprises]
+        return [
+            (STRANGE.format(surprise),) if surprise > LARGEST_SURPRISE else ()
+            for surprise in self.surprise.tolist()
+        ]
 
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, M)."""
         if not self.gain.shape[2]:
             return np.ones_like(self.logs)
-        return np.sqrt(_ratio(self.after, self.before))
-
-
-def _ratio(after: Floats, before: Floats) -> Floats:
-    return np.divide(after, before, out=np.ones_like(before * after), where=before > 0)
+        after, before = self.after, self.before
+        ratio = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+        return np.sqrt(ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,24 +140,17 @@ class ConditionedSurfaces:
 
     def surfaces(self, half_width: Floats | None = None) -> Surfaces:
         """Return the surfaces, with intervals of that half-width, which knows the points."""
-        logs, ends = self._own(self.posterior.logs), []
+        logs, ends = self.posterior.logs[:, -self.grid.size :], []
         if half_width is not None:
-            width = half_width * self._is_away()
+            settings = self.grid.settings()
+            is_other = [settings[axis] != getattr(self.base, axis) for axis in AXES]
+            width = half_width * np.any(is_other, axis=0)
             ends = [logs - width, logs + width]
         return Surfaces.of_logs(self.grid, self.base, logs, self.flags, ends)
 
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, N)."""
-        return self._own(self.posterior.narrowing())
-
-    def _own(self, outputs: Floats) -> Floats:
-        return outputs[..., -self.grid.size :]
-
-    def _is_away(self) -> Mask:
-        """Which configurations are not the base, (N,)."""
-        settings = self.grid.settings()
-        others = [settings[axis] != getattr(self.base, axis) for axis in AXES]
-        return np.asarray(np.any(others, axis=0))
+        return self.posterior.narrowing()[:, -self.grid.size :]
 
 
 def measured_ratios(profiles: Profiles, grid: ConfigGrid, *quantities: str) -> MeasuredRatios:
@@ -200,8 +193,8 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
     latents = _most_likely(prior, points, missing, np.asarray(np.linalg.inv(spread)))
     logs, slopes = prior.log_ratios(latents), prior.slopes(latents)
     at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
-    own = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
-    gain = own + prior.misfit.T @ shared.T
+    gain = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
+    gain = gain + prior.misfit.T @ shared.T
     whole = spread + np.einsum("lkp,lk,lkq->kpq", at_points, prior.variance, at_points)
     off = np.where(missing, 0, points.logs - prior.predicted() @ points.at.T)
     surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)

@@ -1,6 +1,6 @@
 """The bottleneck curve: a kernel's utilisations give its whole surface."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -105,35 +105,36 @@ class Bottleneck(Learner, Predictor):
         """
         from mlscale.predictors.bottleneck.training import Job, train_together
 
-        tasks = [
+        trainings = [
             Job(p._training_sets(training, base), p.quantity, p.intervals, p.amplitude)  # noqa: SLF001
             for p, training, base in jobs
         ]
-        for (predictor, *_), job, trained in zip(jobs, tasks, train_together(tasks), strict=True):
-            predictor.time_, predictor.power_, predictor.scores_ = trained
+        trained = train_together(trainings)
+        for (predictor, *_), job, learnt_now in zip(jobs, trainings, trained, strict=True):
+            predictor.time_, predictor.power_, predictor.scores_ = learnt_now
             predictor._remember(job.sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep the names of the training kernels' counters, and what their numbers come from."""
-        tables = [table for table, _ in sets]
         self.others_: tuple[GpuPeaks, ...] = ()
         known = dict.fromkeys((*TRAFFIC, *TABLE_2))
-        self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
+        self.counters_ = tuple(name for name in known if name in sets[0][0].counter_names)
         self.sources_ = {}
         for table, base in sets:
             for number, names in use_sources(table.profiles(base)).items():
-                own = self.sources_.get(number, ())
-                self.sources_[number] = tuple(dict.fromkeys((*own, *names)))
+                before = self.sources_.get(number, ())
+                self.sources_[number] = tuple(dict.fromkeys((*before, *names)))
 
     def _training_sets(self, training: Training, base: Bases) -> list[TrainingSet]:
+        """Return the tables with their bases. Raises InputError where they do not suffice."""
         sets = training_sets(self, training, base)
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
         if all(table.grid.size == 1 for table, _ in sets):
             raise InputError(f"'{self.name}' needs two configurations at least")
-        for table, of_table in sets:
+        for table, at in sets:
             if len(table.kernels) > 1:
-                check_traffic_of_training(table.profiles(of_table))
+                check_traffic_of_training(table.profiles(at))
         sets[0][0].quantity(self.quantity)
         return sets
 
@@ -159,8 +160,8 @@ class Bottleneck(Learner, Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
-        own, _ = self.conditioned(profiles, grid)
-        return own.surfaces()
+        conditioned, _ = self.conditioned(profiles, grid)
+        return conditioned.surfaces()
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -172,10 +173,12 @@ class Bottleneck(Learner, Predictor):
         short reach further, see `holding_bounds`. Raises InputError unless coverage is between 0
         and 1.
         """
-        own, half_width = self.conditioned(profiles, grid)
+        conditioned, scale = self.conditioned(profiles, grid)
         if not self.scores_:
-            return own.surfaces()
-        surfaces = own.surfaces(half_width(coverage) * own.narrowing())
+            return conditioned.surfaces()
+        target = self._target(profiles, grid)
+        score = self.scores_.at(coverage, target.number, target.has_own_peaks)
+        surfaces = conditioned.surfaces(score * scale * conditioned.narrowing())
         if profiles.device in self.trained_devices():
             return surfaces
         return holding_bounds(surfaces, profiles, kernel_use(profiles, self.sources_))
@@ -195,8 +198,8 @@ class Bottleneck(Learner, Predictor):
     def other_sources(self, profiles: Profiles) -> UseSources:
         """Return by number where a profile has it from, other than the training kernels had."""
         trained = {number: names for number, names in self.sources_.items() if names}
-        own = use_sources(profiles, trained)
-        others = {n: tuple(s for s in own[n] if s not in known) for n, known in trained.items()}
+        here = use_sources(profiles, trained)
+        others = {n: tuple(s for s in here[n] if s not in known) for n, known in trained.items()}
         return {number: names for number, names in others.items() if names}
 
     def feature_names(self) -> tuple[str, ...]:
@@ -205,8 +208,8 @@ class Bottleneck(Learner, Predictor):
 
     def conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[ConditionedSurfaces, Callable[[float], Floats]]:
-        """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
+    ) -> tuple[ConditionedSurfaces, Floats]:
+        """Return surfaces given the points, and what half-widths without points go with, (K, N)."""
         target = self._target(profiles, grid)
         gpu = target.gpu
         kernels = KernelTraits.from_profiles(profiles, self.sources_)
@@ -218,16 +221,11 @@ class Bottleneck(Learner, Predictor):
             other_grid = None if gpu.grid == trained else trained
             prior = self.power_.prior(kernels.use, profiles.base_power_w, gpu, time, other_grid)
         quantities = dict.fromkeys(("time", self.quantity))
-        points = measured_ratios(profiles, gpu.grid, *quantities)
-        posterior = condition(prior, points)
+        posterior = condition(prior, measured_ratios(profiles, gpu.grid, *quantities))
         pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
-        flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)
-
-        def half_width(coverage: float) -> Floats:
-            score = self.scores_.at(coverage, target.number, target.has_own_peaks)
-            return score * self.time_.interval_scale(kernels, gpu, time)
-
-        return ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags), half_width
+        flags = tuple((*target.notes, *inputs, *surprise) for inputs, surprise in pairs)
+        conditioned = ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags)
+        return conditioned, self.time_.interval_scale(kernels, gpu, time)
 
     def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
         """Return where the profiles are predicted. Raises InputError."""

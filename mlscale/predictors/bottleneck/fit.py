@@ -320,7 +320,7 @@ def _in_batches(fits: Sequence[Fit], train: Callable[[Sequence[Fit]], list[Model
 def _starts(fits: Sequence[CurveFit]) -> list[int]:
     """Return where each GPU's kernels start in a batch, and where the last of them end."""
     by_gpu = zip(*(fit.kernels for fit in fits), strict=True)
-    sizes = [max(len(kernels) for kernels in of_fits) for of_fits in by_gpu]
+    sizes = [max(map(len, kernels)) for kernels in by_gpu]
     return list(accumulate(sizes, initial=0))
 
 

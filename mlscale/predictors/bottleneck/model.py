@@ -214,8 +214,8 @@ class TimeModel:
         correction, gpu = self.corrections[number], self.gpus[number]
         best = by_curve
         if self.parts:
-            own = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
-            best = np.mean([prior.predicted() for prior in own], axis=0)
+            priors = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
+            best = np.mean([prior.predicted() for prior in priors], axis=0)
         if correction is not None:
             best = best + correction.predict(kernels.similarity(gpu), best)
         return best - by_curve
@@ -251,8 +251,8 @@ class TimeModel:
         for name, prior in priors.items():
             shaped(self.values[name], *prior.shape)
         shaped(self.process.weights, latent_count(self.shares), None)
-        of_gpus = zip(self.gpus, self.corrections, self.misfits, strict=True)
-        for gpu, correction, misfit in of_gpus:
+        triples = zip(self.gpus, self.corrections, self.misfits, strict=True)
+        for gpu, correction, misfit in triples:
             shaped(misfit, None, gpu.grid.size)
             if correction is not None:
                 shaped(correction.centre, gpu.grid.size)
@@ -297,24 +297,21 @@ class IntervalScores:
     def at(self, coverage: float, number: int | None, has_own_peaks: bool) -> float:
         """Return the score for a coverage on the trained GPU of that number, or on another.
 
-        Another is taken to be no easier than any trained one: few were held out. 1 without
-        intervals, see `score_at`.
+        Another is taken to be no easier than any trained one: few were held out.
         """
-        if not self:
-            return score_at(np.empty(0), coverage)
         if number is not None:
             return score_at(self.trained[number], coverage)
         elsewhere = self.known_peaks if has_own_peaks else self.mean_peaks
         rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
-        return max(score_at(own, coverage) for own in rows)
+        return max(score_at(scores, coverage) for scores in rows)
 
     def require_gpus(self, count: int) -> None:
         """Raise ValueError unless they are scores of so many GPUs, or of none."""
         shaped(self.trained, None, LEVELS.size)
         if len(self.trained) not in (0, count):
             raise ValueError("the scores of the intervals are not of each GPU")
-        for own in self.trained:
-            require_scores(own, "scores")
+        for scores in self.trained:
+            require_scores(scores, "scores")
 
 
 def waits(profiles: Profiles, use: KernelUse) -> Mask:
@@ -343,7 +340,7 @@ def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
     if not (profiles.has_counter("workgroup_size") or profiles.has_counter("waves")):
         launched = np.full_like(launched, np.nan)
     waves = np.minimum(np.fmin(launched, most * use.occupancy), most)
-    latency_us = sum(_parts_us(base))
+    latency_us = ENGINE_CYCLES / base.engine_mhz + DRAM_US
     return np.minimum(requests_per_us * latency_us / np.maximum(waves, 1), 1)
 
 
@@ -355,15 +352,10 @@ def latency_log_ratios(share: Floats, grid: ConfigGrid, base: HardwareConfig) ->
     settings = grid.settings()
     engine = base.engine_mhz / settings["engine_mhz"]
     memory = base.memory_mhz / settings["memory_mhz"]
-    of_engine, of_dram = _parts_us(base)
-    dram = of_engine * engine + of_dram * (1 + MEMORY_SHARE * (memory - 1))
-    dram = dram / (of_engine + of_dram)
+    engine_us = ENGINE_CYCLES / base.engine_mhz
+    access_us = engine_us * engine + DRAM_US * (1 + MEMORY_SHARE * (memory - 1))
+    dram = access_us / (engine_us + DRAM_US)
     return np.log(np.outer(share, dram) + np.outer(1 - share, engine))
-
-
-def _parts_us(base: HardwareConfig) -> tuple[float, float]:
-    """Return an access' time at the engine clock, and in DRAM, [us]."""
-    return ENGINE_CYCLES / base.engine_mhz, DRAM_US
 
 
 def shifted_by_latency(

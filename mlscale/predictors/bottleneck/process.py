@@ -57,22 +57,21 @@ class Process:
         An input that no kernel has is left out. The second result, (n, K), turns independent
         normal numbers (L, n) into the latents of all K kernels, as `whitening` into weights.
         """
-        joined = {name: np.concatenate([own[name] for own in inputs]) for name in inputs[0]}
+        joined = {name: np.concatenate([gpu[name] for gpu in inputs]) for name in inputs[0]}
         names = known_names(joined)
         raw = columns_of(joined, names)
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
-        sizes = [len(next(iter(own.values()))) for own in inputs]
+        sizes = [len(next(iter(named.values()))) for named in inputs]
         gpu = np.repeat(np.arange(len(sizes)), sizes)
         low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
 
-        def of_rows(rows: Indices) -> Floats:
+        def among(rows: Indices) -> Floats:
             return covariance(points[rows], points[rows], gpu[rows], gpu[rows])
 
-        rows = inducing_rows(of_rows, len(points))
-        none = np.zeros((0, len(rows)))
-        own = at_rows(points, rows), at_rows(gpu, rows)
-        process = cls(names, mean, spread, low, high, *own, none, none, amplitude)
+        rows = inducing_rows(among, len(points))
+        kept, gpu_kept, none = at_rows(points, rows), at_rows(gpu, rows), np.zeros((0, len(rows)))
+        process = cls(names, mean, spread, low, high, kept, gpu_kept, none, none, amplitude)
         process = replace(process, inverse=process.whitening.T @ process.whitening)
         prior = amplitude**2 * covariance(process.points, points, process.gpu, gpu)
         return process, process.whitening @ prior
@@ -107,8 +106,8 @@ class Process:
         """
         number = np.full(len(points), -1 if gpu is None else gpu)
         cross = self.amplitude**2 * covariance(points, self.points, number, self.gpu)
-        own = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
-        variance = own - ((cross @ self.inverse) * cross).sum(axis=1)
+        prior = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
+        variance = prior - ((cross @ self.inverse) * cross).sum(axis=1)
         return self.weights @ cross.T, np.maximum(variance, 0)
 
     def check_restored(self) -> None:

@@ -9,7 +9,7 @@ GPUs; then as many of power, which need the times.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 import numpy as np
@@ -61,16 +61,18 @@ def train_together(jobs: Sequence[Job]) -> list[Trained]:
     distinct = {job.time_key: job for job in jobs}
     with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
         plans = {key: plan_time(job, key in scored) for key, job in distinct.items()}
-        fits = [plan.fits() for plan in plans.values()]
-        models = _split(fit_curves([fit for of_plan in fits for fit in of_plan]), fits)
+        curve_fits = [plan.fits() for plan in plans.values()]
+        curves = _split(fit_curves(list(chain(*curve_fits))), curve_fits)
         times = {
-            key: trained_time(plan, of_plan)
-            for (key, plan), of_plan in zip(plans.items(), models, strict=True)
+            key: trained_time(plan, models)
+            for (key, plan), models in zip(plans.items(), curves, strict=True)
         }
-        pairs = [(job, times[job.time_key]) for job in jobs]
-        power_fits = [_power_fits(job, time) for job, time in pairs]
-        powers = _split(fit_powers([fit for of_job in power_fits for fit in of_job]), power_fits)
-        return [_trained(*pair, of_job) for pair, of_job in zip(pairs, powers, strict=True)]
+        power_fits = [_power_fits(job, times[job.time_key]) for job in jobs]
+        powers = _split(fit_powers(list(chain(*power_fits))), power_fits)
+        return [
+            _trained(job, times[job.time_key], models)
+            for job, models in zip(jobs, powers, strict=True)
+        ]
 
 
 def _split(models: Sequence[Model], fits: Sequence[Sequence[object]]) -> list[list[Model]]:
@@ -144,9 +146,9 @@ def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
     numbers = [np.array([number[name] for name in table.applications]) for table in tables]
     groups = []
     for group in range(min(count, len(applications))):
-        left = [int((of_table != group).sum()) for of_table in numbers]
+        left = [int((kernels != group).sum()) for kernels in numbers]
         if min(left) and sum(left) >= 2:
-            groups.append([np.flatnonzero(of_table == group) for of_table in numbers])
+            groups.append([np.flatnonzero(kernels == group) for kernels in numbers])
     return groups
 
 
@@ -291,14 +293,13 @@ def _time_scores(
     the models trained without a GPU; it is predicted with its own peaks and with mean ones.
     """
     by_gpu = [list(zip(one.groups, one.corrected, strict=True)) for one in held_out]
-    has_grid = [one.kernels.gpu.grid.size > 1 for one in held_out]
-    everyone = [
-        pair for of_gpu, has in zip(by_gpu, has_grid, strict=True) if has for pair in of_gpu
+    with_grid = [
+        pairs for one, pairs in zip(held_out, by_gpu, strict=True) if one.kernels.gpu.grid.size > 1
     ]
-    common = _application_scores("time", everyone)
+    common = _application_scores("time", list(chain(*with_grid)))
     if not common.size:
         return IntervalScores()
-    each = [_application_scores("time", of_gpu) for of_gpu in by_gpu]
+    each = [_application_scores("time", pairs) for pairs in by_gpu]
     known_peaks, mean_peaks = [], []
     for model, left_out in zip(elsewhere, plan.gpus, strict=True):
         for table, rows in left_out.tested:
