@@ -20,7 +20,6 @@ from mlscale import (
     Profiles,
     create,
 )
-from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
 GRID = ConfigGrid((8, 16), (500.0, 1000.0), (250.0, 1000.0, 4000.0))  # BASE is 16, 1000, 1000
@@ -82,25 +81,6 @@ class TestRateBound:
         surfaces = create(name, quantity="power").fit([], []).predict(kernels, GRID)
         np.testing.assert_allclose(surfaces.values, [1 / TIMES[name]], rtol=1e-12)
 
-    @pytest.mark.parametrize(
-        ("name", "law"),
-        [
-            ("no-scaling", (0.0, 0.0, 0.0)),
-            ("engine-bound", (0.0, -1.0, 0.0)),
-            ("core-bound", (-1.0, -1.0, 0.0)),
-            ("memory-bound", (0.0, 0.0, -1.0)),
-        ],
-    )
-    def test_is_exact_for_kernels_of_its_law(
-        self, name: str, law: tuple[float, float, float]
-    ) -> None:
-        # The truth is the law, from another base and on the training grid.
-        kernels = made.measurements(laws={"own": law})
-        base = HardwareConfig(4, 1000.0, 700.0)
-        predicted = create(name).fit(kernels, base).predict(kernels.profiles(base)).values
-        true = kernels.time_ms / kernels.time_ms[:, :1, 3:, 1:2]
-        np.testing.assert_allclose(predicted, true, rtol=1e-12)
-
     @pytest.mark.parametrize("nothing", [[], ()])
     @pytest.mark.parametrize("name", RATE_BOUND)
     def test_needs_no_training_but_then_a_grid(self, name: str, nothing: list | tuple) -> None:
@@ -134,7 +114,7 @@ class TestRateBound:
     @pytest.mark.parametrize("name", ["mean-surface", "nearest", "extra-trees", "wu"])
     def test_a_table_of_one_configuration_tells_nothing(self, name: str) -> None:
         table = made.measurements(grid=ConfigGrid.spanning([MID]))
-        with refused(f"^'{name}' needs two configurations at least$"):
+        with refused(f"^'{name}' needs a training kernel and two configurations$"):
             create(name).fit(table, MID)
 
 
@@ -146,25 +126,6 @@ class TestMeanSurface:
         surfaces = create("mean-surface").fit(kernels, base).predict(kernels.profiles(base))
         np.testing.assert_allclose(surfaces.values[:, 0, :, 0], [[1.0, 1.0]] * 2, rtol=1e-12)
         assert surfaces.flags == ((), ())
-
-    @pytest.mark.parametrize(("second", "mean"), [(1.0, 0.5), (16.0, 2.0), (9.0, 1.5)])
-    def test_of_other_kernels_by_hand(self, second: float, mean: float) -> None:
-        # sqrt(1/4 x second); seen from 1000 MHz the inverse, and so for power.
-        kernels = two_kernels(second)
-        for base, quantity, expected in (
-            (0, "time", [1.0, mean]),
-            (1, "time", [1 / mean, 1.0]),
-            (0, "power", [1.0, 1 / mean]),
-        ):
-            predictor = create("mean-surface", quantity=quantity).fit(kernels, (0, base, 0))
-            at_base = kernels.profiles(kernels.grid.config((0, base, 0)))
-            values = predictor.predict(at_base).values[0, 0, :, 0]
-            np.testing.assert_allclose(values, expected, rtol=1e-12)
-
-    def test_one_training_kernel_is_its_own_mean(self) -> None:
-        one = made.measurements(laws={"own": (-1.0, -0.5, -0.2)}, per_group=1)
-        values = create("mean-surface").fit(one, MID).predict(one.profiles(MID)).values
-        np.testing.assert_allclose(values, one.time_ms / one.time_ms[:, 1, 2, 1], rtol=1e-12)
 
 
 class TestNearest:
@@ -208,14 +169,9 @@ class TestNearest:
         predictor = create("nearest").fit(kernels, (0, 0, 0))
         outside = at_500_mhz(kernels, [[1.5, 0.0], [0.5, 0.0]])
         assert predictor.predict(outside).flags == (
-            ("busy 1.5 above trained 1 by 50 % of the range",),
+            ("busy 1.5 above trained 1",),
             (),
         )
-
-    @pytest.mark.parametrize("neighbours", [0, -1])
-    def test_no_neighbours_are_refused(self, neighbours: int) -> None:
-        with refused(f"neighbour.*{neighbours}"):
-            create("nearest", neighbours=neighbours).fit(two_kernels(), (0, 0, 0))
 
 
 class TestExtraTrees:
@@ -233,7 +189,3 @@ class TestExtraTrees:
             worst[name] = np.abs(np.log(predictor.predict(at_base).values) - true).max()
         assert worst["extra-trees"] < math.log(1.1)
         assert worst["mean-surface"] > math.log(1.5)
-
-    def test_cannot_be_saved(self) -> None:
-        predictor = create("extra-trees", trees=3).fit(made.measurements(), MID)
-        assert not isinstance(predictor, Savable)

@@ -19,7 +19,6 @@ from mlscale import (
     create,
     train,
 )
-from mlscale.data.surfaces import configuration_weights
 from mlscale.predictors import conditioning
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -162,15 +161,6 @@ class TestProperties:
         ).values
         assert (found[1:] == values[1:]).all()
         assert (found[0] != values[0]).any()
-
-    def test_the_weights_between_steps_are_those_of_interpolation(self) -> None:
-        # By hand: sqrt(500 * 700) is half way in the logarithm; memory on a step.
-        weights = configuration_weights(
-            made.CLOCKS, HardwareConfig(16, np.sqrt(500.0 * 700.0), 2000.0)
-        )
-        expected = np.zeros(made.CLOCKS.shape)
-        expected[0, :2, 1] = 0.5
-        assert weights == pytest.approx(expected.ravel())
 
     def test_a_point_that_no_training_kernel_explains_is_flagged(
         self, trained: Bottleneck, new: Measurements

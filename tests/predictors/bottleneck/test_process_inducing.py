@@ -16,7 +16,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck import fit, process
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.fit import CurveBatch, CurveFit, GpuKernels, fit_curves
+from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, curve_posterior, fit_curves
 from mlscale.predictors.bottleneck.model import Correction
 from mlscale.predictors.bottleneck.process import JITTER, Process, covariance
 
@@ -68,19 +68,6 @@ class TestRows:
         assert len(own) == FEW
         assert np.diff([0, *own, 1]).max() < 0.25
 
-    def test_candidates_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The cost of the choice does not grow with the kernels."""
-        monkeypatch.setattr(process, "CANDIDATES", 500)
-        sizes = []
-
-        def of_rows(rows: Indices) -> Floats:
-            sizes.append(len(rows))
-            return np.eye(len(rows))
-
-        rows = process.inducing_rows(of_rows, 100_000)
-        assert sizes == [500]
-        assert len(set(rows.tolist())) == len(rows) == process.MOST_POINTS
-
 
 class TestBelowTheBound:
     """Everything is as it was with all kernels: the formulas of the exact process, to the bit."""
@@ -94,14 +81,6 @@ class TestBelowTheBound:
         whitening = np.linalg.inv(np.linalg.cholesky(prior + 4 * JITTER * np.eye(7)))
         assert (basis == whitening @ prior).all()
         assert (process.inverse == whitening.T @ whitening).all()
-
-    def test_surfaces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        table = made.with_cu_axis(12)
-        at_bound, far_below = [], []
-        for bound, own in ((12, at_bound), (10_000, far_below)):
-            monkeypatch.setattr(process, "MOST_POINTS", bound)
-            own.append(surfaces(trained(table, amplitude=1.0, intervals=False), table))
-        assert (at_bound[0] == far_below[0]).all()
 
 
 class TestAboveTheBound:
@@ -158,7 +137,7 @@ class TestAboveTheBound:
         assert basis.shape == (n, count)
         assert process.inverse.shape == (n, n)
         # One unknown for each that stands for all, and by curve_priors seven numbers and the steps.
-        assert CurveBatch([one]).posterior.start.size == n + 7 + sum(table.grid.shape)
+        assert curve_posterior([one]).start.size == n + 7 + sum(table.grid.shape)
 
     @pytest.mark.usefixtures("few")
     def test_two_gpus(self) -> None:

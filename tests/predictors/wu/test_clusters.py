@@ -50,7 +50,6 @@ def test_surfaces_are_the_walks_along_the_chosen_centroids(
     points = numbers.random((count, FEATURES))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wu_clusters, "KERNELS_AT_ONCE", 4)
-        patch.setattr(wu_clusters, "MANY_PER_WALK", 0)  # so that more than 4 are many
         found = WalkTables.from_sets(sets, FEATURES, grid, base).surfaces(points)
     chosen = {s.region: s.centroids[outputs(s.network, points).argmax(axis=1)] for s in sets}
     expected = walk(scaling_from_regions(chosen, shape, count), grid.index(base))
