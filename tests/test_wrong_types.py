@@ -139,26 +139,6 @@ def test_saving(tmp_path: Path) -> None:
 
 
 class TestTrain:
-    @pytest.mark.parametrize(
-        ("predictor", "given", "message"),
-        [
-            ("wu", {"clusters": 8.5}, "clusters must be a whole number or text or None, not float"),
-            ("wu", {"clusters": True}, "clusters must be a whole number or text or None, not bool"),
-            ("wu", {"clusters": "8"}, "clusters is a whole number or 'auto', not '8'"),
-            ("wu", {"seed": "1"}, "seed must be a whole number, not str"),
-            ("wu", {"seed": None}, "seed must be a whole number, not NoneType"),
-            ("wu", {"features": 5}, "features must be text or None, not int"),
-            ("wu", {"counters": 5}, "counters must be text or a list of names, not int"),
-            ("wu", {"log_ratios": "yes"}, "log_ratios must be True or False, not str"),
-            ("extra-trees", {"trees": "300"}, "trees must be a whole number, not str"),
-            ("bottleneck", {"amplitude": "1"}, "amplitude must be a number or None, not str"),
-            ("max-overlap", {"gpu": 5}, "gpu must be text, not int"),
-        ],
-    )
-    def test_hyper_parameters(self, predictor: str, given: dict[str, Any], message: str) -> None:
-        with refused(f"^{message}$"):
-            mlscale.train(right()["measurements"], MID, predictor, **given)
-
     def test_measurements(self) -> None:
         with refused("^measurements must be mlscale.Measurements, as .* give, not str$"):
             mlscale.train("table.parquet", MID)
