@@ -231,7 +231,9 @@ class BoardInputs:
 
     def flags(self, share: Floats) -> list[list[str]]:
         """For each run whether the share is outside the range trained."""
-        return range_flags({"power share": share}, np.array([self.low]), np.array([self.high]))
+        return range_flags(
+            ("power share",), share[:, None], np.array([self.low]), np.array([self.high])
+        )
 
     def check_restored(self) -> None:
         """Raise ValueError on a range that ends below where it begins."""

@@ -88,9 +88,7 @@ class FeatureScaling:
                 f"kernel '{profiles.kernels[k]}' has no value for {lacking}, which the model "
                 f"needs; profile it with {source}"
             )
-        flags = range_flags(
-            dict(zip(self.names, values.T, strict=True)), self.minimum, self.maximum
-        )
+        flags = range_flags(self.names, values, self.minimum, self.maximum)
         width = self.maximum - self.minimum
         known = np.where(is_missing, self.median, values)
         scaled = (known - self.minimum) / np.where(width > 0, width, np.inf)
@@ -107,26 +105,24 @@ class FeatureScaling:
 
 
 def range_flags(
-    values: dict[str, Floats],
+    names: Sequence[str],
+    values: Floats,
     lows: Floats,
     highs: Floats,
     shown: Callable[[str, float], str] = lambda _, value: f"{value:.4g}",
 ) -> list[list[str]]:
     """Return for each of K kernels what is missing, or outside the range of the training kernels.
 
-    values: named, (K,) each, NaN where missing; lows and highs: of each. shown: from a name and a
-    value to the value for a reader.
+    values (K, F), NaN where missing; names, lows and highs: of each of the F. shown: from a name
+    and a value to the value for a reader.
     """
-    missing = np.isnan(np.column_stack([*values.values()]))
-    flags: list[list[str]] = [[] for _ in missing]
-    for k in np.flatnonzero(missing.any(axis=1)).tolist():
-        flags[k].append(f"missing: {', '.join(compress(values, missing[k]))}")
-    ranges = zip(values.items(), lows.tolist(), highs.tolist(), strict=True)
-    for (name, column), low, high in ranges:
-        for side, limit, over in (("below", low, low - column), ("above", high, column - high)):
-            is_outside = over > 1e-6 * (high - low)
-            for k, value in zip(
-                np.flatnonzero(is_outside).tolist(), column[is_outside], strict=True
-            ):
-                flags[k].append(f"{name} {shown(name, value)} {side} trained {shown(name, limit)}")
+    flags: list[list[str]] = [[] for _ in values]
+    is_missing, tolerance = np.isnan(values), 1e-6 * (highs - lows)
+    for k in np.flatnonzero(is_missing.any(axis=1)).tolist():
+        flags[k].append(f"missing: {', '.join(compress(names, is_missing[k]))}")
+    is_below = values < lows - tolerance
+    for k, f in np.argwhere(is_below | (values > highs + tolerance)).tolist():
+        side, limit = ("below", lows[f]) if is_below[k, f] else ("above", highs[f])
+        value = shown(names[f], values[k, f])
+        flags[k].append(f"{names[f]} {value} {side} trained {shown(names[f], limit)}")
     return flags

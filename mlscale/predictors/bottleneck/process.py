@@ -96,8 +96,8 @@ class Process:
 
     def flags(self, values: dict[str, Floats]) -> list[list[str]]:
         """Return for each kernel the inputs that are missing or outside the range trained."""
-        named = {name: values[name] for name in self.names}
-        return range_flags(named, self.low, self.high, readable)
+        columns = columns_of(values, self.names)
+        return range_flags(self.names, columns, self.low, self.high, readable)
 
     def latents(self, points: Floats, gpu: int | None) -> tuple[Floats, Floats]:
         """Return means (L, K), and the variance (K,), given the training kernels, at points (K, D).
