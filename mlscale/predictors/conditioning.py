@@ -7,7 +7,6 @@ posteriori by Gauss-Newton steps, variances by linearisation there. K kernels, L
 (log ratios at every configuration), P points.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +17,8 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, configuration_weights
-from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
-MOST_CELLS = 1 << 26  # half a gigabyte: of points x points of all kernels, and points x outputs
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
@@ -157,26 +154,19 @@ def measured_ratios(profiles: Profiles, grid: ConfigGrid, *quantities: str) -> M
     """Return the points of `Profiles.points` as log ratios to the base; between steps interpolated.
 
     Outputs are the log ratios (N) of each of the quantities, one after the other. Raises
-    InputError on a point outside the grid's range, and on more points than MOST_CELLS allows.
+    InputError on a point outside the grid's range.
     """
-    kernels, outputs = len(profiles.kernels), grid.size * len(quantities)
     measured = [
         (number, point.config, values / profiles.quantity(quantity))
         for point in profiles.points
         for number, quantity in enumerate(quantities)
         if (values := getattr(point, QUANTITIES[quantity])) is not None
     ]
-    most = min(math.isqrt(MOST_CELLS // max(1, kernels)), MOST_CELLS // outputs)
-    if len(measured) > most:
-        raise InputError(
-            f"{len(measured)} further measured values of each of {kernels} kernels are too "
-            f"many on {grid.size} configurations, as the cost is quadratic; give at most {most}"
-        )
     at = np.zeros((len(measured), len(quantities), grid.size))
     for row, (number, config, _) in zip(at, measured, strict=True):
         row[number] = configuration_weights(grid, config)
-    logs = np.log([ratios for _, _, ratios in measured]).reshape(-1, kernels).T
-    return MeasuredRatios(at.reshape(-1, outputs), logs)
+    logs = np.log([ratios for _, _, ratios in measured]).reshape(-1, len(profiles.kernels)).T
+    return MeasuredRatios(at.reshape(-1, grid.size * len(quantities)), logs)
 
 
 def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:

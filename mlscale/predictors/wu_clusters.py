@@ -54,11 +54,9 @@ def walk(scaling: ScalingValues, base: Index) -> Floats:
     """Return the surface (..., C, E, M), relative to the base, that the scaling values span.
 
     The walk goes from the base to every target: CU steps first, at the base's clocks; then
-    engine steps at the base's memory clock; then memory steps at the target's engine clock.
-    The last two use the values of the target's CU count; a step down divides. Equation (1)
-    prints its memory product as m_(i,2). A row of that matrix is an engine clock (Fig. 7): as it is
-    printed the product would run over rows; with the indices exchanged, m_(2,i), at row 2, and not
-    at row 3, which is its target's. Here it runs at the row of the target.
+    engine steps at the base's memory clock; then memory steps at the target's engine clock, where
+    Equation (1) as printed, m_(i,2), runs over rows of Fig. 7, which are engine clocks. The last
+    two use the values of the target's CU count; a step down divides.
     """
     base_cu, base_engine, base_memory = base
     cu_steps = _log_from(scaling.cu, base_cu)[..., :, None, None]

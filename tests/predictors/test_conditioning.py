@@ -19,7 +19,6 @@ from mlscale import (
     create,
     train,
 )
-from mlscale.predictors import conditioning
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.model import IntervalScores
@@ -240,14 +239,3 @@ def test_a_point_outside_the_grid_is_refused(trained: Bottleneck, new: Measureme
     point = MeasuredPoint(HardwareConfig(16, 2000.0, 1000.0), np.ones(9), None)
     with refused("engine_mhz 2000 is outside the grid"):
         trained.predict(replace(new.profiles(MID), points=(point,)))
-
-
-def test_too_many_points_are_refused(
-    trained: Bottleneck, new: Measurements, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nine kernels with three points each have 9 x 3 x 3 = 81 cells."""
-    monkeypatch.setattr(conditioning, "MOST_CELLS", 81)
-    configs = [config for config in new.grid if config != MID]
-    trained.predict(measured(new.profiles(MID), new, *configs[:3]))
-    with refused("4 further measured values of each of 9 kernels .* give at most 3$"):
-        trained.predict(measured(new.profiles(MID), new, *configs[:4]))

@@ -1,22 +1,18 @@
 """The bottleneck curve: time as a p-norm of what three parts of the GPU would take.
 
 A kernel's time is (rest^p + memory^p + core^p)^(1/p), relative to the base:
-- rest: latency and all else that scales with the engine clock, rest = turns^x / engine, where
-  turns is how often a CU's waves have to take turns. x is 1 for what is inside the CUs, and less
-  where the CUs wait for one another (L2, atomics). Only with more than one CU count; else 0;
 - memory: DRAM, 1 / memory clock;
-- core: the CUs' throughput, load / engine, where load is the work of the fullest CU. Only with
-  more than one CU count; else it is part of the rest.
+- core, only with several CU counts: load / engine clock, where load is the work of the fullest CU;
+- rest: all else that scales with the engine clock, turns^x / engine clock. turns is how often a
+  CU's waves have to take turns; x is 1 for what is inside the CUs, less where CUs wait for one
+  another (L2, atomics), and 0 with one CU count.
 Their shares at the base (p-th powers that sum to 1) say everything about a kernel, and are read
-off its measured utilisations; `latents`, a kernel's own unknown numbers, are added to the shares'
-log odds. Decision 0008 says why.
+off its measured utilisations, of the largest that kernels of the GPU reach; `latents`, a kernel's
+unknown numbers, are added to the shares' log odds. Decision 0008 says why.
 
 Each formula stands here once, for NumPy, which predicts, and for torch, which trains: `xp` is the
 one or the other. K kernels, N configurations, J shares (memory; with a CU axis also core); where
 torch trains several fits at once, their axis comes before all others.
-
-Before it stands what profiles tell of kernels and their GPU: the largest uses that kernels reach
-are taken for the GPU's peaks.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,6 @@ from mlscale.predictors.base import (
     Predictor,
     Training,
     TrainingSet,
-    on_training_grid,
     training_sets,
 )
 from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, KernelTraits
@@ -229,48 +228,46 @@ class Bottleneck(Learner, Predictor):
 
     def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
         """Return where the profiles are predicted. Raises InputError."""
-        known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
-        for number, gpu in enumerate(known):
-            trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
-            if trained and grid in (None, gpu.grid):
-                return Target(gpu, number)
-        first = self.time_.gpus[0]
-        if self.power_ is not None and profiles.device != first.device:
+        gpus, here = self.time_.gpus, f"'{profiles.device}' at {profiles.base}"
+        place = (profiles.device, profiles.base)
+        trained = [number for number, gpu in enumerate(gpus) if (gpu.device, gpu.base) == place]
+        if self.power_ is not None:
+            if 0 not in trained:
+                raise InputError(
+                    f"power is learnt on the GPU itself, here '{gpus[0].device}' at "
+                    f"{gpus[0].base}; the profile is of {here}"
+                )
+            trained = [0]
+        for number in trained:
+            if grid in (None, gpus[number].grid):
+                return Target(gpus[number], number)
+        if grid is None:
             raise InputError(
-                f"power is learnt on the GPU itself, here '{first.device}'; "
-                f"the profile is of '{profiles.device}'"
+                f"no training table is of {here}; predict it as another GPU, with its grid"
             )
-        if grid is None or (self.power_ is not None and profiles.base != first.base):
-            if len(known) == 1:
-                on_training_grid(self.name, (first.grid, first.base), profiles, grid)
-            raise InputError(
-                f"no training table is of '{profiles.device}' at {profiles.base}; "
-                "predict it as another GPU, with its grid"
-            )
-        return self._on_grid(profiles, grid)
-
-    def _on_grid(self, profiles: Profiles, grid: ConfigGrid) -> Target:
-        """Return a GPU on a grid that is not that of its training data, if there are any."""
-        cus = profiles.base.cu_count
-        if self.time_.shares == 1 and grid.cu_count != (cus,):
+        if self.time_.shares == 1 and grid.cu_count != (profiles.base.cu_count,):
             raise InputError(
                 "no training table has several CU counts, so the model does not tell what other "
-                f"counts do; predict at the profile's, cu={cus}"
+                f"counts do; predict at the profile's, cu={profiles.base.cu_count}"
             )
-        for number, gpu in enumerate(self.time_.gpus):
-            if (gpu.device, gpu.base) == (profiles.device, profiles.base):
-                holds_trained = positions(gpu.grid, grid) is not None
-                notes = () if holds_trained else (OTHER_GRID,)
-                return Target(replace(gpu, grid=grid), number, notes=notes)
-        note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
+        if not trained:
+            return self._untrained(profiles, grid)
+        gpu = gpus[trained[0]]
+        notes = () if positions(gpu.grid, grid) is not None else (OTHER_GRID,)
+        return Target(replace(gpu, grid=grid), trained[0], notes=notes)
+
+    def _untrained(self, profiles: Profiles, grid: ConfigGrid) -> Target:
+        """Return a GPU that there are no training data of at this base."""
+        notes = [f"no training data of {profiles.device} at {profiles.base}"]
         if self.scores_ and not self.scores_.known_peaks.size:
-            note = (*note, NO_OTHER_GPU)
+            notes.append(NO_OTHER_GPU)
         for gpu in (*self.others_, *self.time_.gpus):
             if gpu.device == profiles.device:
-                return Target(replace(gpu, grid=grid, base=profiles.base), None, notes=note)
+                here = replace(gpu, grid=grid, base=profiles.base)
+                return Target(here, None, notes=tuple(notes))
         gpu = self.time_.mean_peaks(profiles.device, grid, profiles.base)
-        note = (*note, f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
-        return Target(gpu, None, has_own_peaks=False, notes=note)
+        notes.append(f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
+        return Target(gpu, None, has_own_peaks=False, notes=tuple(notes))
 
     def state(self) -> State:
         """Return what was learnt, and grid and base of the first GPU."""

@@ -1,12 +1,11 @@
 """What a trained `bottleneck` knows of time, and how it predicts: NumPy only.
 
-The curve, what it misses of kernels that are alike (`Correction`), the scores that make intervals,
-and kernels that use no unit of their GPU: they wait for latencies, of DRAM or of the core. Little's
-law tells the one from the other: the requests in flight are their rate times the latency of DRAM.
-If there are as many as waves, each wave waits for DRAM all the time; if there are far fewer, the
-waves wait for the core. On a GPU that was learnt from, such kernels' times are known. On another
-one this gives their values, and their intervals hold all that parts of the time may do: stay as
-they are, or follow one of the clocks.
+The curve, what it misses of kernels that are alike (`Correction`), and the scores that make
+intervals. On a GPU that was not learnt from also kernels that use no unit: they wait for DRAM or
+for the core, which Little's law tells apart: the requests in flight are their rate times the
+latency of DRAM. As many as waves wait for DRAM all the time, far fewer for the core. That gives
+their values; their intervals hold all that parts of the time may do: stay as they are, or follow
+one of the clocks.
 """
 
 from collections.abc import Callable
