@@ -13,7 +13,6 @@ from synthetic.profiled import BASE, profiles, some_of
 from synthetic.tidy import refused
 
 from mlscale import (
-    PREDICTORS,
     ConfigGrid,
     HardwareConfig,
     Measurements,
@@ -62,9 +61,6 @@ def at_500_mhz(kernels: Measurements, counters: list[list[float]]) -> Profiles:
     return replace(first, counters=np.array(counters))
 
 
-POOLING = ("bottleneck", "board-power", "board-time")
-
-
 class TestRateBound:
     @pytest.mark.parametrize("name", RATE_BOUND)
     def test_time_by_hand(self, name: str) -> None:
@@ -81,41 +77,24 @@ class TestRateBound:
         surfaces = create(name, quantity="power").fit([], []).predict(kernels, GRID)
         np.testing.assert_allclose(surfaces.values, [1 / TIMES[name]], rtol=1e-12)
 
-    @pytest.mark.parametrize("nothing", [[], ()])
     @pytest.mark.parametrize("name", RATE_BOUND)
-    def test_needs_no_training_but_then_a_grid(self, name: str, nothing: list | tuple) -> None:
-        predictor = create(name).fit(nothing, nothing)
-        kernels = profiles({"busy": [1.0]})
-        assert predictor.predict(kernels, GRID).values.shape == (1, 2, 2, 3)
+    def test_its_grid_is_that_of_a_table_unless_given(self, name: str) -> None:
+        kernels, measurements = profiles({"busy": [1.0]}), made.measurements()
         with refused(f"'{name}' learnt no grid, so predict must be given one"):
-            predictor.predict(kernels)
-
-    @pytest.mark.parametrize("name", RATE_BOUND)
-    def test_after_training_the_grid_is_the_training_grid(self, name: str) -> None:
-        measurements = made.measurements()
+            create(name).fit([], []).predict(kernels)
         predictor = create(name).fit(measurements, MID)
         assert predictor.predict(measurements.profiles(MID)).grid == made.GRID
         assert predictor.predict(measurements.profiles(MID), GRID).grid == GRID
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            n
-            for n in PREDICTORS
-            if n not in (*RATE_BOUND, *POOLING, "wu", "wang-chu", "max-overlap")
-        ],
-    )
-    def test_the_others_need_one_table(self, name: str) -> None:
-        table = made.measurements()
-        for tables, count in (([], 0), ([table, table], 2)):
-            with refused(f"'{name}' learns from one GPU at a time, not from {count} tables"):
-                create(name).fit(tables, [MID] * count)
 
-    @pytest.mark.parametrize("name", ["mean-surface", "nearest", "extra-trees", "wu"])
-    def test_a_table_of_one_configuration_tells_nothing(self, name: str) -> None:
-        table = made.measurements(grid=ConfigGrid.spanning([MID]))
-        with refused(f"^'{name}' needs a training kernel and two configurations$"):
-            create(name).fit(table, MID)
+@pytest.mark.parametrize("name", ["mean-surface", "nearest", "extra-trees", "wu"])
+def test_tables_that_are_not_one_or_tell_nothing(name: str) -> None:
+    table = made.measurements()
+    for tables, count in (([], 0), ([table, table], 2)):
+        with refused(f"'{name}' learns from one GPU at a time, not from {count} tables"):
+            create(name).fit(tables, [MID] * count)
+    with refused(f"^'{name}' needs a training kernel and two configurations$"):
+        create(name).fit(made.measurements(grid=ConfigGrid.spanning([MID])), MID)
 
 
 class TestMeanSurface:

@@ -16,10 +16,8 @@ from mlscale import (
     Measurements,
     Model,
     Profiles,
-    create,
     train,
 )
-from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.conditioning import (
@@ -139,15 +137,6 @@ class TestProperties:
         assert (np.sign(np.log(factor)) * moved >= -1e-9).all()
         assert (np.abs(moved) <= abs(np.log(factor)) + 1e-9).all()
 
-    def test_a_point_equal_to_the_prediction_changes_nothing(
-        self, trained: Bottleneck, new: Measurements
-    ) -> None:
-        base = new.profiles(MID)
-        values = trained.predict(base).values
-        factor, _ = trained.predict(base).at(CORNER)
-        same = replace(base, points=(MeasuredPoint(CORNER, base.time_ms * factor, None),))
-        assert trained.predict(same).values == pytest.approx(values, rel=1e-9)
-
     def test_kernels_without_points_are_predicted_as_before(
         self, trained: Bottleneck, new: Measurements
     ) -> None:
@@ -225,14 +214,6 @@ class TestIntervals:
         assert (after <= before + 1e-12).all()
         there = int(np.ravel_multi_index(made.CLOCKS.index(CORNER), made.CLOCKS.shape))
         assert after[:, there].mean() < 0.3 * before[:, there].mean()
-
-
-class TestFurtherPoints:
-    def test_another_predictor_is_refused(self, new: Measurements) -> None:
-        model = train(made.measurements(4), MID, "mean-surface")
-        with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
-            model.predict(measured(new.profiles(MID), new, CORNER))
-        assert not isinstance(create("wu"), UsesMeasuredPoints)
 
 
 def test_a_point_outside_the_grid_is_refused(trained: Bottleneck, new: Measurements) -> None:

@@ -143,12 +143,6 @@ class TestCreate:
         assert mlscale.create(Flat, level=4.0).get_params() == {"quantity": "time", "level": 4.0}
         assert Flat.name == "Flat"
 
-    def test_a_subclass_does_not_inherit_the_name(self) -> None:
-        class Steady(SavableFlat):
-            pass
-
-        assert (Steady.name, SavableFlat.name) == ("Steady", "savable-flat")
-
 
 class TestTrain:
     @pytest.mark.parametrize("predictor", [Flat, Flat(level=4.0)])
@@ -162,10 +156,6 @@ class TestTrain:
             model = mlscale.train(made.measurements(), MID, WithoutQuantity, level=7.0)
         assert model.predictors.keys() == {"time"}
         assert model.predictors["time"].get_params() == {"level": 7.0}
-
-    def test_the_quantity_is_not_for_the_caller(self) -> None:
-        with refused("^train learns every quantity that the table has; leave out quantity$"):
-            mlscale.train(made.measurements(), MID, Flat, quantity="power")
 
 
 class TestPredictions:
@@ -220,25 +210,3 @@ class TestModelFile:
     def test_without_state_is_refused(self, tmp_path: Path) -> None:
         with refused("m.mlscale: 'Flat' cannot be saved: it lacks state and restore"):
             self.saved(tmp_path, Flat)
-
-    @pytest.mark.parametrize(
-        ("state", "message"),
-        [
-            ({"a": np.array([np.nan])}, "'bad' cannot be saved: an array holds something else"),
-            ({"a": np.array([{}])}, "'bad' cannot be saved: an array holds something else"),
-            ({"a": {1, 2}}, "cannot be saved, not all of it is JSON: .* set"),
-        ],
-    )
-    def test_what_could_not_be_read_back_is_refused(
-        self, tmp_path: Path, state: dict[str, Any], message: str
-    ) -> None:
-        @dataclass
-        class Bad(SavableFlat):
-            name = "bad"
-
-            def state(self) -> dict[str, Any]:
-                return state
-
-        with refused(message):
-            self.saved(tmp_path, Bad)
-        assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from prediction_errors import mean_error, percentage_error
 from synthetic import bottleneck_kernels as made
-from synthetic.profiled import one_by_one, some_of
+from synthetic.profiled import some_of
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, DataWarning, HardwareConfig, MeasuredPoint, Measurements
@@ -141,15 +141,6 @@ class TestBeyondTheCurve:
         model.time_ = replace(model.time_, corrections=(None,))
         assert error_at(MID, model, new) > 8
 
-    def test_a_correction_does_little_harm_where_nothing_repeats(self) -> None:
-        """The signs are drawn, and no counter tells them: 10 % of error, no tenth more of it."""
-        signs = np.random.default_rng(5).choice([-0.1, 0.1], 60)
-        model = quick().fit(made.checkered(made.measurements(30), signs[:30]), MID)
-        new = made.checkered(made.measurements(30, seed=1), signs[30:])
-        corrected = error_at(MID, model, new)
-        model.time_ = replace(model.time_, corrections=(None,))
-        assert corrected < 1.1 * error_at(MID, model, new)
-
     def test_a_measured_point_tells_what_training_kernels_miss_together(self) -> None:
         """The signs are drawn: one point tells the sign, and so most of the other clocks."""
         signs = np.random.default_rng(5).choice([-0.1, 0.1], 40)
@@ -170,11 +161,6 @@ def trained() -> Bottleneck:
 
 
 class TestPredictions:
-    def test_do_not_depend_on_the_other_kernels(self, trained: Bottleneck) -> None:
-        several = made.measurements(8, seed=2).profiles(MID)
-        alone = [trained.predict(one).values[0] for one in one_by_one(several)]
-        assert trained.predict(several).values == pytest.approx(np.array(alone), rel=1e-12)
-
     def test_a_use_beyond_the_trained_is_flagged_and_wider(self, trained: Bottleneck) -> None:
         usual = some_of(made.measurements(8, seed=2).profiles(MID), [0])
         strange = replace(usual, counters=usual.counters * np.array([0.0, 3.0]))

@@ -3,7 +3,6 @@
 Small bounds stand for the real one, so that the exact process is at hand to compare with.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 from synthetic import bottleneck_kernels as made
 from synthetic import noisy_kernels
 
-from mlscale import load, save, train
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck import fit, process
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, curve_posterior, fit_curves
 from mlscale.predictors.bottleneck.model import Correction
-from mlscale.predictors.bottleneck.process import JITTER, Process, covariance
 
 FEW = 10
 
@@ -67,20 +64,6 @@ class TestRows:
         own = np.sort(places[self.rows(places)])
         assert len(own) == FEW
         assert np.diff([0, *own, 1]).max() < 0.25
-
-
-class TestBelowTheBound:
-    """Everything is as it was with all kernels: the formulas of the exact process, to the bit."""
-
-    def test_process(self) -> None:
-        random = np.random.default_rng(0)
-        named = [{"memory use": random.normal(size=7), "occupancy": random.normal(size=7)}]
-        process, basis = Process.from_inputs(named, 2.0)
-        gpu = np.zeros(7, dtype=int)
-        prior = 4 * covariance(process.points, process.points, gpu, gpu)
-        whitening = np.linalg.inv(np.linalg.cholesky(prior + 4 * JITTER * np.eye(7)))
-        assert (basis == whitening @ prior).all()
-        assert (process.inverse == whitening.T @ whitening).all()
 
 
 class TestAboveTheBound:
@@ -149,17 +132,6 @@ class TestAboveTheBound:
         for number, own in enumerate(kernels):
             off = model.prior(own.traits, own.gpu, number).predicted() - own.log_ratios["time"]
             assert np.abs(off).mean() < 0.02
-
-
-class TestFile:
-    @pytest.mark.usefixtures("few")
-    def test_saved_and_loaded_gives_the_same_bits(self, tmp_path: Path) -> None:
-        table = made.measurements(30)
-        model = train(table, table.grid.mid, "bottleneck")
-        save(model, tmp_path / "m.mlscale")
-        profiles = table.profiles(table.grid.mid)
-        again = load(tmp_path / "m.mlscale")
-        assert model.predict(profiles).rows() == again.predict(profiles).rows()
 
 
 def test_batches_side_by_side_give_the_bits_of_one_after_another(

@@ -260,47 +260,43 @@ class TestTogether:
             assert same_bits(values, together.predict(profiles).values)
 
 
-class TestRefused:
-    @pytest.mark.parametrize("clusters", [13, 0, -1])
-    def test_clusters_that_cannot_be(self, clusters: int) -> None:
-        message = f"{clusters} clusters cannot be made of 12 training kernels; give 1 to 12"
-        with refused(message):
-            Wu(clusters=clusters).fit(made.measurements(), MID)
+TWELVE = made.measurements()
+CONSTANT = made.measurements()
+CONSTANT.counter_samples[:] = 5.0
 
-    @pytest.mark.parametrize(
-        ("kernels", "message"), [([0], "two training kernels"), ([], "a training kernel")]
-    )
-    def test_too_few_kernels(self, kernels: list[int], message: str) -> None:
-        with refused(f"'wu' needs .*{message}"):
-            Wu().fit(made.measurements().select(kernels), MID)
 
-    def test_constant_counters(self) -> None:
-        same = made.measurements()
-        same.counter_samples[:] = 5.0
-        with refused("'wu' needs two training kernels at least that 'raw' features tell apart"):
-            Wu().fit(same, MID)
+@pytest.mark.parametrize(
+    ("predictor", "table", "message"),
+    [
+        (Wu(clusters=13), TWELVE, "13 clusters cannot be made of 12 training kernels; give 1 to 1"),
+        (Wu(clusters=0), TWELVE, "0 clusters cannot be made of 12 training kernels; give 1 to 12"),
+        (Wu(), TWELVE.select([0]), "'wu' needs two training kernels"),
+        (Wu(), TWELVE.select([]), "'wu' needs a training kernel"),
+        (Wu(), CONSTANT, "'wu' needs two training kernels .* that 'raw' features tell apart"),
+        (Wu("power"), made.measurements(power=False), "no column 'power_w'"),
+        (Wu(loss="hinge"), TWELVE, "there is no loss 'hinge'; one of cross-entropy, squared"),
+        (Wu(counters=["busy_idle"]), TWELVE, "no 'raw' feature 'busy_idle'; there are busy_band"),
+    ],
+)
+def test_training_that_is_refused(predictor: Wu, table: Measurements, message: str) -> None:
+    with refused(message):
+        predictor.fit(table, MID)
 
-    def test_power_that_was_not_measured(self) -> None:
-        with refused("no column 'power_w'"):
-            Wu("power").fit(made.measurements(power=False), MID)
 
-    def test_a_profile_at_another_base(self, trained: dict[str, Wu]) -> None:
-        elsewhere = made.measurements().profiles(HardwareConfig(4, 400.0, 400.0))
-        message = "base is cu=8,engine=800,memory=700, .* taken at cu=4,engine=400,memory=400"
-        with refused(message):
-            trained["time"].predict(elsewhere)
+def test_a_profile_at_another_base_and_another_grid_are_refused(trained: dict[str, Wu]) -> None:
+    elsewhere = TWELVE.profiles(HardwareConfig(4, 400.0, 400.0))
+    with refused("base is cu=8,engine=800,memory=700, .* taken at cu=4,engine=400,memory=400"):
+        trained["time"].predict(elsewhere)
+    with refused("'wu' predicts on its training grid only; interpolate its surfaces"):
+        trained["time"].predict(TWELVE.profiles(MID), ConfigGrid((4, 8), (800.0,), (700.0,)))
 
-    def test_another_grid(self, trained: dict[str, Wu]) -> None:
-        profiles = made.measurements().profiles(MID)
-        with refused("'wu' predicts on its training grid only; interpolate its surfaces"):
-            trained["time"].predict(profiles, ConfigGrid((4, 8), (800.0,), (700.0,)))
 
-    def test_training_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "torch", None)
-        monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_training")
-        importlib.import_module("mlscale.predictors.wu_training")  # raises nothing yet
-        needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
-        with pytest.raises(ImportError, match=needed):
-            Wu().fit(made.measurements(), MID)
-        with refused(needed):
-            Wu().fit(made.measurements(), MID)
+def test_training_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_training")
+    importlib.import_module("mlscale.predictors.wu_training")  # raises nothing yet
+    needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
+    with pytest.raises(ImportError, match=needed):
+        Wu().fit(made.measurements(), MID)
+    with refused(needed):
+        Wu().fit(made.measurements(), MID)

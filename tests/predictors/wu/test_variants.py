@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from synthetic import kernels as made
-from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Wu, load, save, study, train
 from mlscale.predictors.wu_clusters import CU_AXIS
@@ -75,11 +74,3 @@ def test_some_counters_alone(tmp_path: object) -> None:
     restored = load(f"{tmp_path}/m.mlscale").predictors["time"]
     assert isinstance(restored, Wu)
     assert (tuple(restored.counters), restored.loss) == (some, "squared")
-
-
-def test_what_is_refused() -> None:
-    data = made.measurements()
-    with refused("there is no loss 'hinge'; one of cross-entropy, squared"):
-        Wu(loss="hinge").fit(data, MID)
-    with refused("there is no 'raw' feature 'busy_idle'; there are busy_bandwidth"):
-        Wu(features="raw", counters=["busy_idle"]).fit(data, MID)
