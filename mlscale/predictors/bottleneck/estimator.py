@@ -21,8 +21,10 @@ from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,
     Predictor,
+    TrainedGpu,
     Training,
     TrainingSet,
+    training_grid,
     training_sets,
 )
 from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, KernelTraits
@@ -228,23 +230,20 @@ class Bottleneck(Learner, Predictor):
 
     def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
         """Return where the profiles are predicted. Raises InputError."""
-        gpus, here = self.time_.gpus, f"'{profiles.device}' at {profiles.base}"
-        place = (profiles.device, profiles.base)
+        gpus, place = self.time_.gpus, (profiles.device, profiles.base)
         trained = [number for number, gpu in enumerate(gpus) if (gpu.device, gpu.base) == place]
         if self.power_ is not None:
             if 0 not in trained:
                 raise InputError(
                     f"power is learnt on the GPU itself, here '{gpus[0].device}' at "
-                    f"{gpus[0].base}; the profile is of {here}"
+                    f"{gpus[0].base}; the profile is of '{profiles.device}' at {profiles.base}"
                 )
             trained = [0]
-        for number in trained:
-            if grid in (None, gpus[number].grid):
-                return Target(gpus[number], number)
         if grid is None:
-            raise InputError(
-                f"no training table is of {here}; predict it as another GPU, with its grid"
-            )
+            grid = training_grid([TrainedGpu(g.device, g.grid, g.base) for g in gpus], profiles)
+        for number in trained:
+            if gpus[number].grid == grid:
+                return Target(gpus[number], number)
         if self.time_.shares == 1 and grid.cu_count != (profiles.base.cu_count,):
             raise InputError(
                 "no training table has several CU counts, so the model does not tell what other "
