@@ -169,10 +169,26 @@ class GpuKernels:
 
 
 @dataclass(frozen=True, eq=False)
-class CurveFit:
-    """One fit of the curve to the kernels of each GPU; amplitude: of the process."""
+class Fit:
+    """One fit to the kernels of each GPU."""
 
     kernels: tuple[GpuKernels, ...]
+
+    @property
+    def kind(self) -> Any:
+        """Fits of the same kind can run as one batch."""
+        return [(kernels.gpu.grid, kernels.gpu.base) for kernels in self.kernels]
+
+    @property
+    def numbers(self) -> int:
+        """Kernels x configurations."""
+        return sum(kernels.log_ratios["time"].size for kernels in self.kernels)
+
+
+@dataclass(frozen=True, eq=False)
+class CurveFit(Fit):
+    """One fit of the curve; amplitude: of the process."""
+
     amplitude: float
 
     @cached_property
@@ -185,16 +201,6 @@ class CurveFit:
     def shares(self) -> int:
         """1, or 2 where a grid has several CU counts."""
         return 1 + any(len(kernels.gpu.grid.cu_count) > 1 for kernels in self.kernels)
-
-    @property
-    def kind(self) -> Any:
-        """Fits of the same kind can run as one batch."""
-        return [(kernels.gpu.grid, kernels.gpu.base) for kernels in self.kernels]
-
-    @property
-    def numbers(self) -> int:
-        """Kernels x configurations."""
-        return sum(kernels.log_ratios["time"].size for kernels in self.kernels)
 
     def priors(self, points: int) -> dict[str, Prior]:
         """Return those of the curve, and of alpha: independent normal numbers for each latent."""
@@ -216,33 +222,23 @@ class CurveFit:
 
 
 @dataclass(frozen=True, eq=False)
-class PowerFit:
-    """One fit of the power's split to kernels of a GPU; gpu: with the peaks of the time model."""
+class PowerFit(Fit):
+    """One fit of the power's split to kernels of one GPU; gpu: with the peaks of the time model."""
 
-    kernels: GpuKernels
     gpu: GpuPeaks
 
     @cached_property
     def inputs(self) -> tuple[Floats, Floats, Floats]:
         """The standardised inputs (n, D), and the mean and the standard deviation of each."""
-        raw = power_inputs(self.kernels.traits.use, self.gpu)
+        raw = power_inputs(self.kernels[0].traits.use, self.gpu)
         mean, spread = scaling(raw)
         return standardised(raw, mean, spread, farthest=np.inf), mean, spread
-
-    @property
-    def kind(self) -> Any:
-        """Fits of the same kind can run as one batch."""
-        return self.gpu.grid, self.gpu.base
-
-    @property
-    def numbers(self) -> int:
-        """Kernels x configurations."""
-        return self.kernels.log_ratios["power"].size
 
     def priors(self) -> dict[str, Prior]:
         """Return log idle watts at the base, of configurations, energies by clock, the split."""
         configurations, (_, engines, memories) = self.gpu.grid.size, self.gpu.grid.shape
-        least_w, ratios = np.min(self.kernels.base_w), self.kernels.log_ratios["power"]
+        [kernels] = self.kernels
+        least_w, ratios = np.min(kernels.base_w), kernels.log_ratios["power"]
         return {
             "idle": Prior((1,), float(np.log(IDLE_SHARE * least_w)), 0.3),
             "idle_ratio": Prior((configurations,), ratios.mean(axis=0), np.sqrt(0.2)),
@@ -269,7 +265,7 @@ class PowerFit:
         )
 
 
-Fit = TypeVar("Fit", CurveFit, PowerFit)
+AnyFit = TypeVar("AnyFit", CurveFit, PowerFit)
 Model = TypeVar("Model", TimeModel, PowerModel)
 
 
@@ -294,7 +290,9 @@ def fit_powers(fits: Sequence[PowerFit]) -> list[PowerModel]:
     return _in_batches(fits, train)
 
 
-def _in_batches(fits: Sequence[Fit], train: Callable[[Sequence[Fit]], list[Model]]) -> list[Model]:
+def _in_batches(
+    fits: Sequence[AnyFit], train: Callable[[Sequence[AnyFit]], list[Model]]
+) -> list[Model]:
     """Train fits of one kind together, as many as the processor's cache holds.
 
     Batches run side by side, each on one thread of as many as the machine has cores.
@@ -390,12 +388,12 @@ def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
     elsewhere = torch.ones(grid.size, dtype=torch.float64)
     elsewhere[at_base] = 0
     core, memory = map(torch.from_numpy, energy_weights(grid, base))
-    log_time, log_power = (
-        _stacked([fit.kernels.log_ratios[name] for fit in fits]) for name in ("time", "power")
-    )
-    base_w = _stacked([fit.kernels.base_w for fit in fits])
+    kernels = [fit.kernels[0] for fit in fits]
+    log_time = _stacked([k.log_ratios["time"] for k in kernels])
+    log_power = _stacked([k.log_ratios["power"] for k in kernels])
+    base_w = _stacked([k.base_w for k in kernels])
+    real = _stacked([np.ones(len(k)) for k in kernels], fill=0.0)
     points = _stacked([fit.inputs[0] for fit in fits])
-    real = _stacked([np.ones(len(fit.kernels)) for fit in fits], fill=0.0)
 
     def loss(values: Values) -> Tensor:
         split = PowerSplit(

@@ -338,8 +338,8 @@ def _power_fits(job: Job, time: TrainedTime) -> list[PowerFit]:
         return []
     first = time.held_out[0]
     groups = first.groups if job.intervals else []
-    fits = [PowerFit(without_rows(first.kernels, g.rows), g.model.gpus[0]) for g in groups]
-    return [PowerFit(first.kernels, time.model.gpus[0]), *fits]
+    fits = [PowerFit((without_rows(first.kernels, g.rows),), g.model.gpus[0]) for g in groups]
+    return [PowerFit((first.kernels,), time.model.gpus[0]), *fits]
 
 
 def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Trained:

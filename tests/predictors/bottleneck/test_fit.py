@@ -65,7 +65,7 @@ CURVE_FITS = [one_gpu, cu_axis, two_gpus]
 
 def power_fit() -> PowerFit:
     kernels = kernels_of(made.measurements(5))
-    return PowerFit(kernels, kernels.gpu)
+    return PowerFit((kernels,), kernels.gpu)
 
 
 def somewhere(start: Floats, scale: float) -> Floats:
@@ -193,7 +193,7 @@ class TestTrainingIsPrediction:
         """Of power at the times that were measured."""
         fit = power_fit()
         loss, values = self.somewhere(power_posterior([fit]))
-        model, kernels = fit.model(values), fit.kernels
+        model, [kernels] = fit.model(values), fit.kernels
         measured = SurfacePrior(
             log_ratios=lambda _: kernels.log_ratios["time"],
             mean=np.zeros((1, 5)),
