@@ -46,13 +46,13 @@ NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not 
 class Target:
     """Where kernels are predicted.
 
-    number: of the GPU among the trained ones, None for another. has_own_peaks: whether kernels of
-    it showed its peaks, rather than the trained GPUs. notes: what to say of it.
+    number: of the GPU among the trained ones, None for another. knows_peaks: whether kernels of
+    it showed its peaks, else they are the mean of the trained GPUs'. notes: what to say of it.
     """
 
     gpu: GpuPeaks
     number: int | None
-    has_own_peaks: bool = True
+    knows_peaks: bool = True
     notes: tuple[str, ...] = ()
 
 
@@ -178,7 +178,7 @@ class Bottleneck(Learner, Predictor):
         if not self.scores_:
             return conditioned.surfaces()
         target = self._target(profiles, grid)
-        score = self.scores_.at(coverage, target.number, target.has_own_peaks)
+        score = self.scores_.at(coverage, target.number, target.knows_peaks)
         surfaces = conditioned.surfaces(score * scale * conditioned.narrowing())
         if profiles.device in self.trained_devices():
             return surfaces
@@ -266,7 +266,7 @@ class Bottleneck(Learner, Predictor):
                 return Target(here, None, notes=tuple(notes))
         gpu = self.time_.mean_peaks(profiles.device, grid, profiles.base)
         notes.append(f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
-        return Target(gpu, None, has_own_peaks=False, notes=tuple(notes))
+        return Target(gpu, None, knows_peaks=False, notes=tuple(notes))
 
     def state(self) -> State:
         """Return what was learnt, and grid and base of the first GPU."""

@@ -51,77 +51,6 @@ Values = dict[str, Tensor]
 Loss = Callable[[Values], Tensor]
 
 
-class Posterior:
-    """The posterior of B fits' parameters.
-
-    priors: of each fit, the same names and shapes in all. loss: minus the log likelihoods (B,) of
-    the fits at parameters (B, *shape).
-    """
-
-    def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
-        self._shapes = {name: prior.shape for name, prior in priors[0].items()}
-        self.loss = loss
-        self.start = np.array([_joined(fit, "mean") for fit in priors])
-        self._mean = torch.from_numpy(self.start)
-        self._precision = torch.from_numpy(np.array([_joined(fit, "sd") for fit in priors]) ** -2)
-
-    def named(self, points: Tensor) -> Values:
-        """Return the parameters (B, *shape) by their names, of points (B, P)."""
-        sizes = [math.prod(shape) for shape in self._shapes.values()]
-        parts = zip(self._shapes.items(), torch.split(points, sizes, 1), strict=True)
-        return {name: part.reshape(-1, *shape) for (name, shape), part in parts}
-
-    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
-        vectors = torch.tensor(points, requires_grad=True)
-        off = (vectors - self._mean) ** 2 * self._precision
-        value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
-        (gradient,) = torch.autograd.grad(value.sum(), vectors)
-        return value.detach().numpy(), gradient.numpy()
-
-    def most_probable(self, steps: int) -> list[dict[str, Floats]]:
-        """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
-        best = minimize_together(self.evaluate, self.start, steps)
-        values = self.named(torch.from_numpy(best))
-        return [{name: v[b].numpy() for name, v in values.items()} for b in range(len(best))]
-
-
-def _joined(priors: dict[str, Prior], field: str) -> Floats:
-    """Return the means or the standard deviations of all parameters, one after another."""
-    return np.concatenate(
-        [np.broadcast_to(getattr(one, field), one.shape).ravel() for one in priors.values()]
-    )
-
-
-class RobustLoss(torch.autograd.Function):
-    """See `robust_loss`; with its gradient by hand, for it is most of the work of training."""
-
-    @staticmethod
-    def forward(ctx: Any, predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
-        """Return the losses (B,), and keep the slope by the error, error / size."""
-        error = predicted - measured
-        size = torch.sqrt_((error**2).add_(ROBUST_SCALE**2))
-        losses = (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
-        ctx.save_for_backward(error.div_(size), weight)
-        return losses
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradient by what is predicted (B, K, N)."""
-        slope, weight = ctx.saved_tensors
-        each = gradients[0][:, None] * weight * (DATA_WEIGHT / slope.shape[2])
-        return slope * each[..., None], None, None
-
-
-def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
-    """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
-
-    weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
-    """
-    losses: Tensor = RobustLoss.apply(predicted, measured, weight)  # type: ignore[no-untyped-call]
-    return losses
-
-
 @dataclass(frozen=True, eq=False)
 class GpuKernels:
     """The training kernels of one GPU: what profiles tell, and their log ratios (n, N).
@@ -313,6 +242,77 @@ def _in_batches(
         torch.set_num_threads(threads)
     models = dict(zip(chain(*batches), chain(*trained), strict=True))
     return [models[i] for i in range(len(fits))]
+
+
+class Posterior:
+    """The posterior of B fits' parameters.
+
+    priors: of each fit, the same names and shapes in all. loss: minus the log likelihoods (B,) of
+    the fits at parameters (B, *shape).
+    """
+
+    def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
+        self._shapes = {name: prior.shape for name, prior in priors[0].items()}
+        self.loss = loss
+        self.start = np.array([_joined(fit, "mean") for fit in priors])
+        self._mean = torch.from_numpy(self.start)
+        self._precision = torch.from_numpy(np.array([_joined(fit, "sd") for fit in priors]) ** -2)
+
+    def named(self, points: Tensor) -> Values:
+        """Return the parameters (B, *shape) by their names, of points (B, P)."""
+        sizes = [math.prod(shape) for shape in self._shapes.values()]
+        parts = zip(self._shapes.items(), torch.split(points, sizes, 1), strict=True)
+        return {name: part.reshape(-1, *shape) for (name, shape), part in parts}
+
+    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
+        vectors = torch.tensor(points, requires_grad=True)
+        off = (vectors - self._mean) ** 2 * self._precision
+        value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
+        (gradient,) = torch.autograd.grad(value.sum(), vectors)
+        return value.detach().numpy(), gradient.numpy()
+
+    def most_probable(self, steps: int) -> list[dict[str, Floats]]:
+        """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
+        best = minimize_together(self.evaluate, self.start, steps)
+        values = self.named(torch.from_numpy(best))
+        return [{name: v[b].numpy() for name, v in values.items()} for b in range(len(best))]
+
+
+def _joined(priors: dict[str, Prior], field: str) -> Floats:
+    """Return the means or the standard deviations of all parameters, one after another."""
+    return np.concatenate(
+        [np.broadcast_to(getattr(one, field), one.shape).ravel() for one in priors.values()]
+    )
+
+
+class RobustLoss(torch.autograd.Function):
+    """See `robust_loss`; with its gradient by hand, for it is most of the work of training."""
+
+    @staticmethod
+    def forward(ctx: Any, predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+        """Return the losses (B,), and keep the slope by the error, error / size."""
+        error = predicted - measured
+        size = torch.sqrt_((error**2).add_(ROBUST_SCALE**2))
+        losses = (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
+        ctx.save_for_backward(error.div_(size), weight)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient by what is predicted (B, K, N)."""
+        slope, weight = ctx.saved_tensors
+        each = gradients[0][:, None] * weight * (DATA_WEIGHT / slope.shape[2])
+        return slope * each[..., None], None, None
+
+
+def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+    """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
+
+    weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
+    """
+    losses: Tensor = RobustLoss.apply(predicted, measured, weight)  # type: ignore[no-untyped-call]
+    return losses
 
 
 def _starts(fits: Sequence[CurveFit]) -> list[int]:

@@ -293,14 +293,14 @@ class IntervalScores:
         """Whether there are intervals."""
         return bool(self.trained.size)
 
-    def at(self, coverage: float, number: int | None, has_own_peaks: bool) -> float:
+    def at(self, coverage: float, number: int | None, knows_peaks: bool) -> float:
         """Return the score for a coverage on the trained GPU of that number, or on another.
 
         Another is taken to be no easier than any trained one: few were held out.
         """
         if number is not None:
             return score_at(self.trained[number], coverage)
-        elsewhere = self.known_peaks if has_own_peaks else self.mean_peaks
+        elsewhere = self.known_peaks if knows_peaks else self.mean_peaks
         rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
         return max(score_at(scores, coverage) for scores in rows)
 
