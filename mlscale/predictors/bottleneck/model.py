@@ -101,7 +101,8 @@ class Correction:
     def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
         """Learn from K kernels' inputs, held-out log time ratios (K, N), and the true ones."""
         names = known_names(named)
-        centre, directions = _main_directions(predicted, ALIKE_DIRECTIONS)
+        centre = predicted.mean(axis=0)
+        directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:ALIKE_DIRECTIONS]
         raw = np.hstack([columns_of(named, names), (predicted - centre) @ directions.T])
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
@@ -118,12 +119,6 @@ class Correction:
     def check_restored(self) -> None:
         """Raise ValueError unless there are as many inputs as names and directions."""
         shaped(self.mean, len(self.names) + len(self.directions))
-
-
-def _main_directions(logs: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return the mean (N,) of log surfaces (K, N), and their main directions (A, N) about it."""
-    centre = logs.mean(axis=0)
-    return centre, np.linalg.svd(logs - centre, full_matrices=False)[2][:count]
 
 
 def _alike(a: Floats, b: Floats) -> Floats:
