@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
     forest = seconds(lambda: create("extra-trees", features="table2").fit(data, base))
     peer_is = "extra-trees, by scikit-learn; without intervals"
     yield Row.beside(what, ours, forest, "{:.2f} s", peer_is, "{:.1f}")
-    kernels = GpuKernels.of(data, base)
+    kernels = GpuKernels.from_table(data, base)
     each = [CurveFit((kernels.select(np.delete(np.arange(KERNELS), k)),), 1.0) for k in range(11)]
     batch, alone = seconds(lambda: fit_curves(each)), seconds(lambda: fit_curves(each[:1]))
     yield Row("one of its fits of the curve, in its batch", f"{1e3 * batch / len(each):.0f} ms")

@@ -185,7 +185,7 @@ RULES = (
         "feature",
         "note",
         predicates.feature_outside,
-        "{name} {value:.4g} {how}",
+        "{name} {value} {side} trained {end}",
     ),
     Rule(
         "P03",

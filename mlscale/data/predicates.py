@@ -6,7 +6,7 @@ nothing is wrong. `kernels` among them are those that the sentence is about.
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -400,16 +400,14 @@ def simulated_for_real(origin: str | None, trained: Sequence[str], device: str) 
     return {"origin": origin, "trained": trained[0], "device": device}
 
 
-def feature_outside(name: str, value: float, low: float, high: float, percent: float) -> Fields:
-    """A feature outside what training had; percent: of its range."""
+def feature_outside(
+    name: str, value: float, low: float, high: float, shown: Callable[[str, float], str]
+) -> Fields:
+    """A feature outside what training had; shown: a value of that name for a reader."""
     if low <= value <= high:
         return None
-    if low == high:
-        how = f"differs from the one trained value {low:.4g}"
-    else:
-        side, end = ("below", low) if value < low else ("above", high)
-        how = f"{side} trained {end:.4g} by {percent:.3g} % of the range"
-    return {"name": name, "value": value, "how": how}
+    side, end = ("below", low) if value < low else ("above", high)
+    return {"name": name, "value": shown(name, value), "side": side, "end": shown(name, end)}
 
 
 def more_than_supplied(power_w: Floats, configs: int, supplied: str) -> Fields:

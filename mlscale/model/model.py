@@ -19,14 +19,12 @@ from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchange
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
     Bases,
-    ComparesSources,
     HasFeatures,
     Predictor,
     PredictsFromTimes,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
-    fit_all,
     for_other_gpus,
     predict_beyond,
     predict_surfaces,
@@ -235,7 +233,7 @@ def train(
     pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
-    fit_all([(p, training, bases) for p in predictors.values()])
+    type(prototype).fit_together([(p, training, bases) for p in predictors.values()])
     metadata = measurements.metadata.items()
     card = {
         "kernels": list(measurements.kernels),
@@ -331,8 +329,7 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
     """Say which numbers of the profile were computed from something else than in training."""
     others: dict[str, tuple[str, ...]] = {}
     for predictor in model.predictors.values():
-        if isinstance(predictor, ComparesSources):
-            others |= predictor.other_sources(profiles)
+        others |= predictor.other_sources(profiles)
     if not others:
         return []
     texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]

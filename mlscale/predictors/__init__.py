@@ -2,10 +2,9 @@
 
 - The interface: `base`. What several use: `features`, `intervals` (also how far anything can be
   off near the base), `conditioning` (on further measured points), `state` (in a model file).
-- One file each: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
+- The predictors: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
   trained by `wu_training`), `board` (time) and `board_power`, which `board_population` teaches how
-  runs differ.
-- A folder: `bottleneck`.
+  runs differ, and the folder `bottleneck`.
 """
 
 import copy
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.counters.kernel_use import kernel_use
-from mlscale.data.grid import AXES, Base
+from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
 from mlscale.errors import InputError, require_type, warn
@@ -82,26 +81,21 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     """
     if applying(("board-time",), measurements):
         return "board-time"
-    counters = [n for n in measurements.counter_names if n not in OF_LAUNCH]
-    positions = [measurements.counter_names.index(name) for name in counters]
-    missing = np.isnan(measurements.counters[..., positions])
-    is_counted = ~np.asarray(missing.all(axis=(0, -1)))
-    if not is_counted.any():
+    table, at_base = f"the table of '{measurements.device}'", measurements.grid.index(base)
+    is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
+    is_known = ~np.isnan(measurements.counters[..., is_counter])
+    if not is_known.any():
         warn(
-            f"the table of '{measurements.device}' has no counters: the default is "
-            "'mean-surface', which takes every kernel for the mean of all"
+            f"{table} has no counters: the default is 'mean-surface', which takes every kernel "
+            "for the mean of all"
         )
         return "mean-surface"
-    grid, at_base = measurements.grid, measurements
-    if not is_counted[grid.index(base)]:
-        c, e, m = (int(step[-1]) for step in np.nonzero(is_counted))
+    if not is_known[:, *at_base].any():
+        config = measurements.grid.config(base)
         raise InputError(
-            f"the table of '{measurements.device}' has no counters at the base "
-            f"{grid.config(base)}, but at {grid.config((c, e, m))}; choose a base where it has them"
+            f"{table} has no counters at the base {config}; choose a base where it has them"
         )
-    for axis, step in zip(AXES, grid.index(base), strict=True):
-        at_base = at_base.at_steps(axis, slice(step, step + 1))
-    return "bottleneck" if applying(("bottleneck",), at_base) else "wu"
+    return "wu" if why_wu(measurements, base) else "bottleneck"
 
 
 def why_wu(measurements: Measurements, base: Base) -> str | None:
@@ -146,11 +140,7 @@ def find_predictor(name: str) -> type[Predictor]:
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=ENTRY_POINTS, name=name):
-        try:
-            value = entry.load()
-        except Exception as error:  # whatever the other package raises
-            raise _not_imported(entry.module, error) from error
-        return _checked(value, name)
+        return _checked(_import_class(entry.value), name)
     raise InputError(
         f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}, or package.module:Class"
     )
@@ -173,16 +163,17 @@ def create(predictor: str | type[Predictor] | Predictor, **parameters: Any) -> P
 
 
 def _import_class(name: str) -> Any:
+    """Return what package.module:Class names. Raises InputError where it is not there."""
     module, _, path = name.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
-        raise InputError(f"the predictor '{name}' is not of the form package.module:Class")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
     try:
         value: Any = import_module(module)
     except Exception as error:  # whatever the user's module raises
-        raise _not_imported(module, error) from error
+        raise InputError(
+            f"module '{module}' of --predictor cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     for part in path.split("."):
         if not hasattr(value, part):
             raise InputError(f"the predictor '{name}' is not there: {module} has no '{path}'")
@@ -190,14 +181,8 @@ def _import_class(name: str) -> Any:
     return value
 
 
-def _not_imported(module: str, error: Exception) -> InputError:
-    return InputError(
-        f"module '{module}' of --predictor cannot be imported: {type(error).__name__}: {error}"
-    )
-
-
 def _checked(value: Any, name: str) -> type[Predictor]:
-    """Return the class if it is a predictor of one's own; raise InputError if not."""
+    """Return the class if it is a predictor with all methods; raise InputError if not."""
     if not (isinstance(value, type) and issubclass(value, Predictor)):
         raise InputError(f"'{name}' is not a predictor: it is no subclass of mlscale.Predictor")
     lacking = ", ".join(sorted(value.__abstractmethods__))

@@ -1,30 +1,15 @@
 """The interface of all predictors, and what some of them can do besides.
 
-Every predictor is a `Predictor`. What only some can do is a protocol each: a predictor has it by
-having its methods, and `isinstance(predictor, GivesIntervals)` tells.
+A predictor is a `Predictor`: `fit` and `predict` are all that one must write. What only some can do
+is a protocol each: a predictor has it by having its methods, and `isinstance(predictor,
+GivesIntervals)` tells.
 """
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter, signature
-from numbers import Integral, Real
-from os import PathLike
-from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    NamedTuple,
-    Protocol,
-    Self,
-    cast,
-    get_args,
-    get_type_hints,
-    runtime_checkable,
-)
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
@@ -44,7 +29,7 @@ NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in 
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
-Bases = Base | Sequence[Base]
+Bases = Base | Sequence[Base]  # of one table, or of each of several
 TrainingSet = tuple[Measurements, HardwareConfig]
 
 
@@ -54,20 +39,6 @@ class TrainedGpu(NamedTuple):
     device: str
     grid: ConfigGrid
     base: HardwareConfig
-
-
-_KINDS: dict[Any, tuple[Any, str]] = {  # by declared type what may stand for it, and in words
-    str: ((str, PathLike, list, np.ndarray), "text"),  # a list of one name, as out of a data frame
-    int: (Integral, "a whole number"),
-    float: (Real, "a number"),
-    bool: ((bool, np.bool_), "True or False"),
-    NoneType: (NoneType, "None"),
-    Sequence[str]: ((Sequence, np.ndarray), "a list of names"),
-}
-
-
-class NotFittedError(InputError, AttributeError):
-    """A predictor was asked for what only fitting gives it."""
 
 
 class Predictor(ABC):
@@ -89,14 +60,6 @@ class Predictor(ABC):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
-    if not TYPE_CHECKING:  # mypy would take it for a promise that every attribute exists
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise NotFittedError on an attribute that fitting gives, before it has."""
-            if name.endswith("_") and not name.startswith("_"):
-                raise NotFittedError(f"the predictor '{self.name}' is not fitted: it has no {name}")
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the hyper-parameters by name, as scikit-learn's `clone` asks for them."""
         named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -104,7 +67,7 @@ class Predictor(ABC):
         return {p.name: getattr(self, p.name) for p in parameters if p.kind in named}
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters. InputError on one that does not exist or is of another type."""
+        """Change hyper-parameters. Raises InputError on one that does not exist."""
         names = self.get_params().keys()
         if unknown := ", ".join(f"'{name}'" for name in params if name not in names):
             raise InputError(
@@ -112,7 +75,6 @@ class Predictor(ABC):
                 f"{', '.join(names) or 'none'}"
             )
         for name, value in params.items():
-            require_declared_type(type(self), name, value)
             setattr(self, name, value)
         return self
 
@@ -126,7 +88,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def fit(self, training: Training, base: Bases) -> Self:
-        """Learn from the measurements of one GPU or several, each profiled at its base.
+        """Learn from the measurements of one GPU, or of several, each profiled at its base.
 
         A base is a configuration of the grid or its index (c, e, m). Raises InputError where
         the measurements do not suffice.
@@ -139,6 +101,16 @@ class Predictor(ABC):
         Raises InputError where the profiles lack what the predictor needs.
         """
 
+    @classmethod
+    def fit_together(cls, jobs: Sequence[tuple[Any, Training, Bases]]) -> None:
+        """Fit many predictors of this class, each as by `fit`; a class may let them share work."""
+        for predictor, training, base in jobs:
+            predictor.fit(training, base)
+
+    def other_sources(self, profiles: Profiles) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Return by number from what a profile has it, where that differs from the training."""
+        return {}
+
     def score(self, measurements: Measurements, base: Base) -> float:
         """Return minus the mean absolute percentage error, so that more is better.
 
@@ -149,28 +121,6 @@ class Predictor(ABC):
         actual = measurements.relative(self.quantity, config)
         errors = absolute_percentage_error(surfaces.values, actual)
         return -float(without_base(errors, measurements.grid.index(config)).mean())
-
-
-def require_declared_type(owner: type, name: str, value: object) -> None:
-    """Raise InputError on a value of another type than the class declares under that name.
-
-    A predictor of one's own may declare nothing, or any other type: then every value passes.
-    """
-    hints: dict[str, Any] = {}
-    with suppress(Exception):  # whatever its annotations are
-        hints = get_type_hints(owner)
-    declared = hints.get(name)
-    members = get_args(declared) if isinstance(declared, UnionType) else (declared,)
-    kinds = [_KINDS[member] for member in members if member in _KINDS]
-    if len(kinds) < len(members):
-        return
-    if isinstance(value, bool):
-        is_declared = bool in members
-    else:
-        is_declared = any(isinstance(value, kind) for kind, _ in kinds)
-    if not is_declared:
-        words = " or ".join(word for _, word in kinds)
-        raise InputError(f"{name} must be {words}, not {type(value).__name__}")
 
 
 @runtime_checkable
@@ -206,23 +156,6 @@ class HasFeatures(Protocol):
 
     def feature_names(self) -> tuple[str, ...]:
         """Return all features that it looks at, needed or not."""
-
-
-@runtime_checkable
-class ComparesSources(Protocol):
-    """Knows from what the numbers were computed that it was trained with."""
-
-    def other_sources(self, profiles: Profiles) -> Mapping[str, tuple[str, ...]]:
-        """Return by number from what a profile has it, where that differs from the training."""
-
-
-@runtime_checkable
-class FitsTogether(Protocol):
-    """Shares work between predictors that are fitted at the same time."""
-
-    @classmethod
-    def fit_together(cls, jobs: Sequence[tuple[Any, Training, Bases]]) -> None:
-        """Fit every predictor of the jobs, each as by `fit`."""
 
 
 @runtime_checkable
@@ -281,21 +214,20 @@ def predict_surfaces(
     """Predict once: with intervals where a coverage is given and the predictor has them.
 
     They are no wider than time and power can change, see `reach`; a flag says where training was
-    too little for them. Raises InputError on a coverage that is not between 0
-    and 1, and where the predictor gives anything but surfaces of finite, positive factors for these
-    kernels.
+    too little for them. Raises InputError on a coverage that is not between 0 and 1, and on
+    factors that are not finite and positive, one for each kernel and configuration.
     """
     if coverage is not None:
         require_coverage(coverage)
     if coverage is not None and isinstance(predictor, GivesIntervals):
         surfaces = predictor.predict_interval(profiles, coverage, grid)
+        if surfaces.low is None and predictor.get_params().get("intervals", True):
+            note = NO_INTERVALS.format(predictor.quantity)
+            flags = surfaces.flags
+            surfaces = replace(surfaces, flags=tuple((note, *kernel) for kernel in flags))
     else:
         surfaces = predictor.predict(profiles, grid)
-    _check_surfaces(predictor.name, surfaces, profiles, grid)
-    is_asked = coverage is not None and predictor.get_params().get("intervals", True)
-    if is_asked and isinstance(predictor, GivesIntervals) and surfaces.low is None:
-        note = NO_INTERVALS.format(predictor.quantity)
-        surfaces = replace(surfaces, flags=tuple((note, *own) for own in surfaces.flags))
+    _check_factors(predictor.name, surfaces.values, profiles, grid or surfaces.grid)
     return within_reach(exact_at_base(surfaces), predictor.quantity)
 
 
@@ -320,35 +252,21 @@ def predict_beyond(
     return widened_within_reach(surfaces, trained, predictor.quantity)
 
 
-def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:
-    """Raise InputError unless they are surfaces of the profiles that can be worked with."""
-    if not isinstance(surfaces, Surfaces):
-        raise InputError(f"the predictor '{name}' gave {type(surfaces).__name__}, not Surfaces")
-    values: Any = surfaces.values
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
-        raise InputError(f"the predictor '{name}' gave factors that are no array of numbers")
-    expected = (len(profiles.kernels), *(grid or surfaces.grid).shape)
-    if values.shape != expected:
+def _check_factors(name: str, values: Any, profiles: Profiles, grid: ConfigGrid) -> None:
+    """Raise InputError unless there is a finite, positive factor of each kernel everywhere."""
+    expected = (len(profiles.kernels), *grid.shape)
+    if np.shape(values) != expected:
         raise InputError(
-            f"the predictor '{name}' gave factors of shape {values.shape}, not {expected}"
+            f"the predictor '{name}' gave factors of shape {np.shape(values)}, not {expected}"
         )
     # Both are NaN where any factor is.
     if values.min(initial=1) > 0 and values.max(initial=1) < np.inf:
         return
-    sound = (np.isfinite(values) & (values > 0)).reshape(len(values), -1).all(axis=1)
-    kernel = profiles.kernels[int(np.argmin(sound))]
+    is_sound = (np.isfinite(values) & (values > 0)).reshape(len(values), -1).all(axis=1)
+    kernel = profiles.kernels[int(np.argmin(is_sound))]
     raise InputError(
         f"the predictor '{name}' gave a factor for '{kernel}' that is not finite and positive"
     )
-
-
-def fit_all(jobs: Sequence[tuple[Predictor, Training, Bases]]) -> None:
-    """Fit predictors of one class, together where the class can share work. Raises InputError."""
-    if jobs and isinstance(jobs[0][0], FitsTogether):
-        type(jobs[0][0]).fit_together(jobs)
-        return
-    for predictor, training, base in jobs:
-        predictor.fit(training, base)
 
 
 def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
@@ -369,25 +287,13 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
             f"'{predictor.name}' predicts {' or '.join(predictor.quantities)}, "
             f"not '{predictor.quantity}'"
         )
-    tables = [training] if isinstance(training, Measurements) else list(training)
-    bases = _as_list(base)
-    if len(tables) != len(bases):
-        raise InputError(f"{len(tables)} tables need as many bases, not {len(bases)}")
-    return [
-        (table.in_order, table.grid.config(one)) for table, one in zip(tables, bases, strict=True)
-    ]
-
-
-def _as_list(base: Bases) -> list[Base]:
-    """Return one base, as ConfigGrid.config takes it, or several, as a list."""
-    if isinstance(base, HardwareConfig | str):
-        return [base]
-    items = tuple(base)
-    try:
-        c, e, m = (operator.index(cast("int", step)) for step in items)
-    except (TypeError, ValueError):
-        return [cast("Base", item) for item in items]
-    return [(c, e, m)]
+    if isinstance(training, Measurements):
+        return [(training.in_order, training.grid.config(cast("Base", base)))]
+    bases = cast("Sequence[Base]", base)
+    if len(training) != len(bases):
+        raise InputError(f"{len(training)} tables need as many bases, not {len(bases)}")
+    pairs = zip(training, bases, strict=True)
+    return [(table.in_order, table.grid.config(at)) for table, at in pairs]
 
 
 def single_gpu(predictor: Predictor, training: Training, base: Bases) -> TrainingSet:
@@ -400,10 +306,9 @@ def single_gpu(predictor: Predictor, training: Training, base: Bases) -> Trainin
         raise InputError(
             f"'{predictor.name}' learns from one GPU at a time, not from {len(sets)} tables"
         )
-    if not sets[0][0].kernels:
-        raise InputError(f"'{predictor.name}' needs at least one training kernel")
-    if sets[0][0].grid.size == 1:
-        raise InputError(f"'{predictor.name}' needs two configurations at least")
+    table, _ = sets[0]
+    if not table.kernels or table.grid.size == 1:
+        raise InputError(f"'{predictor.name}' needs a training kernel and two configurations")
     return sets[0]
 
 

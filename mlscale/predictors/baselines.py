@@ -180,7 +180,7 @@ class Nearest(Learner, Predictor):
     def check_restored(self) -> None:
         """Raise ValueError where there are no neighbours, or points of other features."""
         shaped(self.points_, None, len(self.scaling_.names))
-        if self.neighbours < 1 or not len(self.points_):
+        if type(self.neighbours) is not int or self.neighbours < 1 or not len(self.points_):
             raise ValueError("it has no neighbours to take the mean of")
 
 

@@ -25,8 +25,8 @@ from mlscale.data.points import LOW
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.predictors.board import LEAST_CLOCKS
-from mlscale.predictors.bottleneck.process import range_flags
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
+from mlscale.predictors.features import range_flags
 from mlscale.predictors.intervals import equal_weights
 
 LATENTS = ("log odds of clocked watts", "log odds of watts by rate", "voltage floor")
@@ -231,7 +231,9 @@ class BoardInputs:
 
     def flags(self, share: Floats) -> list[list[str]]:
         """For each run whether the share is outside the range trained."""
-        return range_flags({"power share": share}, np.array([self.low]), np.array([self.high]))
+        return range_flags(
+            ("power share",), share[:, None], np.array([self.low]), np.array([self.high])
+        )
 
     def check_restored(self) -> None:
         """Raise ValueError on a range that ends below where it begins."""

@@ -7,7 +7,6 @@ posteriori by Gauss-Newton steps, variances by linearisation there. K kernels, L
 (log ratios at every configuration), P points.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +17,8 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, configuration_weights
-from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
-MOST_CELLS = 1 << 26  # half a gigabyte: of points x points of all kernels, and points x outputs
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
@@ -100,8 +97,8 @@ class SurfacePosterior:
     @cached_property
     def before(self) -> Floats:
         """Variance (K, M) without the points."""
-        own = np.einsum("lkm,lk->km", self.slopes**2, self.prior.variance)
-        return np.asarray(own + (self.prior.misfit**2).sum(axis=0))
+        by_latents = np.einsum("lkm,lk->km", self.slopes**2, self.prior.variance)
+        return np.asarray(by_latents + (self.prior.misfit**2).sum(axis=0))
 
     @property
     def after(self) -> Floats:
@@ -111,18 +108,18 @@ class SurfacePosterior:
 
     def surprise_flags(self) -> list[tuple[str, ...]]:
         """Return for each kernel a flag where a point surprises."""
-        surprises = self.surprise.tolist()
-        return [(STRANGE.format(own),) if own > LARGEST_SURPRISE else () for own in surprises]
+        return [
+            (STRANGE.format(surprise),) if surprise > LARGEST_SURPRISE else ()
+            for surprise in self.surprise.tolist()
+        ]
 
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, M)."""
         if not self.gain.shape[2]:
             return np.ones_like(self.logs)
-        return np.sqrt(_ratio(self.after, self.before))
-
-
-def _ratio(after: Floats, before: Floats) -> Floats:
-    return np.divide(after, before, out=np.ones_like(before * after), where=before > 0)
+        after, before = self.after, self.before
+        ratio = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+        return np.sqrt(ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,50 +137,36 @@ class ConditionedSurfaces:
 
     def surfaces(self, half_width: Floats | None = None) -> Surfaces:
         """Return the surfaces, with intervals of that half-width, which knows the points."""
-        logs, ends = self._own(self.posterior.logs), []
+        logs, ends = self.posterior.logs[:, -self.grid.size :], []
         if half_width is not None:
-            width = half_width * self._is_away()
+            settings = self.grid.settings()
+            is_other = [settings[axis] != getattr(self.base, axis) for axis in AXES]
+            width = half_width * np.any(is_other, axis=0)
             ends = [logs - width, logs + width]
         return Surfaces.from_log_ratios(self.grid, self.base, logs, self.flags, ends)
 
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, N)."""
-        return self._own(self.posterior.narrowing())
-
-    def _own(self, outputs: Floats) -> Floats:
-        return outputs[..., -self.grid.size :]
-
-    def _is_away(self) -> Mask:
-        """Which configurations are not the base, (N,)."""
-        settings = self.grid.settings()
-        others = [settings[axis] != getattr(self.base, axis) for axis in AXES]
-        return np.asarray(np.any(others, axis=0))
+        return self.posterior.narrowing()[:, -self.grid.size :]
 
 
 def measured_ratios(profiles: Profiles, grid: ConfigGrid, *quantities: str) -> MeasuredRatios:
     """Return the points of `Profiles.points` as log ratios to the base; between steps interpolated.
 
     Outputs are the log ratios (N) of each of the quantities, one after the other. Raises
-    InputError on a point outside the grid's range, and on more points than MOST_CELLS allows.
+    InputError on a point outside the grid's range.
     """
-    kernels, outputs = len(profiles.kernels), grid.size * len(quantities)
     measured = [
         (number, point.config, values / profiles.quantity(quantity))
         for point in profiles.points
         for number, quantity in enumerate(quantities)
         if (values := getattr(point, QUANTITIES[quantity])) is not None
     ]
-    most = min(math.isqrt(MOST_CELLS // max(1, kernels)), MOST_CELLS // outputs)
-    if len(measured) > most:
-        raise InputError(
-            f"{len(measured)} further measured values of each of {kernels} kernels are too "
-            f"many on {grid.size} configurations, as the cost is quadratic; give at most {most}"
-        )
     at = np.zeros((len(measured), len(quantities), grid.size))
     for row, (number, config, _) in zip(at, measured, strict=True):
         row[number] = configuration_weights(grid, config)
-    logs = np.log([ratios for _, _, ratios in measured]).reshape(-1, kernels).T
-    return MeasuredRatios(at.reshape(-1, outputs), logs)
+    logs = np.log([ratios for _, _, ratios in measured]).reshape(-1, len(profiles.kernels)).T
+    return MeasuredRatios(at.reshape(-1, grid.size * len(quantities)), logs)
 
 
 def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
@@ -200,8 +183,8 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
     latents = _most_likely(prior, points, missing, np.asarray(np.linalg.inv(spread)))
     logs, slopes = prior.log_ratios(latents), prior.slopes(latents)
     at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
-    own = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
-    gain = own + prior.misfit.T @ shared.T
+    gain = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
+    gain = gain + prior.misfit.T @ shared.T
     whole = spread + np.einsum("lkp,lk,lkq->kpq", at_points, prior.variance, at_points)
     off = np.where(missing, 0, points.logs - prior.predicted() @ points.at.T)
     surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)

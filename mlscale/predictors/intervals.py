@@ -1,13 +1,11 @@
-"""How wide intervals must be, by scores of kernels held out in groups: NumPy.
-
-What a clock can change at most: no interval is wider than that.
+"""How wide intervals must be, by scores of kernels held out, and how wide they can be: NumPy.
 
 Intervals are calibrated over whole grids, whose steps are coarse; a GPU without training data is
 predicted at each of its own clocks, the nearest of them a percent from the base. What is measured
 there differs from the base by little more than a law at its extreme gives: time at most in
 proportion to a clock, power to the cube of the engine clock (activity x V^2 f, the voltage V at
-most in proportion to f). CU counts have no such law: workgroups are dealt to CUs as wholes, so that
-one CU more can halve the time.
+most in proportion to f). So no interval is wider than that. CU counts have no such law: workgroups
+are dealt to CUs as wholes, so that one CU more can halve the time.
 
 Where the engine clock alone changes, the sides are known too: at a lower one time does not fall and
 power does not rise. Where the memory clock changes as well, measured kernels keep to neither side.
@@ -29,6 +27,12 @@ LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
 LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's score is finite for
 SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
 MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
+ROUNDING = 1e-9  # of a factor
+NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
+LARGEST_EXPONENTS = {
+    "time": {"engine_mhz": 1, "memory_mhz": 1},
+    "power": {"engine_mhz": 3, "memory_mhz": 1},
+}
 
 
 def calibrated_scores(
@@ -48,21 +52,21 @@ def calibrated_scores(
     Empty with fewer than two groups.
     """
     numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
-    if len(numbers) < 2 or not all(own.size for own in scores):
+    if len(numbers) < 2 or not all(kernel.size for kernel in scores):
         return np.empty(0)
-    of_kernels = np.array([numbers[name] % MOST_GROUPS for name in groups])
-    sizes = [own.size for own in scores]
-    values = np.concatenate([own.ravel() for own in scores])
+    sizes = [kernel.size for kernel in scores]
+    values = np.concatenate([kernel.ravel() for kernel in scores])
     weights = equal_weights(groups) if alike else np.ones(len(groups))
     shares = np.repeat(np.divide(weights, sizes), sizes)
+    group = np.repeat([numbers[name] % MOST_GROUPS for name in groups], sizes)
     order = np.argsort(values, kind="stable")
-    values, shares, group = values[order], shares[order], np.repeat(of_kernels, sizes)[order]
+    values, shares, group = values[order], shares[order], group[order]
     covered = np.zeros(LEVELS.size)
-    for number in range(of_kernels.max() + 1):
-        own = group == number
-        limits = _quantiles(values[~own], shares[~own], LEVELS)
-        within = np.searchsorted(values[own], limits, side="right")
-        covered += np.concatenate([[0.0], np.cumsum(shares[own])])[within]
+    for number in range(group.max() + 1):
+        inside = group == number
+        limits = _quantiles(values[~inside], shares[~inside], LEVELS)
+        within = np.searchsorted(values[inside], limits, side="right")
+        covered += np.concatenate([[0.0], np.cumsum(shares[inside])])[within]
     return _quantiles(values, shares, np.interp(LEVELS, covered / shares.sum(), LEVELS))
 
 
@@ -71,8 +75,8 @@ def equal_weights(groups: Sequence[str]) -> Floats:
 
     Every group weighs the same, however many members it has.
     """
-    _, of_member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    return np.asarray(1 / sizes[of_member] / len(sizes))
+    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.asarray(1 / sizes[group] / len(sizes))
 
 
 def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:
@@ -82,14 +86,13 @@ def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:
     are like a sample: the conformal level for whole groups. scores, groups: as of
     `calibrated_scores`. Empty with fewer than two groups.
     """
-    names = dict.fromkeys(groups)
-    if len(names) < 2 or not all(own.size for own in scores):
+    if len(set(groups)) < 2 or not all(kernel.size for kernel in scores):
         return np.empty(0)
-    each = [
-        np.concatenate([own for own, group in zip(scores, groups, strict=True) if group == name])
-        for name in names
-    ]
-    return np.asarray(np.max([np.quantile(own, LEVELS) for own in each], axis=0))
+    by_group: dict[str, list[Floats]] = {}
+    for kernel, group in zip(scores, groups, strict=True):
+        by_group.setdefault(group, []).append(kernel)
+    quantiles = [np.quantile(np.concatenate(kernels), LEVELS) for kernels in by_group.values()]
+    return np.asarray(np.max(quantiles, axis=0))
 
 
 def at_least_gaussian(scores: Floats) -> Floats:
@@ -146,8 +149,8 @@ def require_scores(scores: Floats, what: str) -> None:
         raise ValueError(f"the {what} of the intervals do not rise from 0")
 
 
-def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats]) -> Surfaces:
-    """Return surfaces whose intervals of some kernels (K,) reach bounds, (C, E, M) each.
+def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str) -> Surfaces:
+    """Return surfaces whose intervals of some kernels (K,) reach bounds, (C, E, M) each, flagged.
 
     Without intervals the surfaces stay as they are.
     """
@@ -155,15 +158,9 @@ def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats]) -> S
         return surfaces
     low, high = surfaces.low.copy(), surfaces.high.copy()
     low[rows], high[rows] = np.minimum(low[rows], bounds[0]), np.maximum(high[rows], bounds[1])
-    return replace(surfaces, low=low, high=high)
-
-
-ROUNDING = 1e-9  # of a factor
-NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
-LARGEST_EXPONENTS = {
-    "time": {"engine_mhz": 1, "memory_mhz": 1},
-    "power": {"engine_mhz": 3, "memory_mhz": 1},
-}
+    pairs = zip(surfaces.flags, rows.tolist(), strict=True)
+    flags = tuple((*kernel, flag) if is_told else kernel for kernel, is_told in pairs)
+    return replace(surfaces, low=low, high=high, flags=flags)
 
 
 def largest_change(quantity: str, log_clocks: Mapping[str, Floats]) -> Floats:

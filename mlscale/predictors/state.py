@@ -53,11 +53,12 @@ def state_of(value: Any) -> Any:
     end = "_" if isinstance(value, Learner) else ""
     state: State = {}
     for name, hint in _fields(cast("Any", type(value))).items():
-        own = getattr(value, name + end)
+        field_value = getattr(value, name + end)
         if name == "grid":
-            state |= grid_state(own, getattr(value, f"base{end}"))
+            state |= grid_state(field_value, getattr(value, f"base{end}"))
         elif name != "base":
-            state |= state_of(own) if _is_inline(hint) else {name: state_of(own)}
+            document = state_of(field_value)
+            state |= document if _is_inline(hint) else {name: document}
     return state
 
 
@@ -80,8 +81,9 @@ def _fields(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     if not is_dataclass(kind):
         return hints
-    own = [f for f in fields(kind) if not (issubclass(cast("type", kind), Learner) and f.init)]
-    return {f.name.removesuffix("_"): hints[f.name] for f in own}
+    is_learner = issubclass(cast("type", kind), Learner)
+    kept = [field.name for field in fields(kind) if not (is_learner and field.init)]
+    return {name.removesuffix("_"): hints[name] for name in kept}
 
 
 def _is_inline(hint: Any) -> bool:

@@ -88,9 +88,9 @@ class WarpPredictor(Untrained):
 
     def restore(self, state: State) -> Self:
         """Take over grid, base and measured parameters; the file is not read again."""
-        of_grid = {name: value for name, value in state.items() if name != "measured"}
+        grid = {name: value for name, value in state.items() if name != "measured"}
         self.measured_ = GpuParameters(**state["measured"]) if "measured" in state else None
-        return super().restore(of_grid)
+        return super().restore(grid)
 
     def _gpu_of(self, device: str) -> GpuParameters:
         """Return the GPU's parameters. Raises InputError where the file's GPU is another."""

@@ -1,20 +1,17 @@
-"""The predictor of Wu et al., HPCA 2015.
+"""Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters.
 
-`estimator` is the predictor; `scaling` has the scaling values and the walk, `clusters` the cluster
-sets with their networks, `training` K-means and the networks' training in torch.
-
-Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters.
+`wu_clusters` has the scaling values, the walk and the networks, `wu_training` trains them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Self
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, shaped
 from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named
@@ -77,97 +74,84 @@ class Wu(Learner, Predictor):
         from mlscale.predictors.wu_training import ClassifierTask, cluster, train_networks
 
         tasks: list[ClassifierTask] = []
-        clustered: list[dict[int, Floats]] = []
+        centroids: list[dict[int, Floats]] = []
         for model, training, base in jobs:
-            points, regions = model._prepare(training, base)  # noqa: SLF001
-            count = model._count(training, base)  # noqa: SLF001
-            centroids = {}
-            for region, values in regions.items():
+            if model.loss not in LOSSES:
+                raise InputError(f"there is no loss '{model.loss}'; one of {', '.join(LOSSES)}")
+            table, model.base_ = single_gpu(model, training, base)
+            model.grid_ = table.grid
+            points = model._fit_features(table)  # noqa: SLF001
+            count = model._count(table)  # noqa: SLF001
+            scaling = scaling_values(table.quantity(model.quantity), table.grid.index(model.base_))
+            centroids.append({})
+            for region, values in region_values(scaling).items():
                 seen = np.log(values) if model.log_ratios else values
                 labels, means = cluster(seen, count, model.seed)
-                centroids[region] = np.exp(means) if model.log_ratios else means
+                centroids[-1][region] = np.exp(means) if model.log_ratios else means
                 seed = (model.seed, region + 1)
                 tasks.append(ClassifierTask(points, labels, seed, model.loss))
-            clustered.append(centroids)
         networks = iter(train_networks(tasks))
-        for (model, _, _), centroids in zip(jobs, clustered, strict=True):
-            model._take(  # noqa: SLF001
-                ClusterSet(region, means, next(networks)) for region, means in centroids.items()
-            )
+        for (model, _, _), by_region in zip(jobs, centroids, strict=True):
+            sets = [
+                ClusterSet(region, means, next(networks)) for region, means in by_region.items()
+            ]
+            model._take(tuple(sets))  # noqa: SLF001
 
-    def _count(self, training: Training, base: Bases) -> int:
+    def _take(self, cluster_sets: tuple[ClusterSet, ...]) -> None:
+        """Take over what was clustered and trained, and walk along the centroids."""
+        self.cluster_sets_ = cluster_sets
+        features = len(self.scaling_.names)
+        self._tables = WalkTables.from_sets(cluster_sets, features, self.grid_, self.base_)
+
+    def _fit_features(self, table: Measurements) -> Floats:
+        """Learn the features' scaling, and return them normalised, (n, F). Raises InputError."""
+        profiles = table.profiles(self.base_)
+        self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
+        points, _ = self.scaling_.transform(profiles)
+        is_same_counter = np.isnan(profiles.counters) | (profiles.counters == profiles.counters[0])
+        if len(points) < 2 or (points == points[0]).all() or is_same_counter.all():
+            raise InputError(
+                f"'wu' needs two training kernels at least that '{self.scaling_.kind}' features "
+                "tell apart"
+            )
+        return points
+
+    def _count(self, table: Measurements) -> int:
         """Return K, chosen by cross-validation of the training kernels alone if it is 'auto'."""
-        data, at = single_gpu(self, training, base)
-        if isinstance(self.clusters, Integral):
-            return int(self.clusters)
-        if self.clusters is None or len(set(data.applications)) < AUTO_FOLDS:
-            return min(DEFAULT_CLUSTERS, len(data.kernels))
-        folds = self._folds(data.applications)
+        kernels, applications = len(table.kernels), table.applications
+        if self.clusters is None or (self.clusters == AUTO and len(set(applications)) < AUTO_FOLDS):
+            return min(DEFAULT_CLUSTERS, kernels)
+        if self.clusters == AUTO:
+            return self._best_count(table)
+        count = int(self.clusters)
+        if not 1 <= count <= kernels:
+            raise InputError(
+                f"{count} clusters cannot be made of {kernels} training kernels; "
+                f"give 1 to {kernels} with --clusters"
+            )
+        return count
+
+    def _best_count(self, table: Measurements) -> int:
+        """Return the K of AUTO_COUNTS of the least error on applications held out."""
+        folds = self._folds(table.applications)
         most = min(len(train) for train, _ in folds)
         counts = [count for count in AUTO_COUNTS if count <= most] or [most]
-        models = [replace(self, clusters=count) for count in counts for _ in folds]
-        trainings = [data.select(train) for _ in counts for train, _ in folds]
-        self.fit_together([(m, part, at) for m, part in zip(models, trainings, strict=True)])
-        tests = [data.select(test) for _ in counts for _, test in folds]
-        scores = [m.score(test, at) for m, test in zip(models, tests, strict=True)]
+        trials = [(replace(self, clusters=count), *fold) for count in counts for fold in folds]
+        self.fit_together([(model, table.select(train), self.base_) for model, train, _ in trials])
+        scores = [model.score(table.select(test), self.base_) for model, _, test in trials]
         means = np.reshape(scores, (len(counts), AUTO_FOLDS)).mean(axis=1)
         return counts[int(means.argmax())]
 
-    def _folds(self, of_kernels: Sequence[str]) -> list[tuple[Indices, Indices]]:
+    def _folds(self, applications: Sequence[str]) -> list[tuple[Indices, Indices]]:
         """Return which kernels to train on and to test, whole applications at a time, by the seed.
 
-        of_kernels: the application of each.
+        applications: of each kernel.
         """
-        applications = sorted(set(of_kernels))
-        order = np.random.default_rng(self.seed).permutation(len(applications))
-        fold_of = {applications[a]: n % AUTO_FOLDS for n, a in enumerate(order.tolist())}
-        of = np.array([fold_of[application] for application in of_kernels])
-        return [(np.flatnonzero(of != f), np.flatnonzero(of == f)) for f in range(AUTO_FOLDS)]
-
-    def _take(self, cluster_sets: Iterable[ClusterSet]) -> None:
-        self.cluster_sets_ = tuple(cluster_sets)
-        self._tables = WalkTables.of(
-            self.cluster_sets_, len(self.scaling_.names), self.grid_, self.base_
-        )
-
-    def _prepare(self, training: Training, base: Bases) -> tuple[Floats, dict[int, Floats]]:
-        """Return normalised features (n, F) and, by region, the values to cluster (n, V)."""
-        measurements, self.base_ = single_gpu(self, training, base)
-        self.grid_ = measurements.grid
-        kernels = len(measurements.kernels)
-        if kernels < 2:
-            raise InputError("'wu' needs two training kernels at least, to tell them apart")
-        if self.loss not in LOSSES:
-            raise InputError(f"there is no loss '{self.loss}'; one of {', '.join(LOSSES)}")
-        self._check_clusters()
-        if isinstance(self.clusters, Integral) and not 1 <= self.clusters <= kernels:
-            raise InputError(
-                f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
-                f"give 1 to {kernels} with --clusters"
-            )
-        if not 0 <= self.seed < 2**32:
-            raise InputError(f"the seed {self.seed} is not from 0 to {2**32 - 1}")
-        quantity = measurements.quantity(self.quantity)
-        profiles = measurements.profiles(self.base_)
-        self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
-        points, _ = self.scaling_.transform(profiles)
-        if (points == points[0]).all():
-            raise InputError(
-                f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
-                "nothing tells them apart"
-            )
-        if (np.isnan(profiles.counters) | (profiles.counters == profiles.counters[0])).all():
-            raise InputError(
-                "every counter is the same for all training kernels; nothing tells them apart"
-            )
-        return points, region_values(scaling_values(quantity, self.grid_.index(self.base_)))
-
-    def _check_clusters(self) -> None:
-        if isinstance(self.clusters, str):
-            if self.clusters != AUTO:
-                raise InputError(f"clusters is a whole number or '{AUTO}', not '{self.clusters}'")
-        elif self.clusters is not None and not isinstance(self.clusters, Integral):
-            raise InputError(f"clusters is a whole number or '{AUTO}', not {self.clusters}")
+        names = sorted(set(applications))
+        order = np.random.default_rng(self.seed).permutation(len(names))
+        fold_of = {names[a]: n % AUTO_FOLDS for n, a in enumerate(order.tolist())}
+        folds = np.array([fold_of[name] for name in applications])
+        return [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(AUTO_FOLDS)]
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Walk along the centroids that the networks choose, on the training grid."""
@@ -189,7 +173,6 @@ class Wu(Learner, Predictor):
 
     def check_restored(self) -> None:
         """Raise ValueError where grid, features and clusters do not fit; make the tables."""
-        self._check_clusters()
         features = len(self.scaling_.names)
         sizes = region_sizes(self.grid_.shape)
         for one in self.cluster_sets_:

@@ -1,14 +1,9 @@
-"""Scaling values of a kernel and the walk that multiplies them into a surface.
+"""Clusters of scaling values, the networks that choose among them, and how both predict.
 
-Source: Wu et al., HPCA 2015, section III-B, Fig. 7 and 8, Eq. (1).
-
-Clusters of scaling values, the networks that choose among them, and how both predict.
-
-Source: Wu et al., HPCA 2015, section III-C and Fig. 9.
+Source: Wu et al., HPCA 2015. Scaling values and the walk that multiplies them into a surface:
+section III-B, Fig. 7 and 8, Eq. (1). Clusters and networks: section III-C and Fig. 9.
 """
 
-import os
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self
@@ -19,6 +14,12 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices, positive
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.predictors.state import INLINE
+
+Singles = NDArray[np.float32]
+
+LOSSES = CROSS_ENTROPY, SQUARED = ("cross-entropy", "squared")  # that networks are trained by
+CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
+KERNELS_AT_ONCE = 512  # whose surfaces the processor's cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +54,9 @@ def walk(scaling: ScalingValues, base: Index) -> Floats:
     """Return the surface (..., C, E, M), relative to the base, that the scaling values span.
 
     The walk goes from the base to every target: CU steps first, at the base's clocks; then
-    engine steps at the base's memory clock; then memory steps at the target's engine clock.
-    The last two use the values of the target's CU count; a step down divides. Equation (1)
-    prints its memory product as m_(i,2). A row of that matrix is an engine clock (Fig. 7): as it is
-    printed the product would run over rows; with the indices exchanged, m_(2,i), at row 2, and not
-    at row 3, which is its target's. Here it runs at the row of the target.
+    engine steps at the base's memory clock; then memory steps at the target's engine clock, where
+    Equation (1) as printed, m_(i,2), runs over rows of Fig. 7, which are engine clocks. The last
+    two use the values of the target's CU count; a step down divides.
     """
     base_cu, base_engine, base_memory = base
     cu_steps = _log_from(scaling.cu, base_cu)[..., :, None, None]
@@ -71,14 +70,6 @@ def _log_from(ratios: Floats, start: int) -> Floats:
     total = np.zeros((*ratios.shape[:-1], ratios.shape[-1] + 1))
     np.cumsum(np.log(ratios), axis=-1, out=total[..., 1:])
     return np.asarray(total - total[..., start : start + 1])
-
-
-Singles = NDArray[np.float32]
-
-LOSSES = CROSS_ENTROPY, SQUARED = ("cross-entropy", "squared")  # that networks are trained by
-CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
-KERNELS_AT_ONCE = 2048  # on each core
-MANY_PER_WALK = 4  # kernels for each pair of clusters, from which on to multiply all pairs pays
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,16 +141,15 @@ def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -
 class WalkTables:
     """The walk in two parts, which multiply: along the CU axis, then within a CU count.
 
-    S networks, padded to K clusters, in single precision as they were trained, to be multiplied
-    from the left: hidden_weights (S*K, F), hidden_bias (S*K, 1), output_weights (S, K, K),
-    output_bias (S, K, 1); they make of sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh. cu_network: which
-    one is of the CU axis, or None.
+    S networks, one for each CU count if the grid has several clocks, then that of the CU axis if
+    it has one. They are padded to K clusters, in single precision as they were trained, to be
+    multiplied from the left: hidden_weights (S*K, F), hidden_bias (S*K, 1), output_weights
+    (S, K, K), output_bias (S, K, 1); they make of sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh.
     cu_factors (K, C): the base's clocks at every CU count; clock_factors (C, K, E*M): every pair
     of clocks, relative to the base's clocks at that CU count.
     """
 
     shape: Index
-    cu_network: int | None
     hidden_weights: Singles
     hidden_bias: Singles
     output_weights: Singles
@@ -168,108 +158,62 @@ class WalkTables:
     clock_factors: Floats
 
     @classmethod
-    def of(
+    def from_sets(
         cls, sets: Sequence[ClusterSet], features: int, grid: ConfigGrid, base: HardwareConfig
     ) -> Self:
         """Walk along every centroid once, and put the networks of F features side by side."""
         cu_counts, engines, memories = grid.shape
-        at = grid.index(base)
-        most = max((len(s.centroids) for s in sets), default=1)
-        hidden_weights = np.zeros((len(sets), features, most))
-        hidden_bias = np.zeros((len(sets), 1, most))
-        output_weights = np.zeros((len(sets), most, most))
-        output_bias = np.full((len(sets), 1, most), -np.inf)
+        most = max((len(one.centroids) for one in sets), default=1)
+        hidden_weights = np.zeros((len(sets), most, features), np.float32)
+        hidden_bias = np.zeros((len(sets), most, 1), np.float32)
+        output_weights = np.zeros((len(sets), most, most), np.float32)
+        output_bias = np.full((len(sets), most, 1), -np.inf, np.float32)
         cu_factors = np.ones((most, cu_counts))
         clock_factors = np.ones((cu_counts, most, engines * memories))
-        cu_network = None
         cu_axis_last = sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
         for s, one in enumerate(cu_axis_last):
-            region, network, count = one.region, one.network, len(one.centroids)
-            hidden_weights[s, :, :count] = network.hidden_weights
-            hidden_bias[s, 0, :count] = network.hidden_bias
-            output_weights[s, :count, :count] = network.output_weights
-            output_bias[s, 0, :count] = network.output_bias
-            factors = centroid_factors(one, grid.shape, at)
-            if region == CU_AXIS:
-                cu_network = s
+            network, count = one.network, len(one.centroids)
+            hidden_weights[s, :count] = network.hidden_weights.T / 2
+            hidden_bias[s, :count, 0] = network.hidden_bias / 2
+            output_weights[s, :count, :count] = network.output_weights.T / 2
+            output_bias[s, :count, 0] = network.output_bias + network.output_weights.sum(axis=0) / 2
+            factors = centroid_factors(one, grid.shape, grid.index(base))
+            if one.region == CU_AXIS:
                 cu_factors[:count] = factors
             else:
-                clock_factors[region, :count] = factors.reshape(count, -1)
+                clock_factors[one.region, :count] = factors.reshape(count, -1)
         return cls(
             shape=grid.shape,
-            cu_network=cu_network,
-            hidden_weights=_single(hidden_weights.swapaxes(1, 2).reshape(-1, features) / 2),
-            hidden_bias=_single(hidden_bias.reshape(-1, 1) / 2),
-            output_weights=_single(output_weights.swapaxes(1, 2) / 2),
-            output_bias=_single(
-                output_bias.swapaxes(1, 2) + output_weights.sum(axis=1)[:, :, None] / 2
-            ),
+            hidden_weights=hidden_weights.reshape(-1, features),
+            hidden_bias=hidden_bias.reshape(-1, 1),
+            output_weights=output_weights,
+            output_bias=output_bias,
             cu_factors=cu_factors,
             clock_factors=clock_factors,
         )
 
     def surfaces(self, features: Floats) -> Floats:
-        """Return factors (n, C, E, M) from normalised features (n, F), if many on all cores."""
-        cu_counts, clusters, pairs = self.clock_factors.shape
+        """Return factors (n, C, E, M) from normalised features (n, F)."""
+        cu_counts, _, pairs = self.clock_factors.shape
         values = np.empty((len(features), cu_counts, pairs))
-        if len(features) <= max(KERNELS_AT_ONCE, MANY_PER_WALK * clusters**2):
-            self._multiply(features, values)
-            return values.reshape(-1, *self.shape)
-        from concurrent.futures import ThreadPoolExecutor
-
-        walks = (self.cu_factors[:, :, None, None] * self.clock_factors).reshape(-1, pairs)
-
-        def fill(start: int) -> None:
+        for start in range(0, len(features), KERNELS_AT_ONCE):
             part = slice(start, start + KERNELS_AT_ONCE)
-            self._take(walks, features[part], values[part])
-
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            deque(pool.map(fill, range(0, len(features), KERNELS_AT_ONCE)), 0)
+            chosen = self.chosen(features[part])
+            values[part] = 1
+            if pairs > 1:
+                values[part] = self.clock_factors[np.arange(cu_counts), chosen[:cu_counts].T]
+            if cu_counts > 1:
+                values[part] *= self.cu_factors[chosen[-1], :, None]
         return values.reshape(-1, *self.shape)
 
-    def _multiply(self, features: Floats, values: Floats) -> None:
-        """Put the factors of some kernels into values (n, C, E*M)."""
-        on_cu_axis, regions = self._chosen_walks(features)
-        factors = self.clock_factors[np.arange(len(regions)), regions.T]
-        np.multiply(factors, self.cu_factors[on_cu_axis, :, None], out=values)
-
-    def _take(self, walks: Floats, features: Floats, values: Floats) -> None:
-        """Put the same there, from the walks (K*C*K, E*M) along every pair of clusters."""
-        on_cu_axis, regions = self._chosen_walks(features)
-        cu_counts, clusters, _ = self.clock_factors.shape
-        rows = regions + clusters * (np.arange(cu_counts)[:, None] + cu_counts * on_cu_axis)
-        np.take(walks, rows.T, axis=0, out=values, mode="clip")  # else it copies first
-
-    def _chosen_walks(self, features: Floats) -> tuple[Indices, Indices]:
-        """The chosen cluster of the CU axis (n,), and of each CU count (C, n)."""
-        chosen = self.choose(features)
-        none = np.zeros((self.shape[0], len(features)), np.intp)
-        on_cu_axis = none[0] if self.cu_network is None else chosen[self.cu_network]
-        has_clocks = self.clock_factors.shape[2] > 1
-        return on_cu_axis, chosen[: self.shape[0]] if has_clocks else none
-
-    def choose(self, features: Floats) -> Indices:
-        """Return the cluster (S, n) whose output is largest in each network."""
-        outputs = self.outputs(features)
-        clusters = outputs.shape[1]
-        if len(features) < KERNELS_AT_ONCE:
-            return np.asarray(outputs.argmax(axis=1))
-        # A fifth of argmax's time over so few: of the equal largest the first has the most left.
-        left = np.arange(clusters, 0, -1, dtype=np.int32)[:, None]
-        is_largest = outputs == outputs.max(axis=1, keepdims=True)
-        return np.asarray(clusters - (is_largest * left).max(axis=1), np.intp)
-
-    def outputs(self, features: Floats) -> Singles:
-        """Return the outputs (S, K, n) of each network, -inf for clusters that a set lacks.
+    def chosen(self, features: Floats) -> Indices:
+        """Return the cluster (S, n) whose output is largest in each network.
 
         The output layer's sigmoid is left out: it does not change which is largest.
         """
-        hidden = self.hidden_weights @ _single(features).T
-        hidden += self.hidden_bias
-        np.tanh(hidden, out=hidden)
-        outputs = self.output_weights @ hidden.reshape(*self.output_bias.shape[:2], len(features))
-        outputs += self.output_bias
-        return np.asarray(outputs)
+        hidden = np.tanh(self.hidden_weights @ features.T.astype(np.float32) + self.hidden_bias)
+        hidden = hidden.reshape(*self.output_bias.shape[:2], len(features))
+        return np.asarray((self.output_weights @ hidden + self.output_bias).argmax(axis=1))
 
 
 def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
@@ -281,7 +225,3 @@ def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
     scaling = scaling_from_regions({one.region: one.centroids}, shape, len(one.centroids))
     walked = walk(scaling, at)
     return walked[:, :, at[1], at[2]] if one.region == CU_AXIS else walked[:, one.region]
-
-
-def _single(values: Floats) -> Singles:
-    return values.astype(np.float32)

@@ -31,7 +31,6 @@ STEP_RANGE = (1e-6, 50.0)
 WEIGHT_DECAY = 0.1
 UNUSED_OUTPUT = 1e9
 NUMBERS_PER_CHUNK = 4_000_000  # features and labels of the networks trained at once
-LARGEST_KEPT = 2**20  # bytes of scaling values whose clusters are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +53,14 @@ def cluster(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
     K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
     that differ by rounding alone are not distinct.
     """
-    if values.nbytes > LARGEST_KEPT:
-        return _k_means(values, clusters, seed)
     return _cluster(np.ascontiguousarray(values).tobytes(), values.shape, clusters, seed)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)  # a CU count's regions recur with every base of a study
 def _cluster(
     content: bytes, shape: tuple[int, ...], clusters: int, seed: int
 ) -> tuple[Indices, Floats]:
-    """Cluster by K-means, and keep it: a CU count's regions recur with every base of a study."""
-    return _k_means(np.frombuffer(content).reshape(shape), clusters, seed)
-
-
-def _k_means(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
+    values = np.frombuffer(content).reshape(shape)
     rows = values.astype(np.float32)
     distinct, labels = np.unique(rows, axis=0, return_inverse=True)
     if clusters < len(distinct):
@@ -105,12 +98,12 @@ def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask
     start = size = 0
     for end, task in enumerate(tasks):
         kernels, features = task.features.shape
-        own = kernels * (features + int(task.labels.max()) + 1)
-        size = max(size, own)
+        numbers = kernels * (features + int(task.labels.max()) + 1)
+        size = max(size, numbers)
         other_loss = task.loss != tasks[start].loss
         if end > start and (other_loss or size * (end + 1 - start) > NUMBERS_PER_CHUNK):
             yield tasks[start:end]
-            start, size = end, own
+            start, size = end, numbers
     if tasks:
         yield tasks[start:]
 
@@ -214,8 +207,7 @@ def _rprop(
     """Make one step of Rprop in place, as torch.optim.Rprop does, on all parameters in one row.
 
     A step grows while the sign of its gradient stays; where it turned, it shrinks and waits. Where
-    that is so is 1, elsewhere 0, to be multiplied: masks take several times as long, as in torch's
-    own, which besides takes seconds on first use, when it imports a compiler.
+    that is so is 1, elsewhere 0, to be multiplied: masks, as in torch's, take five times as long.
     """
     turn = before.mul_(gradient)
     turned = turn.clone().lt_(0)

@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, absolute_values, without_base
 from mlscale.errors import warn
-from mlscale.predictors.base import Bases, Training, fit_all, for_other_gpus, predict_surfaces
+from mlscale.predictors.base import Bases, Training, for_other_gpus, predict_surfaces
 from mlscale.studies.candidates import Oracle, own_failures
 from mlscale.text import counted
 
@@ -629,7 +629,7 @@ def cross_validate(
         ]
         jobs.append((predictor, *_as_training(own_tables)))
     with own_failures(cases[0][2], "fit", data.device):
-        fit_all(jobs)
+        type(cases[0][2]).fit_together(jobs)
     elsewhere = {key: is_elsewhere((data, key[1]), tables) for key, tables in learnt.items()}
     for n, base, predictor in cases:
         if elsewhere[n, base] and len(folds[n][TRAIN]):

@@ -145,7 +145,7 @@ def test_a_target_outside_the_grid_or_malformed(
         ),
         (
             changed(at_base(tidy.rows()), loads="nan", stores=1),
-            "kernel 'first' has no value for 'loads', which the model needs; profile it with that",
+            "kernel 'first' has no value for 'loads', which the model needs; profile it with their",
         ),
         (
             changed(at_base(tidy.rows()), device="other-gpu"),
@@ -175,8 +175,7 @@ def test_a_simulated_model_for_a_real_gpu_is_forced(capsys: Capture, tmp_path: P
         assert "the model was trained on simulated data, not on measurements" in out
 
 
-ONE_KERNEL = "'wu' needs two training kernels at least, to tell them apart"
-SAME = "is the same for all training kernels; nothing tells them apart"
+APART = "'wu' needs two training kernels at least that '{}' features tell apart"
 EQUAL_COUNTS = changed(tidy.rows(), loads=LEFT_OUT, inst_executed=5.0)
 
 
@@ -188,10 +187,10 @@ EQUAL_COUNTS = changed(tidy.rows(), loads=LEFT_OUT, inst_executed=5.0)
             ["--clusters", 3],
             "3 clusters cannot be made of 2 training kernels; give 1 to 2 with --clusters",
         ),
-        (tidy.rows(["alone"]), [], ONE_KERNEL),
-        (tidy.rows(), ["--leave-out", "app-first"], ONE_KERNEL),
-        (changed(tidy.rows(), loads=7), [], f"every 'raw' feature {SAME}"),
-        (EQUAL_COUNTS, ["--features", "rates"], f"every counter {SAME}"),
+        (tidy.rows(["alone"]), [], APART.format("raw")),
+        (tidy.rows(), ["--leave-out", "app-first"], APART.format("raw")),
+        (changed(tidy.rows(), loads=7), [], APART.format("raw")),
+        (EQUAL_COUNTS, ["--features", "rates"], APART.format("rates")),
         (
             changed(tidy.rows(), loads=LEFT_OUT),
             ["--predictor", "wu"],

@@ -199,7 +199,7 @@ class TestTold:
         assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
         assert "50% of the run's log are pauses, which its mean power" in capsys.readouterr().err
         other_way = succeed(capsys, "advise", slow, "--also", fast)[1]
-        assert "for 12 s, that at 1170 MHz for 18 s: 0.67 times" in other_way
+        assert "fast.csv: at 1755 MHz the GPU worked 0.67 times as long as at 1170" in other_way
 
 
 class TestRefused:

@@ -16,12 +16,8 @@ from mlscale import (
     Measurements,
     Model,
     Profiles,
-    create,
     train,
 )
-from mlscale.data.surfaces import configuration_weights
-from mlscale.predictors import conditioning
-from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.conditioning import (
@@ -141,15 +137,6 @@ class TestProperties:
         assert (np.sign(np.log(factor)) * moved >= -1e-9).all()
         assert (np.abs(moved) <= abs(np.log(factor)) + 1e-9).all()
 
-    def test_a_point_equal_to_the_prediction_changes_nothing(
-        self, trained: Bottleneck, new: Measurements
-    ) -> None:
-        base = new.profiles(MID)
-        values = trained.predict(base).values
-        factor, _ = trained.predict(base).at(CORNER)
-        same = replace(base, points=(MeasuredPoint(CORNER, base.time_ms * factor, None),))
-        assert trained.predict(same).values == pytest.approx(values, rel=1e-9)
-
     def test_kernels_without_points_are_predicted_as_before(
         self, trained: Bottleneck, new: Measurements
     ) -> None:
@@ -162,15 +149,6 @@ class TestProperties:
         ).values
         assert (found[1:] == values[1:]).all()
         assert (found[0] != values[0]).any()
-
-    def test_the_weights_between_steps_are_those_of_interpolation(self) -> None:
-        # By hand: sqrt(500 * 700) is half way in the logarithm; memory on a step.
-        weights = configuration_weights(
-            made.CLOCKS, HardwareConfig(16, np.sqrt(500.0 * 700.0), 2000.0)
-        )
-        expected = np.zeros(made.CLOCKS.shape)
-        expected[0, :2, 1] = 0.5
-        assert weights == pytest.approx(expected.ravel())
 
     def test_a_point_that_no_training_kernel_explains_is_flagged(
         self, trained: Bottleneck, new: Measurements
@@ -238,26 +216,7 @@ class TestIntervals:
         assert after[:, there].mean() < 0.3 * before[:, there].mean()
 
 
-class TestFurtherPoints:
-    def test_another_predictor_is_refused(self, new: Measurements) -> None:
-        model = train(made.measurements(4), MID, "mean-surface")
-        with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
-            model.predict(measured(new.profiles(MID), new, CORNER))
-        assert not isinstance(create("wu"), UsesMeasuredPoints)
-
-
 def test_a_point_outside_the_grid_is_refused(trained: Bottleneck, new: Measurements) -> None:
     point = MeasuredPoint(HardwareConfig(16, 2000.0, 1000.0), np.ones(9), None)
     with refused("engine_mhz 2000 is outside the grid"):
         trained.predict(replace(new.profiles(MID), points=(point,)))
-
-
-def test_too_many_points_are_refused(
-    trained: Bottleneck, new: Measurements, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nine kernels with three points each have 9 x 3 x 3 = 81 cells."""
-    monkeypatch.setattr(conditioning, "MOST_CELLS", 81)
-    configs = [config for config in new.grid if config != MID]
-    trained.predict(measured(new.profiles(MID), new, *configs[:3]))
-    with refused("4 further measured values of each of 9 kernels .* give at most 3$"):
-        trained.predict(measured(new.profiles(MID), new, *configs[:4]))

@@ -1,8 +1,6 @@
 """The predictors wang-chu and max-overlap, and the rule behind the latter."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from synthetic.warps import (
     BASE,
     COMPUTE_BOUND,
@@ -60,10 +57,6 @@ class TestRule:
         q_ms = 32 * 108 * ROUNDS / 700_000
         found = max_overlap_factor(inputs, GTX_980, (700, 700), [q_ms], [350, 700, 1400], 700)
         np.testing.assert_allclose(found, [[2, 1, 0.5]], rtol=1e-12)
-
-    def test_one_time_for_each_kernel(self) -> None:
-        with pytest.raises(InputError, match="2 times at the base are not of 1 kernels"):
-            max_overlap_factor(derive(MEMORY_BOUND), GTX_980, (700, 700), [1, 1], 1000, 400)
 
     @given(
         time=st.floats(1e-3, 1e3),
@@ -122,10 +115,6 @@ class TestPredictor:
         assert predictor.predict(profiles).grid == GRID
         assert predictor.predict(profiles, elsewhere).values.shape == (2, 1, 1, 1)
 
-    def test_without_training_it_needs_a_grid(self) -> None:
-        with pytest.raises(InputError, match="'wang-chu' learnt no grid"):
-            WangChu().fit([], []).predict(profiles_of(KERNEL))
-
     @pytest.mark.parametrize("cu_counts", [(8,), (8, 16)])
     def test_other_cu_counts_are_refused(self, cu_counts: tuple[int, ...]) -> None:
         grid = ConfigGrid(cu_counts, (700.0,), (700.0,))
@@ -149,15 +138,6 @@ class TestPredictor:
         fewer = replace(measurements(), grid=ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz))
         with pytest.raises(InputError, match="for its 16 CUs, not for 8"):
             WangChu().fit(fewer, (0, 1, 1))
-
-    def test_a_device_without_micro_benchmarks(self) -> None:
-        grid = ConfigGrid((72,), (1000.0, 1500.0), (6500.0,))
-        profiles = profiles_of(
-            MEMORY_BOUND, device="rtx8000", base=HardwareConfig(72, 1500.0, 6500.0)
-        )
-        found = WangChu().fit([], []).predict(profiles, grid).values[0, 0, :, 0]
-        assert found[1] == pytest.approx(1)
-        assert 1 <= found[0] <= 1.5
 
     def test_flags_say_what_lies_outside_the_scope(self) -> None:
         profiles = profiles_of({**KERNEL, "inst_fp_64": 6400.0}, KERNEL)
@@ -194,15 +174,3 @@ class TestPredictor:
             MaxOverlap(gpu=gpu_file(tmp_path, device="p100")).fit(measurements(), BASE)
         with pytest.raises(InputError, match="has no parameters for wang-chu"):
             MaxOverlap(gpu=gpu_file(tmp_path, wang_chu=None)).fit([], [])
-
-    def test_clone(self) -> None:
-        assert clone(WangChu()).get_params() == {"quantity": "time", "gpu": ""}
-
-    def test_it_imports_numpy_alone(self) -> None:
-        code = (
-            "import sys, mlscale.predictors.wang_chu\n"
-            "heavy = {'pandas', 'sklearn', 'torch', 'matplotlib', 'scipy'} & sys.modules.keys()\n"
-            "sys.exit(', '.join(heavy) or 0)"
-        )
-        ran = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
-        assert ran.returncode == 0, ran.stderr

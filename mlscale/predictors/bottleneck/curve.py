@@ -1,22 +1,18 @@
 """The bottleneck curve: time as a p-norm of what three parts of the GPU would take.
 
 A kernel's time is (rest^p + memory^p + core^p)^(1/p), relative to the base:
-- rest: latency and all else that scales with the engine clock, rest = turns^x / engine, where
-  turns is how often a CU's waves have to take turns. x is 1 for what is inside the CUs, and less
-  where the CUs wait for one another (L2, atomics). Only with more than one CU count; else 0;
 - memory: DRAM, 1 / memory clock;
-- core: the CUs' throughput, load / engine, where load is the work of the fullest CU. Only with
-  more than one CU count; else it is part of the rest.
+- core, only with several CU counts: load / engine clock, where load is the work of the fullest CU;
+- rest: all else that scales with the engine clock, turns^x / engine clock. turns is how often a
+  CU's waves have to take turns; x is 1 for what is inside the CUs, less where CUs wait for one
+  another (L2, atomics), and 0 with one CU count.
 Their shares at the base (p-th powers that sum to 1) say everything about a kernel, and are read
-off its measured utilisations; `latents`, a kernel's own unknown numbers, are added to the shares'
-log odds. Decision 0008 says why.
+off its measured utilisations, of the largest that kernels of the GPU reach; `latents`, a kernel's
+unknown numbers, are added to the shares' log odds. Decision 0008 says why.
 
 Each formula stands here once, for NumPy, which predicts, and for torch, which trains: `xp` is the
 one or the other. K kernels, N configurations, J shares (memory; with a CU axis also core); where
 torch trains several fits at once, their axis comes before all others.
-
-Before it stands what profiles tell of kernels and their GPU: the largest uses that kernels reach
-are taken for the GPU's peaks.
 """
 
 from collections.abc import Sequence
@@ -58,7 +54,7 @@ class GpuPeaks:
     issue_peak: Annotated[float, positive]
 
     @classmethod
-    def of(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:
+    def from_use(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:
         """Take the peaks that some kernels show at the base; no times are looked at."""
         waves = waves_per_simd(use, np.array([float(base.cu_count)]))[:, 0]
         issue = active_issue(use, base.cu_count) / (1 + TYPICAL_SOFTNESS / waves)
@@ -93,19 +89,19 @@ class KernelLoad:
     turns: Array
 
     @classmethod
-    def of(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
+    def from_use(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
         """Take what kernels use. A launch that is not known fills every CU alike."""
         base = gpu.base.cu_count
-        at_base, waves = (waves_per_simd(use, of) for of in (np.array([float(base)]), cu_count))
+        waves, at_base = waves_per_simd(use, cu_count), waves_per_simd(use, np.array([float(base)]))
         held = np.fmax(use.resident_waves, use.waves_per_workgroup)[:, None] / SCHEDULERS
-        turns, turns_at_base = (np.log(np.fmax(own / held, 1)) for own in (waves, at_base))
+        turns = np.log(np.fmax(waves / held, 1)) - np.log(np.fmax(at_base / held, 1))
         return cls(
             memory=use.memory / gpu.memory_peak,
             issue=active_issue(use, base) / gpu.issue_peak,
             waves_at_base=at_base[:, 0],
             waves=waves,
             unit=np.nan_to_num(use.unit) / active_share(use, base),
-            turns=turns - turns_at_base,
+            turns=turns,
         )
 
 
@@ -141,7 +137,7 @@ class KernelTraits:
     launch: dict[str, Floats]
 
     @classmethod
-    def of(cls, profiles: Profiles, trained: UseSources | None = None) -> Self:
+    def from_profiles(cls, profiles: Profiles, trained: UseSources | None = None) -> Self:
         """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
         use = kernel_use(profiles, trained)
         with np.errstate(divide="ignore"):
@@ -179,18 +175,23 @@ class GridRatios:
     tables: tuple[Array, ...]
 
     @classmethod
-    def of(cls, grid: ConfigGrid, base: HardwareConfig, trained: ConfigGrid | None = None) -> Self:
+    def from_grid(
+        cls, grid: ConfigGrid, base: HardwareConfig, trained: ConfigGrid | None = None
+    ) -> Self:
         """Take those of a grid; trained: that of the tables, None where it is the same."""
-        trained = grid if trained is None else trained
-        steps = [np.array(getattr(grid, axis), float) for axis in AXES]
-        tables = [table_weights(trained, a, base, s) for a, s in zip(AXES, steps, strict=True)]
-        cu_count, engine, memory = steps
-        pairs = np.indices(grid.shape[1:]).reshape(2, -1)
+        _, engines, memories = grid.shape
+        cu_count = np.array(grid.cu_count, float)
+        engine_mhz = np.repeat(grid.engine_mhz, memories)
+        memory_mhz = np.tile(grid.memory_mhz, engines)
+        tables = [
+            table_weights(trained or grid, axis, base, settings)
+            for axis, settings in zip(AXES, (cu_count, engine_mhz, memory_mhz), strict=True)
+        ]
         return cls(
-            engine=np.log(engine / base.engine_mhz)[pairs[0]],
-            memory=np.log(memory / base.memory_mhz)[pairs[1]],
+            engine=np.log(engine_mhz / base.engine_mhz),
+            memory=np.log(memory_mhz / base.memory_mhz),
             cu_count=cu_count,
-            tables=(tables[0], tables[1][:, pairs[0]], tables[2][:, pairs[1]]),
+            tables=tuple(tables),
         )
 
 
@@ -231,10 +232,10 @@ def p_norm(
     p = sharpness[..., None, None]
     odds = [xp.exp(logit) for logit in logits]
     rest_share = 1 / (1 + sum(odds))
-    parts = rest_share[..., None, None] * xp.exp(p * rest)
-    for one, slowdown in zip(odds, slowdowns, strict=True):
-        parts = parts + (one * rest_share)[..., None, None] * xp.exp(p * slowdown)
-    return xp.log(parts) * (1 / p)  # whose gradient takes half the passes of a quotient's
+    total = rest_share[..., None, None] * xp.exp(p * rest)
+    for part, slowdown in zip(odds, slowdowns, strict=True):
+        total = total + (part * rest_share)[..., None, None] * xp.exp(p * slowdown)
+    return xp.log(total) * (1 / p)  # whose gradient takes half the passes of a quotient's
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +257,7 @@ class BottleneckCurve:
     cu_table: Array
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         xp: Any,
         values: dict[str, Array],

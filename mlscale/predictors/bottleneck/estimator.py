@@ -1,6 +1,6 @@
 """The bottleneck curve: a kernel's utilisations give its whole surface."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -21,9 +21,10 @@ from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,
     Predictor,
+    TrainedGpu,
     Training,
     TrainingSet,
-    on_training_grid,
+    training_grid,
     training_sets,
 )
 from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, KernelTraits
@@ -45,13 +46,13 @@ NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not 
 class Target:
     """Where kernels are predicted.
 
-    number: of the GPU among the trained ones, None for another. has_own_peaks: whether kernels of
-    it showed its peaks, rather than the trained GPUs. notes: what to say of it.
+    number: of the GPU among the trained ones, None for another. knows_peaks: whether kernels of
+    it showed its peaks, else they are the mean of the trained GPUs'. notes: what to say of it.
     """
 
     gpu: GpuPeaks
     number: int | None
-    has_own_peaks: bool = True
+    knows_peaks: bool = True
     notes: tuple[str, ...] = ()
 
 
@@ -105,35 +106,36 @@ class Bottleneck(Learner, Predictor):
         """
         from mlscale.predictors.bottleneck.training import Job, train_together
 
-        tasks = [
+        trainings = [
             Job(p._training_sets(training, base), p.quantity, p.intervals, p.amplitude)  # noqa: SLF001
             for p, training, base in jobs
         ]
-        for (predictor, *_), job, trained in zip(jobs, tasks, train_together(tasks), strict=True):
-            predictor.time_, predictor.power_, predictor.scores_ = trained
+        trained = train_together(trainings)
+        for (predictor, *_), job, learnt_now in zip(jobs, trainings, trained, strict=True):
+            predictor.time_, predictor.power_, predictor.scores_ = learnt_now
             predictor._remember(job.sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep the names of the training kernels' counters, and what their numbers come from."""
-        tables = [table for table, _ in sets]
         self.others_: tuple[GpuPeaks, ...] = ()
         known = dict.fromkeys((*TRAFFIC, *TABLE_2))
-        self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
+        self.counters_ = tuple(name for name in known if name in sets[0][0].counter_names)
         self.sources_ = {}
         for table, base in sets:
             for number, names in use_sources(table.profiles(base)).items():
-                own = self.sources_.get(number, ())
-                self.sources_[number] = tuple(dict.fromkeys((*own, *names)))
+                before = self.sources_.get(number, ())
+                self.sources_[number] = tuple(dict.fromkeys((*before, *names)))
 
     def _training_sets(self, training: Training, base: Bases) -> list[TrainingSet]:
+        """Return the tables with their bases. Raises InputError where they do not suffice."""
         sets = training_sets(self, training, base)
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
         if all(table.grid.size == 1 for table, _ in sets):
             raise InputError(f"'{self.name}' needs two configurations at least")
-        for table, of_table in sets:
+        for table, at in sets:
             if len(table.kernels) > 1:
-                check_traffic_of_training(table.profiles(of_table))
+                check_traffic_of_training(table.profiles(at))
         sets[0][0].quantity(self.quantity)
         return sets
 
@@ -143,7 +145,9 @@ class Bottleneck(Learner, Predictor):
         The grid is what `predict` will use for it. Without counters of issued instructions that
         peak is the trained GPUs'. Raises InputError, also where no kernel has DRAM traffic.
         """
-        gpu = GpuPeaks.of(profiles.device, grid, profiles.base, kernel_use(profiles, self.sources_))
+        gpu = GpuPeaks.from_use(
+            profiles.device, grid, profiles.base, kernel_use(profiles, self.sources_)
+        )
         if gpu.memory_peak <= LEAST_PEAK:
             raise InputError(
                 f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
@@ -157,8 +161,8 @@ class Bottleneck(Learner, Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
-        own, _ = self.conditioned(profiles, grid)
-        return own.surfaces()
+        conditioned, _ = self.conditioned(profiles, grid)
+        return conditioned.surfaces()
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -170,10 +174,12 @@ class Bottleneck(Learner, Predictor):
         short reach further, see `holding_bounds`. Raises InputError unless coverage is between 0
         and 1.
         """
-        own, half_width = self.conditioned(profiles, grid)
+        conditioned, scale = self.conditioned(profiles, grid)
         if not self.scores_:
-            return own.surfaces()
-        surfaces = own.surfaces(half_width(coverage) * own.narrowing())
+            return conditioned.surfaces()
+        target = self._target(profiles, grid)
+        score = self.scores_.at(coverage, target.number, target.knows_peaks)
+        surfaces = conditioned.surfaces(score * scale * conditioned.narrowing())
         if profiles.device in self.trained_devices():
             return surfaces
         return holding_bounds(surfaces, profiles, kernel_use(profiles, self.sources_))
@@ -193,8 +199,8 @@ class Bottleneck(Learner, Predictor):
     def other_sources(self, profiles: Profiles) -> UseSources:
         """Return by number where a profile has it from, other than the training kernels had."""
         trained = {number: names for number, names in self.sources_.items() if names}
-        own = use_sources(profiles, trained)
-        others = {n: tuple(s for s in own[n] if s not in known) for n, known in trained.items()}
+        here = use_sources(profiles, trained)
+        others = {n: tuple(s for s in here[n] if s not in known) for n, known in trained.items()}
         return {number: names for number, names in others.items() if names}
 
     def feature_names(self) -> tuple[str, ...]:
@@ -203,11 +209,11 @@ class Bottleneck(Learner, Predictor):
 
     def conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[ConditionedSurfaces, Callable[[float], Floats]]:
-        """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
+    ) -> tuple[ConditionedSurfaces, Floats]:
+        """Return surfaces given the points, and what half-widths without points go with, (K, N)."""
         target = self._target(profiles, grid)
         gpu = target.gpu
-        kernels = KernelTraits.of(profiles, self.sources_)
+        kernels = KernelTraits.from_profiles(profiles, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
         if profiles.device not in self.trained_devices():
             time = prior = shifted_by_latency(prior, gpu.grid, profiles, kernels.use)
@@ -216,61 +222,51 @@ class Bottleneck(Learner, Predictor):
             other_grid = None if gpu.grid == trained else trained
             prior = self.power_.prior(kernels.use, profiles.base_power_w, gpu, time, other_grid)
         quantities = dict.fromkeys(("time", self.quantity))
-        points = measured_ratios(profiles, gpu.grid, *quantities)
-        posterior = condition(prior, points)
+        posterior = condition(prior, measured_ratios(profiles, gpu.grid, *quantities))
         pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
-        flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)
-
-        def half_width(coverage: float) -> Floats:
-            score = self.scores_.at(coverage, target.number, target.has_own_peaks)
-            return score * self.time_.interval_scale(kernels, gpu, time)
-
-        return ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags), half_width
+        flags = tuple((*target.notes, *inputs, *surprise) for inputs, surprise in pairs)
+        conditioned = ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags)
+        return conditioned, self.time_.interval_scale(kernels, gpu, time)
 
     def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
         """Return where the profiles are predicted. Raises InputError."""
-        known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
-        for number, gpu in enumerate(known):
-            trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
-            if trained and grid in (None, gpu.grid):
-                return Target(gpu, number)
-        first = self.time_.gpus[0]
-        if self.power_ is not None and profiles.device != first.device:
-            raise InputError(
-                f"power is learnt on the GPU itself, here '{first.device}'; "
-                f"the profile is of '{profiles.device}'"
-            )
-        if grid is None or (self.power_ is not None and profiles.base != first.base):
-            if len(known) == 1:
-                on_training_grid(self.name, (first.grid, first.base), profiles, grid)
-            raise InputError(
-                f"no training table is of '{profiles.device}' at {profiles.base}; "
-                "predict it as another GPU, with its grid"
-            )
-        return self._on_grid(profiles, grid)
-
-    def _on_grid(self, profiles: Profiles, grid: ConfigGrid) -> Target:
-        """Return a GPU on a grid that is not that of its training data, if there are any."""
-        cus = profiles.base.cu_count
-        if self.time_.shares == 1 and grid.cu_count != (cus,):
+        gpus, place = self.time_.gpus, (profiles.device, profiles.base)
+        trained = [number for number, gpu in enumerate(gpus) if (gpu.device, gpu.base) == place]
+        if self.power_ is not None:
+            if 0 not in trained:
+                raise InputError(
+                    f"power is learnt on the GPU itself, here '{gpus[0].device}' at "
+                    f"{gpus[0].base}; the profile is of '{profiles.device}' at {profiles.base}"
+                )
+            trained = [0]
+        if grid is None:
+            grid = training_grid([TrainedGpu(g.device, g.grid, g.base) for g in gpus], profiles)
+        for number in trained:
+            if gpus[number].grid == grid:
+                return Target(gpus[number], number)
+        if self.time_.shares == 1 and grid.cu_count != (profiles.base.cu_count,):
             raise InputError(
                 "no training table has several CU counts, so the model does not tell what other "
-                f"counts do; predict at the profile's, cu={cus}"
+                f"counts do; predict at the profile's, cu={profiles.base.cu_count}"
             )
-        for number, gpu in enumerate(self.time_.gpus):
-            if (gpu.device, gpu.base) == (profiles.device, profiles.base):
-                holds_trained = positions(gpu.grid, grid) is not None
-                notes = () if holds_trained else (OTHER_GRID,)
-                return Target(replace(gpu, grid=grid), number, notes=notes)
-        note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
+        if not trained:
+            return self._untrained(profiles, grid)
+        gpu = gpus[trained[0]]
+        notes = () if positions(gpu.grid, grid) is not None else (OTHER_GRID,)
+        return Target(replace(gpu, grid=grid), trained[0], notes=notes)
+
+    def _untrained(self, profiles: Profiles, grid: ConfigGrid) -> Target:
+        """Return a GPU that there are no training data of at this base."""
+        notes = [f"no training data of {profiles.device} at {profiles.base}"]
         if self.scores_ and not self.scores_.known_peaks.size:
-            note = (*note, NO_OTHER_GPU)
+            notes.append(NO_OTHER_GPU)
         for gpu in (*self.others_, *self.time_.gpus):
             if gpu.device == profiles.device:
-                return Target(replace(gpu, grid=grid, base=profiles.base), None, notes=note)
+                here = replace(gpu, grid=grid, base=profiles.base)
+                return Target(here, None, notes=tuple(notes))
         gpu = self.time_.mean_peaks(profiles.device, grid, profiles.base)
-        note = (*note, f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
-        return Target(gpu, None, has_own_peaks=False, notes=note)
+        notes.append(f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
+        return Target(gpu, None, knows_peaks=False, notes=tuple(notes))
 
     def state(self) -> State:
         """Return what was learnt, and grid and base of the first GPU."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -50,76 +51,6 @@ Values = dict[str, Tensor]
 Loss = Callable[[Values], Tensor]
 
 
-class Posterior:
-    """The posterior of B fits' parameters.
-
-    priors: of each fit, the same names and shapes in all. loss: minus the log likelihoods (B,) of
-    the fits at parameters (B, *shape).
-    """
-
-    def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
-        self._shapes = {name: prior.shape for name, prior in priors[0].items()}
-        self.loss = loss
-        self.start = np.array([_joined(own, "mean") for own in priors])
-        self._mean = torch.from_numpy(self.start)
-        self._precision = torch.from_numpy(np.array([_joined(own, "sd") for own in priors]) ** -2)
-
-    def named(self, points: Tensor) -> Values:
-        """Return the parameters (B, *shape) by their names, of points (B, P)."""
-        parts = torch.split(points, [math.prod(shape) for shape in self._shapes.values()], 1)
-        shapes = self._shapes.items()
-        return {n: part.reshape(-1, *own) for (n, own), part in zip(shapes, parts, strict=True)}
-
-    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
-        vectors = torch.tensor(points, requires_grad=True)
-        off = (vectors - self._mean) ** 2 * self._precision
-        value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
-        (gradient,) = torch.autograd.grad(value.sum(), vectors)
-        return value.detach().numpy(), gradient.numpy()
-
-    def most_probable(self, steps: int) -> list[dict[str, Floats]]:
-        """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
-        best = minimize_together(self.evaluate, self.start, steps)
-        values = self.named(torch.from_numpy(best))
-        return [{name: own[b].numpy() for name, own in values.items()} for b in range(len(best))]
-
-
-def _joined(priors: dict[str, Prior], field: str) -> Floats:
-    """Return the means or the standard deviations of all parameters, one after another."""
-    parts = [np.broadcast_to(getattr(own, field), own.shape).ravel() for own in priors.values()]
-    return np.concatenate(parts)
-
-
-class RobustLoss(torch.autograd.Function):
-    """See `robust_loss`; with its gradient by hand, for it is most of the work of training."""
-
-    @staticmethod
-    def forward(ctx: Any, predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
-        """Return the losses (B,), and keep the slope by the error, error / size."""
-        error = predicted - measured
-        size = torch.sqrt_((error**2).add_(ROBUST_SCALE**2))
-        losses = (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
-        ctx.save_for_backward(error.div_(size), weight)
-        return losses
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradient by what is predicted (B, K, N)."""
-        slope, weight = ctx.saved_tensors
-        of_kernels = gradients[0][:, None] * weight * (DATA_WEIGHT / slope.shape[2])
-        return slope * of_kernels[..., None], None, None
-
-
-def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
-    """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
-
-    weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
-    """
-    losses: Tensor = RobustLoss.apply(predicted, measured, weight)  # type: ignore[no-untyped-call]
-    return losses
-
-
 @dataclass(frozen=True, eq=False)
 class GpuKernels:
     """The training kernels of one GPU: what profiles tell, and their log ratios (n, N).
@@ -135,14 +66,14 @@ class GpuKernels:
     base_w: Floats
 
     @classmethod
-    def of(cls, table: Measurements, base: HardwareConfig) -> Self:
+    def from_table(cls, table: Measurements, base: HardwareConfig) -> Self:
         """Take all kernels of a table. Raises InputError, see `kernel_use`."""
         profiles, grid = table.profiles(base), table.grid
-        traits = KernelTraits.of(profiles)
+        traits = KernelTraits.from_profiles(profiles)
         power_w = profiles.power_w
         quantities = ("time",) if power_w is None else ("time", "power")
         return cls(
-            gpu=GpuPeaks.of(table.device, grid, base, traits.use),
+            gpu=GpuPeaks.from_use(table.device, grid, base, traits.use),
             traits=traits,
             applications=table.applications,
             log_ratios={name: table.log_ratios(name, base) for name in quantities},
@@ -154,7 +85,7 @@ class GpuKernels:
         traits = self.traits.select(rows)
         return replace(
             self,
-            gpu=GpuPeaks.of(self.gpu.device, self.gpu.grid, self.gpu.base, traits.use),
+            gpu=GpuPeaks.from_use(self.gpu.device, self.gpu.grid, self.gpu.base, traits.use),
             traits=traits,
             applications=tuple(self.applications[k] for k in rows),
             log_ratios={name: logs[rows] for name, logs in self.log_ratios.items()},
@@ -167,40 +98,52 @@ class GpuKernels:
 
 
 @dataclass(frozen=True, eq=False)
-class CurveFit:
-    """One fit of the curve to the kernels of each GPU; amplitude: of the process."""
+class Fit:
+    """One fit to the kernels of each GPU."""
 
     kernels: tuple[GpuKernels, ...]
+
+    @property
+    def kind(self) -> Any:
+        """Fits of the same kind can run as one batch."""
+        return [(kernels.gpu.grid, kernels.gpu.base) for kernels in self.kernels]
+
+    @property
+    def numbers(self) -> int:
+        """Kernels x configurations."""
+        return sum(kernels.log_ratios["time"].size for kernels in self.kernels)
+
+
+@dataclass(frozen=True, eq=False)
+class CurveFit(Fit):
+    """One fit of the curve; amplitude: of the process."""
+
     amplitude: float
 
     @cached_property
     def process(self) -> tuple[Process, Floats]:
         """The process over these kernels' inputs, without weights, and its basis (n, K)."""
-        return Process.of([own.gpu.inputs(own.traits.use) for own in self.kernels], self.amplitude)
+        inputs = [kernels.gpu.inputs(kernels.traits.use) for kernels in self.kernels]
+        return Process.from_inputs(inputs, self.amplitude)
 
     @property
     def shares(self) -> int:
         """1, or 2 where a grid has several CU counts."""
-        return 1 + any(len(own.gpu.grid.cu_count) > 1 for own in self.kernels)
+        return 1 + any(len(kernels.gpu.grid.cu_count) > 1 for kernels in self.kernels)
 
-    @property
-    def kind(self) -> Any:
-        """Fits of the same kind can run as one batch."""
-        return [(own.gpu.grid, own.gpu.base) for own in self.kernels]
-
-    @property
-    def numbers(self) -> int:
-        """Kernels x configurations."""
-        return sum(own.log_ratios["time"].size for own in self.kernels)
+    def priors(self, points: int) -> dict[str, Prior]:
+        """Return those of the curve, and of alpha: independent normal numbers for each latent."""
+        priors = curve_priors([kernels.gpu.grid for kernels in self.kernels], self.shares)
+        return {**priors, "alpha": Prior((latent_count(self.shares), points), 0.0, 1.0)}
 
     def model(self, values: dict[str, Floats], place: Indices) -> TimeModel:
-        """Return the model without corrections and misfits; place: the points' in the batch."""
-        gpus, (process, _) = tuple(own.gpu for own in self.kernels), self.process
-        weights = values["alpha"][:, place] @ process.whitening
+        """Return the model without corrections and misfits; place: the kernels' in the batch."""
+        gpus, (process, _) = tuple(kernels.gpu for kernels in self.kernels), self.process
+        alpha = values["alpha"][:, place[: len(process.points)]]
         return TimeModel(
             gpus=gpus,
-            values={name: own for name, own in values.items() if name != "alpha"},
-            process=replace(process, weights=weights),
+            values={name: value for name, value in values.items() if name != "alpha"},
+            process=replace(process, weights=alpha @ process.whitening),
             shares=self.shares,
             corrections=(None,) * len(gpus),
             misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus),
@@ -208,33 +151,23 @@ class CurveFit:
 
 
 @dataclass(frozen=True, eq=False)
-class PowerFit:
-    """One fit of the power's split to kernels of a GPU; gpu: with the peaks of the time model."""
+class PowerFit(Fit):
+    """One fit of the power's split to kernels of one GPU; gpu: with the peaks of the time model."""
 
-    kernels: GpuKernels
     gpu: GpuPeaks
 
     @cached_property
     def inputs(self) -> tuple[Floats, Floats, Floats]:
         """The standardised inputs (n, D), and the mean and the standard deviation of each."""
-        raw = power_inputs(self.kernels.traits.use, self.gpu)
+        raw = power_inputs(self.kernels[0].traits.use, self.gpu)
         mean, spread = scaling(raw)
         return standardised(raw, mean, spread, farthest=np.inf), mean, spread
-
-    @property
-    def kind(self) -> Any:
-        """Fits of the same kind can run as one batch."""
-        return self.gpu.grid, self.gpu.base
-
-    @property
-    def numbers(self) -> int:
-        """Kernels x configurations."""
-        return self.kernels.log_ratios["power"].size
 
     def priors(self) -> dict[str, Prior]:
         """Return log idle watts at the base, of configurations, energies by clock, the split."""
         configurations, (_, engines, memories) = self.gpu.grid.size, self.gpu.grid.shape
-        least_w, ratios = np.min(self.kernels.base_w), self.kernels.log_ratios["power"]
+        [kernels] = self.kernels
+        least_w, ratios = np.min(kernels.base_w), kernels.log_ratios["power"]
         return {
             "idle": Prior((1,), float(np.log(IDLE_SHARE * least_w)), 0.3),
             "idle_ratio": Prior((configurations,), ratios.mean(axis=0), np.sqrt(0.2)),
@@ -261,7 +194,7 @@ class PowerFit:
         )
 
 
-Fit = TypeVar("Fit", CurveFit, PowerFit)
+AnyFit = TypeVar("AnyFit", CurveFit, PowerFit)
 Model = TypeVar("Model", TimeModel, PowerModel)
 
 
@@ -269,8 +202,9 @@ def fit_curves(fits: Sequence[CurveFit]) -> list[TimeModel]:
     """Train a time model, without corrections and misfits, for every fit."""
 
     def train(alike: Sequence[CurveFit]) -> list[TimeModel]:
-        batch = CurveBatch(alike)
-        return batch.models(batch.posterior.most_probable(CURVE_STEPS))
+        values = curve_posterior(alike).most_probable(CURVE_STEPS)
+        triples = zip(alike, values, _places(alike), strict=True)
+        return [fit.model(found, place) for fit, found, place in triples]
 
     return _in_batches(fits, train)
 
@@ -280,12 +214,14 @@ def fit_powers(fits: Sequence[PowerFit]) -> list[PowerModel]:
 
     def train(alike: Sequence[PowerFit]) -> list[PowerModel]:
         values = power_posterior(alike).most_probable(POWER_STEPS)
-        return [fit.model(own) for fit, own in zip(alike, values, strict=True)]
+        return [fit.model(found) for fit, found in zip(alike, values, strict=True)]
 
     return _in_batches(fits, train)
 
 
-def _in_batches(fits: Sequence[Fit], train: Callable[[Sequence[Fit]], list[Model]]) -> list[Model]:
+def _in_batches(
+    fits: Sequence[AnyFit], train: Callable[[Sequence[AnyFit]], list[Model]]
+) -> list[Model]:
     """Train fits of one kind together, as many as the processor's cache holds.
 
     Batches run side by side, each on one thread of as many as the machine has cores.
@@ -296,56 +232,125 @@ def _in_batches(fits: Sequence[Fit], train: Callable[[Sequence[Fit]], list[Model
         same = [i for i in left if fits[i].kind == fits[left[0]].kind]
         batches.append(same[: max(1, NUMBERS_PER_BATCH // max(fits[i].numbers for i in same))])
         left = [i for i in left if i not in batches[-1]]
-    models: dict[int, Model] = {}
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # matrices this small are slower on several threads
     try:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            trained = pool.map(train, [[fits[i] for i in batch] for batch in batches])
-            for batch, own in zip(batches, trained, strict=True):
-                models |= zip(batch, own, strict=True)
+            trained = list(pool.map(train, [[fits[i] for i in batch] for batch in batches]))
     finally:
         torch.set_num_threads(threads)
+    models = dict(zip(chain(*batches), chain(*trained), strict=True))
     return [models[i] for i in range(len(fits))]
 
 
-class CurveBatch:
-    """Fits of the curve that run together."""
+class Posterior:
+    """The posterior of B fits' parameters.
 
-    def __init__(self, fits: Sequence[CurveFit]) -> None:
-        self.fits = fits
-        of_gpus = list(zip(*(fit.kernels for fit in fits), strict=True))
-        *starts, size = np.cumsum([0, *(max(map(len, kernels)) for kernels in of_gpus)]).tolist()
-        losses = [
-            _gpu_loss(number, kernels, start)
-            for number, (kernels, start) in enumerate(zip(of_gpus, starts, strict=True))
-        ]
-        places = [
-            np.concatenate(
-                [s + np.arange(len(k)) for s, k in zip(starts, fit.kernels, strict=True)]
-            )
-            for fit in fits
-        ]
-        own_bases = [fit.process[1] for fit in fits]
-        self._points = [place[: len(own)] for place, own in zip(places, own_bases, strict=True)]
-        count = 1 + max(int(points[-1]) for points in self._points)
-        bases = np.zeros((len(fits), count, size))
-        for basis, own, points, place in zip(bases, own_bases, self._points, places, strict=True):
-            basis[np.ix_(points, place)] = own
-        bases_of_fits = torch.from_numpy(bases)
+    priors: of each fit, the same names and shapes in all. loss: minus the log likelihoods (B,) of
+    the fits at parameters (B, *shape).
+    """
 
-        def loss(values: Values) -> Tensor:
-            latents = values["alpha"] @ bases_of_fits
-            return torch.stack([own(values, latents) for own in losses]).sum(0)
+    def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
+        self._shapes = {name: prior.shape for name, prior in priors[0].items()}
+        self.loss = loss
+        self.start = np.array([_joined(fit, "mean") for fit in priors])
+        self._mean = torch.from_numpy(self.start)
+        self._precision = torch.from_numpy(np.array([_joined(fit, "sd") for fit in priors]) ** -2)
 
-        priors = curve_priors([own.gpu.grid for own in fits[0].kernels], fits[0].shares)
-        priors["alpha"] = Prior((latent_count(fits[0].shares), count), 0.0, 1.0)
-        self.posterior = Posterior([priors] * len(fits), loss)
+    def named(self, points: Tensor) -> Values:
+        """Return the parameters (B, *shape) by their names, of points (B, P)."""
+        sizes = [math.prod(shape) for shape in self._shapes.values()]
+        parts = zip(self._shapes.items(), torch.split(points, sizes, 1), strict=True)
+        return {name: part.reshape(-1, *shape) for (name, shape), part in parts}
 
-    def models(self, values: Sequence[dict[str, Floats]]) -> list[TimeModel]:
-        """Return the models at each fit's parameters."""
-        triples = zip(self.fits, values, self._points, strict=True)
-        return [fit.model(own, points) for fit, own, points in triples]
+    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
+        vectors = torch.tensor(points, requires_grad=True)
+        off = (vectors - self._mean) ** 2 * self._precision
+        value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
+        (gradient,) = torch.autograd.grad(value.sum(), vectors)
+        return value.detach().numpy(), gradient.numpy()
+
+    def most_probable(self, steps: int) -> list[dict[str, Floats]]:
+        """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
+        best = minimize_together(self.evaluate, self.start, steps)
+        values = self.named(torch.from_numpy(best))
+        return [{name: v[b].numpy() for name, v in values.items()} for b in range(len(best))]
+
+
+def _joined(priors: dict[str, Prior], field: str) -> Floats:
+    """Return the means or the standard deviations of all parameters, one after another."""
+    return np.concatenate(
+        [np.broadcast_to(getattr(one, field), one.shape).ravel() for one in priors.values()]
+    )
+
+
+class RobustLoss(torch.autograd.Function):
+    """See `robust_loss`; with its gradient by hand, for it is most of the work of training."""
+
+    @staticmethod
+    def forward(ctx: Any, predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+        """Return the losses (B,), and keep the slope by the error, error / size."""
+        error = predicted - measured
+        size = torch.sqrt_((error**2).add_(ROBUST_SCALE**2))
+        losses = (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
+        ctx.save_for_backward(error.div_(size), weight)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient by what is predicted (B, K, N)."""
+        slope, weight = ctx.saved_tensors
+        each = gradients[0][:, None] * weight * (DATA_WEIGHT / slope.shape[2])
+        return slope * each[..., None], None, None
+
+
+def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+    """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
+
+    weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
+    """
+    losses: Tensor = RobustLoss.apply(predicted, measured, weight)  # type: ignore[no-untyped-call]
+    return losses
+
+
+def _starts(fits: Sequence[CurveFit]) -> list[int]:
+    """Return where each GPU's kernels start in a batch, and where the last of them end."""
+    by_gpu = zip(*(fit.kernels for fit in fits), strict=True)
+    sizes = [max(map(len, kernels)) for kernels in by_gpu]
+    return list(accumulate(sizes, initial=0))
+
+
+def _places(fits: Sequence[CurveFit]) -> list[Indices]:
+    """Return the place in a batch of each fit's kernels."""
+    starts = _starts(fits)
+    return [
+        np.concatenate([s + np.arange(len(k)) for s, k in zip(starts, fit.kernels, strict=False)])
+        for fit in fits
+    ]
+
+
+def curve_posterior(fits: Sequence[CurveFit]) -> Posterior:
+    """Return the posterior of fits of the curve that run together."""
+    *starts, size = _starts(fits)
+    losses = [
+        _gpu_loss(number, [fit.kernels[number] for fit in fits], start)
+        for number, start in enumerate(starts)
+    ]
+    places, bases = _places(fits), [fit.process[1] for fit in fits]
+    points = [place[: len(basis)] for place, basis in zip(places, bases, strict=True)]
+    count = 1 + max(int(rows[-1]) for rows in points)
+    batch = np.zeros((len(fits), count, size))
+    for b, basis in enumerate(bases):
+        batch[b][np.ix_(points[b], places[b])] = basis
+    to_latents = torch.from_numpy(batch)
+
+    def loss(values: Values) -> Tensor:
+        latents = values["alpha"] @ to_latents
+        return torch.stack([gpu_loss(values, latents) for gpu_loss in losses]).sum(0)
+
+    return Posterior([fits[0].priors(count)] * len(fits), loss)
 
 
 def _gpu_loss(
@@ -356,17 +361,20 @@ def _gpu_loss(
     number: of the GPU. kernels: of each fit. start: where they stand among all kernels.
     """
     gpu = kernels[0].gpu
-    ratios = GridRatios.of(gpu.grid, gpu.base)
-    tables = tuple(map(torch.from_numpy, ratios.tables))
-    rest = {n: torch.from_numpy(own) for n, own in vars(ratios).items() if n != "tables"}
-    on_torch = GridRatios(**rest, tables=tables)
-    loads = [vars(KernelLoad.of(o.traits.use, o.gpu, ratios.cu_count)) for o in kernels]
-    load = KernelLoad(**{name: _stacked([own[name] for own in loads]) for name in loads[0]})
-    log_time = _stacked([own.log_ratios["time"] for own in kernels])
-    real = _stacked([np.ones(len(own)) for own in kernels], fill=0.0)
+    ratios = GridRatios.from_grid(gpu.grid, gpu.base)
+    on_torch = GridRatios(
+        engine=torch.from_numpy(ratios.engine),
+        memory=torch.from_numpy(ratios.memory),
+        cu_count=torch.from_numpy(ratios.cu_count),
+        tables=tuple(map(torch.from_numpy, ratios.tables)),
+    )
+    loads = [vars(KernelLoad.from_use(k.traits.use, k.gpu, ratios.cu_count)) for k in kernels]
+    load = KernelLoad(**{name: _stacked([one[name] for one in loads]) for name in loads[0]})
+    log_time = _stacked([k.log_ratios["time"] for k in kernels])
+    real = _stacked([np.ones(len(k)) for k in kernels], fill=0.0)
 
     def loss(values: Values, latents: Tensor) -> Tensor:
-        curve = BottleneckCurve.of(torch, values, number, load, on_torch)
+        curve = BottleneckCurve.from_values(torch, values, number, load, on_torch)
         predicted = curve.log_time(latents[..., start : start + real.shape[1]])
         return robust_loss(predicted, log_time, real)
 
@@ -380,14 +388,12 @@ def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
     elsewhere = torch.ones(grid.size, dtype=torch.float64)
     elsewhere[at_base] = 0
     core, memory = map(torch.from_numpy, energy_weights(grid, base))
-    log_time, log_power = (
-        _stacked([fit.kernels.log_ratios[name] for fit in fits]) for name in ("time", "power")
-    )
-    base_w, points = (
-        _stacked([f.kernels.base_w for f in fits]),
-        _stacked([f.inputs[0] for f in fits]),
-    )
-    real = _stacked([np.ones(len(fit.kernels)) for fit in fits], fill=0.0)
+    kernels = [fit.kernels[0] for fit in fits]
+    log_time = _stacked([k.log_ratios["time"] for k in kernels])
+    log_power = _stacked([k.log_ratios["power"] for k in kernels])
+    base_w = _stacked([k.base_w for k in kernels])
+    real = _stacked([np.ones(len(k)) for k in kernels], fill=0.0)
+    points = _stacked([fit.inputs[0] for fit in fits])
 
     def loss(values: Values) -> Tensor:
         split = PowerSplit(
@@ -408,6 +414,6 @@ def _stacked(arrays: Sequence[Floats], fill: float = 1.0) -> Tensor:
     """Return arrays (n, ...) of several fits as one (B, n, ...), filled up to the longest."""
     size = max(len(array) for array in arrays)
     stack = np.full((len(arrays), size, *arrays[0].shape[1:]), fill)
-    for own, array in zip(stack, arrays, strict=True):
-        own[: len(array)] = array
+    for row, array in zip(stack, arrays, strict=True):
+        row[: len(array)] = array
     return torch.from_numpy(stack)

@@ -1,12 +1,11 @@
 """What a trained `bottleneck` knows of time, and how it predicts: NumPy only.
 
-The curve, what it misses of kernels that are alike (`Correction`), the scores that make intervals,
-and kernels that use no unit of their GPU: they wait for latencies, of DRAM or of the core. Little's
-law tells the one from the other: the requests in flight are their rate times the latency of DRAM.
-If there are as many as waves, each wave waits for DRAM all the time; if there are far fewer, the
-waves wait for the core. On a GPU that was learnt from, such kernels' times are known. On another
-one this gives their values, and their intervals hold all that parts of the time may do: stay as
-they are, or follow one of the clocks.
+The curve, what it misses of kernels that are alike (`Correction`), and the scores that make
+intervals. On a GPU that was not learnt from also kernels that use no unit: they wait for DRAM or
+for the core, which Little's law tells apart: the requests in flight are their rate times the
+latency of DRAM. As many as waves wait for DRAM all the time, far fewer for the core. That gives
+their values; their intervals hold all that parts of the time may do: stay as they are, or follow
+one of the clocks.
 """
 
 from collections.abc import Callable
@@ -102,7 +101,8 @@ class Correction:
     def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
         """Learn from K kernels' inputs, held-out log time ratios (K, N), and the true ones."""
         names = known_names(named)
-        centre, directions = _main_directions(predicted, ALIKE_DIRECTIONS)
+        centre = predicted.mean(axis=0)
+        directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:ALIKE_DIRECTIONS]
         raw = np.hstack([columns_of(named, names), (predicted - centre) @ directions.T])
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
@@ -119,12 +119,6 @@ class Correction:
     def check_restored(self) -> None:
         """Raise ValueError unless there are as many inputs as names and directions."""
         shaped(self.mean, len(self.names) + len(self.directions))
-
-
-def _main_directions(logs: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return the mean (N,) of log surfaces (K, N), and their main directions (A, N) about it."""
-    centre = logs.mean(axis=0)
-    return centre, np.linalg.svd(logs - centre, full_matrices=False)[2][:count]
 
 
 def _alike(a: Floats, b: Floats) -> Floats:
@@ -204,9 +198,9 @@ class TimeModel:
     ) -> Callable[[Floats], Floats]:
         """Return the curve as a function from latents (L, K) to log time ratios (K, N)."""
         trained = gpu.grid if number is None else self.gpus[number].grid
-        ratios = GridRatios.of(gpu.grid, gpu.base, trained)
-        load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
-        curve = BottleneckCurve.of(np, self.values, number, load, ratios)
+        ratios = GridRatios.from_grid(gpu.grid, gpu.base, trained)
+        load = KernelLoad.from_use(kernels.use, gpu, ratios.cu_count)
+        curve = BottleneckCurve.from_values(np, self.values, number, load, ratios)
         return lambda latents: _from_base(curve.log_time(latents), gpu)
 
     def _missed(self, kernels: KernelTraits, number: int, by_curve: Floats) -> Floats:
@@ -214,8 +208,8 @@ class TimeModel:
         correction, gpu = self.corrections[number], self.gpus[number]
         best = by_curve
         if self.parts:
-            own = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
-            best = np.mean([prior.predicted() for prior in own], axis=0)
+            priors = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
+            best = np.mean([prior.predicted() for prior in priors], axis=0)
         if correction is not None:
             best = best + correction.predict(kernels.similarity(gpu), best)
         return best - by_curve
@@ -251,8 +245,8 @@ class TimeModel:
         for name, prior in priors.items():
             shaped(self.values[name], *prior.shape)
         shaped(self.process.weights, latent_count(self.shares), None)
-        of_gpus = zip(self.gpus, self.corrections, self.misfits, strict=True)
-        for gpu, correction, misfit in of_gpus:
+        triples = zip(self.gpus, self.corrections, self.misfits, strict=True)
+        for gpu, correction, misfit in triples:
             shaped(misfit, None, gpu.grid.size)
             if correction is not None:
                 shaped(correction.centre, gpu.grid.size)
@@ -294,27 +288,24 @@ class IntervalScores:
         """Whether there are intervals."""
         return bool(self.trained.size)
 
-    def at(self, coverage: float, number: int | None, has_own_peaks: bool) -> float:
+    def at(self, coverage: float, number: int | None, knows_peaks: bool) -> float:
         """Return the score for a coverage on the trained GPU of that number, or on another.
 
-        Another is taken to be no easier than any trained one: few were held out. 1 without
-        intervals, see `score_at`.
+        Another is taken to be no easier than any trained one: few were held out.
         """
-        if not self:
-            return score_at(np.empty(0), coverage)
         if number is not None:
             return score_at(self.trained[number], coverage)
-        elsewhere = self.known_peaks if has_own_peaks else self.mean_peaks
+        elsewhere = self.known_peaks if knows_peaks else self.mean_peaks
         rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
-        return max(score_at(own, coverage) for own in rows)
+        return max(score_at(scores, coverage) for scores in rows)
 
     def require_gpus(self, count: int) -> None:
         """Raise ValueError unless they are scores of so many GPUs, or of none."""
         shaped(self.trained, None, LEVELS.size)
         if len(self.trained) not in (0, count):
             raise ValueError("the scores of the intervals are not of each GPU")
-        for own in self.trained:
-            require_scores(own, "scores")
+        for scores in self.trained:
+            require_scores(scores, "scores")
 
 
 def waits(profiles: Profiles, use: KernelUse) -> Mask:
@@ -343,7 +334,7 @@ def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
     if not (profiles.has_counter("workgroup_size") or profiles.has_counter("waves")):
         launched = np.full_like(launched, np.nan)
     waves = np.minimum(np.fmin(launched, most * use.occupancy), most)
-    latency_us = sum(_parts_us(base))
+    latency_us = ENGINE_CYCLES / base.engine_mhz + DRAM_US
     return np.minimum(requests_per_us * latency_us / np.maximum(waves, 1), 1)
 
 
@@ -355,15 +346,10 @@ def latency_log_ratios(share: Floats, grid: ConfigGrid, base: HardwareConfig) ->
     settings = grid.settings()
     engine = base.engine_mhz / settings["engine_mhz"]
     memory = base.memory_mhz / settings["memory_mhz"]
-    of_engine, of_dram = _parts_us(base)
-    dram = of_engine * engine + of_dram * (1 + MEMORY_SHARE * (memory - 1))
-    dram = dram / (of_engine + of_dram)
+    engine_us = ENGINE_CYCLES / base.engine_mhz
+    access_us = engine_us * engine + DRAM_US * (1 + MEMORY_SHARE * (memory - 1))
+    dram = access_us / (engine_us + DRAM_US)
     return np.log(np.outer(share, dram) + np.outer(1 - share, engine))
-
-
-def _parts_us(base: HardwareConfig) -> tuple[float, float]:
-    """Return an access' time at the engine clock, and in DRAM, [us]."""
-    return ENGINE_CYCLES / base.engine_mhz, DRAM_US
 
 
 def shifted_by_latency(
@@ -392,16 +378,6 @@ def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Su
     is_waiting = waits(profiles, use)
     is_short = (profiles.time_ms < SHORT_MS) & ~profiles.has_further_time
     least, most = scaling_bounds(surfaces.grid, surfaces.base)
-    surfaces = _with_bounds(surfaces, is_waiting, (least, most), FLAG)
+    surfaces = reaching(surfaces, is_waiting, (least, most), FLAG)
     same = np.ones_like(least)
-    return _with_bounds(surfaces, is_short, (same, same), SHORT_FLAG)
-
-
-def _with_bounds(
-    surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str
-) -> Surfaces:
-    if surfaces.low is None or not rows.any():
-        return surfaces
-    each = zip(surfaces.flags, rows.tolist(), strict=True)
-    flags = tuple((*own, flag) if is_told else own for own, is_told in each)
-    return replace(reaching(surfaces, rows, bounds), flags=flags)
+    return reaching(surfaces, is_short, (same, same), SHORT_FLAG)

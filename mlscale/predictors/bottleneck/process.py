@@ -1,6 +1,5 @@
 """The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising
 from mlscale.counters.roofline import INPUTS, readable
+from mlscale.predictors.features import range_flags
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -49,28 +49,29 @@ class Process:
     amplitude: float
 
     @classmethod
-    def of(cls, inputs: Sequence[dict[str, Floats]], amplitude: float) -> tuple[Self, Floats]:
+    def from_inputs(
+        cls, inputs: Sequence[dict[str, Floats]], amplitude: float
+    ) -> tuple[Self, Floats]:
         """Make a process without weights, from the named inputs of each GPU's kernels.
 
         An input that no kernel has is left out. The second result, (n, K), turns independent
         normal numbers (L, n) into the latents of all K kernels, as `whitening` into weights.
         """
-        joined = {name: np.concatenate([own[name] for own in inputs]) for name in inputs[0]}
+        joined = {name: np.concatenate([gpu[name] for gpu in inputs]) for name in inputs[0]}
         names = known_names(joined)
         raw = columns_of(joined, names)
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
-        sizes = [len(next(iter(own.values()))) for own in inputs]
+        sizes = [len(next(iter(named.values()))) for named in inputs]
         gpu = np.repeat(np.arange(len(sizes)), sizes)
         low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
 
-        def of_rows(rows: Indices) -> Floats:
+        def among(rows: Indices) -> Floats:
             return covariance(points[rows], points[rows], gpu[rows], gpu[rows])
 
-        rows = inducing_rows(of_rows, len(points))
-        none = np.zeros((0, len(rows)))
-        own = at_rows(points, rows), at_rows(gpu, rows)
-        process = cls(names, mean, spread, low, high, *own, none, none, amplitude)
+        rows = inducing_rows(among, len(points))
+        kept, gpu_kept, none = at_rows(points, rows), at_rows(gpu, rows), np.zeros((0, len(rows)))
+        process = cls(names, mean, spread, low, high, kept, gpu_kept, none, none, amplitude)
         process = replace(process, inverse=process.whitening.T @ process.whitening)
         prior = amplitude**2 * covariance(process.points, points, process.gpu, gpu)
         return process, process.whitening @ prior
@@ -95,8 +96,8 @@ class Process:
 
     def flags(self, values: dict[str, Floats]) -> list[list[str]]:
         """Return for each kernel the inputs that are missing or outside the range trained."""
-        named = {name: values[name] for name in self.names}
-        return range_flags(named, self.low, self.high, readable)
+        columns = columns_of(values, self.names)
+        return range_flags(self.names, columns, self.low, self.high, readable)
 
     def latents(self, points: Floats, gpu: int | None) -> tuple[Floats, Floats]:
         """Return means (L, K), and the variance (K,), given the training kernels, at points (K, D).
@@ -105,8 +106,8 @@ class Process:
         """
         number = np.full(len(points), -1 if gpu is None else gpu)
         cross = self.amplitude**2 * covariance(points, self.points, number, self.gpu)
-        own = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
-        variance = own - ((cross @ self.inverse) * cross).sum(axis=1)
+        prior = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
+        variance = prior - ((cross @ self.inverse) * cross).sum(axis=1)
         return self.weights @ cross.T, np.maximum(variance, 0)
 
     def check_restored(self) -> None:
@@ -128,34 +129,6 @@ def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
     linear = 3 * LINEAR**2 * (a @ b.T) / a.shape[1]
     same = gpu_a[:, None] == gpu_b
     return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
-
-
-def _as_it_is(_: str, value: float) -> str:
-    return f"{value:.4g}"
-
-
-def range_flags(
-    values: dict[str, Floats],
-    lows: Floats,
-    highs: Floats,
-    shown: Callable[[str, float], str] = _as_it_is,
-) -> list[list[str]]:
-    """Return for each of K kernels what is missing or outside a range.
-
-    values: named, (K,) each, NaN where missing; lows and highs: of each. shown: from a name and a
-    value to the value for a reader.
-    """
-    absent = np.isnan(np.column_stack([*values.values()]))
-    flags: list[list[str]] = [[] for _ in absent]
-    for k in np.flatnonzero(absent.any(axis=1)).tolist():
-        flags[k].append(f"missing: {', '.join(itertools.compress(values, absent[k]))}")
-    for (name, own), low, high in zip(values.items(), lows.tolist(), highs.tolist(), strict=True):
-        width = high - low
-        for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
-            beyond = over > (1e-6 * width if width else 0)
-            for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
-                flags[k].append(f"{name} {shown(name, value)} {side} trained {shown(name, limit)}")
-    return flags
 
 
 def known_names(named: dict[str, Floats]) -> tuple[str, ...]:

@@ -1,16 +1,16 @@
 """Training `bottleneck`, with applications and GPUs held out in turn.
 
 How kernels are mispredicted by models that never saw them gives the process' amplitude, the
-corrections, and how wide the intervals must be. A training on one GPU makes about a dozen fits of
-time, on several four more for each, and as many of power; those of all predictors that are trained
-together run together.
+corrections, and how wide the intervals must be. Two phases, each one batch for all predictors that
+are trained together: first the fits of time, a dozen for a table and four more for each of several
+GPUs; then as many of power, which need the times.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
-from typing import Self, TypeVar
+from itertools import chain, islice
+from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -23,7 +23,7 @@ from mlscale.predictors.bottleneck.curve import GpuPeaks
 from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, PowerFit, fit_curves, fit_powers
 from mlscale.predictors.bottleneck.model import Correction, IntervalScores, TimeModel
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.conditioning import SurfacePrior, misfit_of
+from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 # Groups of applications that are held out in turn; fewer where a fit is dear, or GPUs are, too.
@@ -32,37 +32,158 @@ AMPLITUDES = (0.1, 1.0, 3.0)
 LEAST_APPLICATIONS = 3  # that intervals can be learnt from
 RISING = 1.02
 
+Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
+Model = TypeVar("Model")
+
 
 @dataclass(frozen=True, eq=False)
-class HeldOutGroup:
-    """Kernels of one GPU, and what a time model that was trained without them knows of them.
+class Job:
+    """One predictor to train, on tables with their bases. The rest: see `Bottleneck`."""
 
-    rows: theirs among all kernels of the GPU. gpu: with the peaks that the model has of it.
-    """
-
-    rows: Indices
-    kernels: GpuKernels
-    gpu: GpuPeaks
-    model: TimeModel
-    prior: SurfacePrior
-
-    @classmethod
-    def of(
-        cls, kernels: GpuKernels, rows: Indices, model: TimeModel, number: int | None, gpu: GpuPeaks
-    ) -> Self:
-        """Take some rows of a GPU's kernels; number: of the GPU in the model, None for another."""
-        own = kernels.select(rows)
-        return cls(rows, own, gpu, model, model.prior(own.traits, gpu, number))
-
-    @cached_property
-    def predicted(self) -> Floats:
-        """Log time ratios (n, N) of the curve alone."""
-        return self.prior.predicted()
+    sets: Sequence[TrainingSet]
+    quantity: str
+    intervals: bool
+    amplitude: float | None
 
     @property
-    def actual(self) -> Floats:
-        """Log time ratios (n, N) as they were measured."""
-        return self.kernels.log_ratios["time"]
+    def time_key(self) -> tuple[object, ...]:
+        """What jobs share that share their fits of time."""
+        return (self.amplitude, *((id(table), base) for table, base in self.sets))
+
+
+def train_together(jobs: Sequence[Job]) -> list[Trained]:
+    """Train many predictors, their fits of time as one batch and then those of power as another.
+
+    Predictors of the same tables, as for time and for power, share their fits of time. Scores are
+    none without intervals. Raises InputError.
+    """
+    scored = {job.time_key for job in jobs if job.intervals and job.quantity == "time"}
+    distinct = {job.time_key: job for job in jobs}
+    with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
+        plans = {key: plan_time(job, key in scored) for key, job in distinct.items()}
+        curve_fits = [plan.fits() for plan in plans.values()]
+        curves = _split(fit_curves(list(chain(*curve_fits))), curve_fits)
+        times = {
+            key: trained_time(plan, models)
+            for (key, plan), models in zip(plans.items(), curves, strict=True)
+        }
+        power_fits = [_power_fits(job, times[job.time_key]) for job in jobs]
+        powers = _split(fit_powers(list(chain(*power_fits))), power_fits)
+        return [
+            _trained(job, times[job.time_key], models)
+            for job, models in zip(jobs, powers, strict=True)
+        ]
+
+
+def _split(models: Sequence[Model], fits: Sequence[Sequence[object]]) -> list[list[Model]]:
+    """Return the models of each list of fits, from those of all fits one after another."""
+    rest = iter(models)
+    return [list(islice(rest, len(some))) for some in fits]
+
+
+@dataclass(frozen=True, eq=False)
+class GpuLeftOut:
+    """A GPU held out together with a group of applications.
+
+    rest: the other GPUs' kernels without the group. tested: the GPU's tables, with the rows of the
+    group.
+    """
+
+    rest: list[GpuKernels]
+    tested: list[tuple[GpuKernels, Indices]]
+
+
+@dataclass(frozen=True, eq=False)
+class TimePlan:
+    """The fits of time on one or several tables.
+
+    groups: of applications, the rows of their kernels in every table. gpus: held out for scores.
+    several: whether a table has several CU counts. with_scores: the intervals' are wanted.
+    """
+
+    tables: list[GpuKernels]
+    amplitudes: tuple[float, ...]
+    groups: list[list[Indices]]
+    gpus: list[GpuLeftOut]
+    several: bool
+    with_scores: bool
+
+    def fits(self) -> list[CurveFit]:
+        """Return for each amplitude the fits to all kernels, without each group, without a GPU."""
+        without = [
+            [without_rows(table, rows) for table, rows in zip(self.tables, group, strict=True)]
+            for group in self.groups
+        ]
+        learnt_from = [self.tables, *without, *(gpu.rest for gpu in self.gpus)]
+        return [
+            CurveFit(tuple(kernels), amplitude)
+            for amplitude in self.amplitudes
+            for kernels in learnt_from
+        ]
+
+
+def plan_time(job: Job, with_scores: bool) -> TimePlan:
+    """Plan the fits of a job; with_scores: GPUs are held out too. Raises InputError."""
+    for table, _ in job.sets:
+        _warn_of_rising_times(table)
+    tables = [GpuKernels.from_table(table, base) for table, base in job.sets]
+    several = any(len(table.grid.cu_count) > 1 for table, _ in job.sets)
+    amplitudes = AMPLITUDES if several else (1.0,)
+    if job.amplitude is not None:
+        amplitudes = (job.amplitude,)
+    groups = _groups(tables, GROUPS_OF_CU_AXIS if several else GROUPS)
+    gpus = _gpus_to_leave_out(tables) if with_scores else []
+    return TimePlan(tables, amplitudes, groups, gpus, several, with_scores)
+
+
+def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
+    """Return for each group of applications the rows of its kernels in every table.
+
+    A group is left out where no kernel of a table, or one of all, would be left without it.
+    """
+    applications = sorted({name for table in tables for name in table.applications})
+    number = {name: i % count for i, name in enumerate(applications)}
+    numbers = [np.array([number[name] for name in table.applications]) for table in tables]
+    groups = []
+    for group in range(min(count, len(applications))):
+        left = [int((kernels != group).sum()) for kernels in numbers]
+        if min(left) and sum(left) >= 2:
+            groups.append([np.flatnonzero(kernels == group) for kernels in numbers])
+    return groups
+
+
+def _gpus_to_leave_out(tables: Sequence[GpuKernels]) -> list[GpuLeftOut]:
+    """Return each GPU with each group of applications; nothing with one GPU alone."""
+    devices = dict.fromkeys(table.gpu.device for table in tables)
+    left_out = []
+    for device in devices if len(devices) > 1 else ():
+        for group in _groups(tables, GROUPS_OF_OTHER_GPUS):
+            known = list(zip(tables, group, strict=True))
+            rest = [without_rows(t, rows) for t, rows in known if t.gpu.device != device]
+            tested = [(t, rows) for t, rows in known if t.gpu.device == device and rows.size]
+            left_out.append(GpuLeftOut(rest, tested))
+    return left_out
+
+
+def without_rows(kernels: GpuKernels, rows: Indices) -> GpuKernels:
+    """Return the kernels that are not in those rows, with the peaks that these show."""
+    return kernels.select(np.setdiff1d(np.arange(len(kernels)), rows))
+
+
+class HeldOutGroup:
+    """Some rows of a GPU's kernels, and what a time model that never saw them knows of them.
+
+    number: of the GPU in the model, None for another. gpu: with the peaks that the model has of
+    it. predicted and actual: log time ratios (n, N), by the curve alone and as measured.
+    """
+
+    def __init__(
+        self, table: GpuKernels, rows: Indices, model: TimeModel, number: int | None, gpu: GpuPeaks
+    ) -> None:
+        self.rows, self.model, self.gpu = rows, model, gpu
+        self.kernels = table.select(rows)
+        self.prior = model.prior(self.kernels.traits, gpu, number)
+        self.predicted, self.actual = self.prior.predicted(), self.kernels.log_ratios["time"]
 
     def scores(self, quantity: str, predicted: Floats) -> list[Floats]:
         """Return of each kernel |log error| (N - 1,) of predicted (n, N), see `interval_scale`."""
@@ -77,7 +198,7 @@ class HeldOutKernels:
     """All training kernels of one GPU, in groups that were held out in turn."""
 
     kernels: GpuKernels
-    groups: tuple[HeldOutGroup, ...]
+    groups: list[HeldOutGroup]
 
     @property
     def correction(self) -> Correction | None:
@@ -85,21 +206,21 @@ class HeldOutKernels:
         return self._learnt_from(self.groups)
 
     @cached_property
-    def predicted(self) -> list[Floats]:
+    def corrected(self) -> list[Floats]:
         """Each group's log time ratios (n, N), with the correction that the others teach."""
         corrected = []
         for group in self.groups:
-            correction = self._learnt_from([g for g in self.groups if g is not group])
-            missed = np.zeros(1)
+            predicted = group.predicted
+            correction = self._learnt_from([other for other in self.groups if other is not group])
             if correction is not None:
-                missed = correction.predict(self._similarity([group]), group.predicted)
-            corrected.append(group.predicted + missed)
+                predicted = predicted + correction.predict(self._similarity([group]), predicted)
+            corrected.append(predicted)
         return corrected
 
     @property
     def error(self) -> float:
         """Sum over the kernels of their mean |log error| by the curve alone."""
-        errors = [np.abs(own.predicted - own.actual).mean(axis=1) for own in self.groups]
+        errors = [np.abs(group.predicted - group.actual).mean(axis=1) for group in self.groups]
         return float(sum(error.sum() for error in errors))
 
     def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:
@@ -116,63 +237,6 @@ class HeldOutKernels:
         return self.kernels.traits.select(rows).similarity(self.kernels.gpu)
 
 
-def others(kernels: GpuKernels, rows: Indices) -> GpuKernels:
-    """Return the kernels that are not in those rows, with the peaks that these show."""
-    return kernels.select(np.setdiff1d(np.arange(len(kernels)), rows))
-
-
-Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
-GpuRows = list[tuple[GpuKernels, Indices]]
-Model = TypeVar("Model")
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One predictor to train, on tables with their bases. The rest: see `Bottleneck`."""
-
-    sets: Sequence[TrainingSet]
-    quantity: str
-    intervals: bool
-    amplitude: float | None
-
-    @property
-    def tables(self) -> tuple[object, ...]:
-        """What jobs share that share their fits of time."""
-        return (self.amplitude, *((id(table), base) for table, base in self.sets))
-
-
-def train_together(jobs: Sequence[Job]) -> list[Trained]:
-    """Train many predictors, their fits of time as one batch and then those of power as another.
-
-    Predictors of the same tables, as for time and for power, share their fits of time. Scores are
-    none without intervals. Raises InputError.
-    """
-    scored = {job.tables for job in jobs if job.intervals and job.quantity == "time"}
-    with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
-        timings = {
-            job.tables: TimeTraining.of(job, job.tables in scored)
-            for job in {job.tables: job for job in jobs}.values()
-        }
-        curves = [own.fits() for own in timings.values()]
-        models = _split(fit_curves([fit for own in curves for fit in own]), curves)
-        times = {
-            key: own.finished(of_own)
-            for (key, own), of_own in zip(timings.items(), models, strict=True)
-        }
-        of_jobs = [times[job.tables] for job in jobs]
-        powers = [power_fits(job, time) for job, time in zip(jobs, of_jobs, strict=True)]
-        watts = _split(fit_powers([fit for own in powers for fit in own]), powers)
-        return [
-            _trained(job, time, own) for job, time, own in zip(jobs, of_jobs, watts, strict=True)
-        ]
-
-
-def _split(models: Sequence[Model], of_jobs: Sequence[Sequence[object]]) -> list[list[Model]]:
-    """Return the models of each job, from those of all jobs one after another."""
-    rest = iter(models)
-    return [list(islice(rest, len(own))) for own in of_jobs]
-
-
 @dataclass(frozen=True, eq=False)
 class TrainedTime:
     """A time model, each GPU's kernels held out, and the intervals' scores of time."""
@@ -182,201 +246,79 @@ class TrainedTime:
     scores: IntervalScores
 
 
-@dataclass(frozen=True, eq=False)
-class TimeTraining:
-    """The fits of time on one or several tables.
+def trained_time(plan: TimePlan, models: Sequence[TimeModel]) -> TrainedTime:
+    """Return what becomes of a plan's fits: of the amplitude that errs least held out."""
+    size = len(models) // len(plan.amplitudes)
+    candidates = []
+    for first in range(0, len(models), size):
+        model, *others = models[first : first + size]
+        parts, elsewhere = others[: len(plan.groups)], others[len(plan.groups) :]
+        model = replace(model, parts=tuple(parts) if plan.several else ())
+        candidates.append((model, _held_out(plan, parts), elsewhere))
+    model, held_out, elsewhere = min(
+        candidates, key=lambda candidate: sum(kernels.error for kernels in candidate[1])
+    )
+    misfits = []
+    for number, table in enumerate(plan.tables):
+        predicted = model.alone.prior(table.traits, table.gpu, number).predicted()
+        misfits.append(misfit_of(table.log_ratios["time"] - predicted))
+    corrections = tuple(kernels.correction for kernels in held_out)
+    model = replace(model, corrections=corrections, misfits=tuple(misfits))
+    scores = _time_scores(plan, held_out, elsewhere) if plan.with_scores else IntervalScores()
+    return TrainedTime(model, held_out, scores)
 
-    groups: of applications, the rows of their kernels in every table. other_gpus: the kernels that
-    are left with a GPU and a group held out, and the GPU's tables with the rows of the group.
-    several: whether a table has several CU counts. with_scores: the intervals' are wanted.
-    """
 
-    tables: list[GpuKernels]
-    amplitudes: tuple[float, ...]
-    groups: list[list[Indices]]
-    other_gpus: list[tuple[list[GpuKernels], GpuRows]]
-    several: bool
-    with_scores: bool
-
-    @classmethod
-    def of(cls, job: Job, with_scores: bool) -> Self:
-        """Take the tables of a job; with_scores: GPUs are held out too. Raises InputError."""
-        for table, _ in job.sets:
-            _warn_of_rising_times(table)
-        tables = [GpuKernels.of(table, base) for table, base in job.sets]
-        several = any(len(table.grid.cu_count) > 1 for table, _ in job.sets)
-        amplitudes = AMPLITUDES if several else (1.0,)
-        if job.amplitude is not None:
-            amplitudes = (job.amplitude,)
-        groups = _groups(tables, GROUPS_OF_CU_AXIS if several else GROUPS)
-        other_gpus = _gpus_to_hold_out(tables) if with_scores else []
-        return cls(tables, amplitudes, groups, other_gpus, several, with_scores)
-
-    @property
-    def _kernels(self) -> list[list[GpuKernels]]:
-        """What each of an amplitude's fits learns from: all, without a group, without a GPU too."""
-        without = [
-            [others(own, rows) for own, rows in zip(self.tables, group, strict=True)]
-            for group in self.groups
-        ]
-        return [self.tables, *without, *(rest for rest, _ in self.other_gpus)]
-
-    def fits(self) -> list[CurveFit]:
-        """Return the fits: of every amplitude one after another."""
-        kernels = self._kernels
-        return [CurveFit(tuple(own), amplitude) for amplitude in self.amplitudes for own in kernels]
-
-    def finished(self, models: Sequence[TimeModel]) -> TrainedTime:
-        """Return what becomes of the fits' models: of the amplitude that errs least held out."""
-        size = len(models) // len(self.amplitudes)
-        candidates = [
-            self._candidate(models[first : first + size]) for first in range(0, len(models), size)
-        ]
-        model, held_out, elsewhere = min(
-            candidates, key=lambda own: sum(held.error for held in own[1])
+def _held_out(plan: TimePlan, parts: Sequence[TimeModel]) -> list[HeldOutKernels]:
+    """Return the kernels of each GPU; parts: the models trained without each group."""
+    return [
+        HeldOutKernels(
+            table,
+            [
+                HeldOutGroup(table, group[number], part, number, part.gpus[number])
+                for part, group in zip(parts, plan.groups, strict=True)
+                if group[number].size
+            ],
         )
-        misfits = []
-        for g, own in enumerate(self.tables):
-            predicted = model.alone.prior(own.traits, own.gpu, g).predicted()
-            misfits.append(misfit_of(own.log_ratios["time"] - predicted))
-        corrections = tuple(held.correction for held in held_out)
-        model = replace(model, corrections=corrections, misfits=tuple(misfits))
-        if not self.with_scores:
-            return TrainedTime(model, held_out, IntervalScores())
-        pairs = [
-            _as_another_gpu(own, rows, trained)
-            for trained, (_, parts) in zip(elsewhere, self.other_gpus, strict=True)
-            for own, rows in parts
-            # As when predicting: what other CU counts do is known of a table of several alone.
-            if trained.shares > 1 or len(own.gpu.grid.cu_count) == 1
-        ]
-        return TrainedTime(model, held_out, time_scores(held_out, pairs))
-
-    def _candidate(
-        self, models: Sequence[TimeModel]
-    ) -> tuple[TimeModel, list[HeldOutKernels], Sequence[TimeModel]]:
-        """Return one amplitude's model, the kernels held out, and the models without a GPU."""
-        whole, *without = models
-        parts, elsewhere = without[: len(self.groups)], without[len(self.groups) :]
-        held_out = [_held_out(g, own, self.groups, parts) for g, own in enumerate(self.tables)]
-        return replace(whole, parts=tuple(parts) if self.several else ()), held_out, elsewhere
-
-
-def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
-    """Return for each group of applications the rows of its kernels in every table.
-
-    A group is left out where no kernel of a table, or one of all, would be left without it.
-    """
-    applications = sorted({name for own in tables for name in own.applications})
-    number = {name: i % count for i, name in enumerate(applications)}
-    of_kernels = [np.array([number[name] for name in own.applications]) for own in tables]
-    groups = []
-    for group in range(min(count, len(applications))):
-        left = [int((own != group).sum()) for own in of_kernels]
-        if min(left) and sum(left) >= 2:
-            groups.append([np.flatnonzero(own == group) for own in of_kernels])
-    return groups
-
-
-def _gpus_to_hold_out(
-    tables: Sequence[GpuKernels],
-) -> list[tuple[list[GpuKernels], GpuRows]]:
-    """Return for each GPU and group of applications the kernels without both, and which these are.
-
-    The second are the GPU's tables, with the rows of the group. Nothing with one GPU alone.
-    """
-    devices = dict.fromkeys(own.gpu.device for own in tables)
-    pairs = []
-    for device in devices if len(devices) > 1 else ():
-        for group in _groups(tables, GROUPS_OF_OTHER_GPUS):
-            known = list(zip(tables, group, strict=True))
-            rest = [others(own, rows) for own, rows in known if own.gpu.device != device]
-            left_out = [
-                (own, rows) for own, rows in known if own.gpu.device == device and rows.size
-            ]
-            pairs.append((rest, left_out))
-    return pairs
-
-
-def _as_another_gpu(
-    kernels: GpuKernels, rows: Indices, model: TimeModel
-) -> tuple[HeldOutGroup, HeldOutGroup]:
-    """Return kernels of a GPU that the model never saw, with its own peaks and with mean ones."""
-    own = others(kernels, rows).gpu
-    mean = model.mean_peaks(own.device, own.grid, own.base)
-    known, taken = (HeldOutGroup.of(kernels, rows, model, None, gpu) for gpu in (own, mean))
-    return known, taken
-
-
-def _held_out(
-    number: int, kernels: GpuKernels, groups: list[list[Indices]], models: list[TimeModel]
-) -> HeldOutKernels:
-    """Return the kernels of the GPU of that number; models: each trained without a group."""
-    held_out = []
-    for model, group in zip(models, groups, strict=True):
-        rows = group[number]
-        if rows.size:
-            gpu = model.gpus[number]
-            held_out.append(HeldOutGroup.of(kernels, rows, model, number, gpu))
-    return HeldOutKernels(kernels, tuple(held_out))
-
-
-def power_fits(job: Job, time: TrainedTime) -> list[PowerFit]:
-    """Return the fits of power: of all kernels, and for intervals without each group of them."""
-    if job.quantity == "time":
-        return []
-    first = time.held_out[0]
-    groups = first.groups if job.intervals else ()
-    fits = [PowerFit(others(first.kernels, g.rows), g.model.gpus[0]) for g in groups]
-    return [PowerFit(first.kernels, time.model.gpus[0]), *fits]
-
-
-def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Trained:
-    """Return the whole training; powers: the models of `power_fits`."""
-    if job.quantity == "time":
-        return time.model, None, time.scores if job.intervals else IntervalScores()
-    # Power is better with the time as it is before its corrections: decision 0008.
-    model, first = time.model.alone, time.held_out[0]
-    kernels, gpu = first.kernels, model.gpus[0]
-    whole, *parts = powers
-    curve = model.prior(kernels.traits, gpu, 0)
-    prior = whole.prior(kernels.traits.use, kernels.base_w, gpu, curve)
-    actual = np.hstack([kernels.log_ratios["time"], kernels.log_ratios["power"]])
-    whole = replace(whole, misfit=misfit_of(actual - prior.predicted()))
-    groups = first.groups if job.intervals else ()
-    of_groups = [
-        part.prior(g.kernels.traits.use, g.kernels.base_w, g.model.gpus[0], g.prior).predicted()
-        for part, g in zip(parts, groups, strict=True)
+        for number, table in enumerate(plan.tables)
     ]
-    of_power = [own[:, gpu.grid.size :] for own in of_groups]
-    of_gpu = _application_scores("power", list(zip(groups, of_power, strict=True)))
-    return model, whole, IntervalScores(of_gpu.reshape(-1, LEVELS.size))
 
 
-def time_scores(
-    held_out: Sequence[HeldOutKernels], elsewhere: Sequence[tuple[HeldOutGroup, HeldOutGroup]]
+def _time_scores(
+    plan: TimePlan, held_out: Sequence[HeldOutKernels], elsewhere: Sequence[TimeModel]
 ) -> IntervalScores:
     """Return the scores of held-out kernels, each as it will be predicted: corrected.
 
     But the other kernels' corrections come from curves that saw them, and the amplitude was
     chosen with them. A GPU with fewer than three applications takes the scores of all. elsewhere:
-    kernels of GPUs held out together with applications, see `_as_another_gpu`.
+    the models trained without a GPU; it is predicted with its own peaks and with mean ones.
     """
-    of_gpus = [list(zip(own.groups, own.predicted, strict=True)) for own in held_out]
-    sizes = [own.kernels.gpu.grid.size for own in held_out]
-    everyone = [pair for own, size in zip(of_gpus, sizes, strict=True) if size > 1 for pair in own]
-    of_all = _application_scores("time", everyone)
-    if not of_all.size:
+    by_gpu = [list(zip(one.groups, one.corrected, strict=True)) for one in held_out]
+    with_grid = [
+        pairs for one, pairs in zip(held_out, by_gpu, strict=True) if one.kernels.gpu.grid.size > 1
+    ]
+    common = _application_scores("time", list(chain(*with_grid)))
+    if not common.size:
         return IntervalScores()
-    each = [_application_scores("time", own) for own in of_gpus]
-    rows = np.array([own if own.size else of_all for own in each])
-    known, mean = ([pair[i] for pair in elsewhere] for i in (0, 1))
-    return IntervalScores(rows, _gpu_scores(known), _gpu_scores(mean))
+    each = [_application_scores("time", pairs) for pairs in by_gpu]
+    known_peaks, mean_peaks = [], []
+    for model, left_out in zip(elsewhere, plan.gpus, strict=True):
+        for table, rows in left_out.tested:
+            # As when predicting: what other CU counts do is known of a table of several alone.
+            if model.shares > 1 or len(table.gpu.grid.cu_count) == 1:
+                known = without_rows(table, rows).gpu
+                mean = model.mean_peaks(known.device, known.grid, known.base)
+                known_peaks.append(HeldOutGroup(table, rows, model, None, known))
+                mean_peaks.append(HeldOutGroup(table, rows, model, None, mean))
+    return IntervalScores(
+        trained=np.array([scores if scores.size else common for scores in each]),
+        known_peaks=_gpu_scores(known_peaks),
+        mean_peaks=_gpu_scores(mean_peaks),
+    )
 
 
 def _application_scores(quantity: str, predicted: Sequence[tuple[HeldOutGroup, Floats]]) -> Floats:
     """Return the scores for unseen applications; empty with fewer than LEAST_APPLICATIONS."""
-    scores = [own for group, logs in predicted for own in group.scores(quantity, logs)]
+    scores = [kernel for group, logs in predicted for kernel in group.scores(quantity, logs)]
     applications = [name for group, _ in predicted for name in group.kernels.applications]
     if len(set(applications)) < LEAST_APPLICATIONS:
         return np.empty(0)
@@ -385,9 +327,40 @@ def _application_scores(quantity: str, predicted: Sequence[tuple[HeldOutGroup, F
 
 def _gpu_scores(groups: Sequence[HeldOutGroup]) -> Floats:
     """Return the scores for unseen applications on unseen GPUs."""
-    scores = [own for group in groups for own in group.scores("time", group.predicted)]
+    scores = [kernel for group in groups for kernel in group.scores("time", group.predicted)]
     devices = [group.gpu.device for group in groups for _ in group.rows]
     return calibrated_scores(scores, devices)
+
+
+def _power_fits(job: Job, time: TrainedTime) -> list[PowerFit]:
+    """Return the fits of power: of all kernels, and for intervals without each group of them."""
+    if job.quantity == "time":
+        return []
+    first = time.held_out[0]
+    groups = first.groups if job.intervals else []
+    fits = [PowerFit((without_rows(first.kernels, g.rows),), g.model.gpus[0]) for g in groups]
+    return [PowerFit((first.kernels,), time.model.gpus[0]), *fits]
+
+
+def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Trained:
+    """Return the whole training; powers: the models of `_power_fits`."""
+    if job.quantity == "time":
+        return time.model, None, time.scores if job.intervals else IntervalScores()
+    # Power is better with the time as it is before its corrections: decision 0008.
+    model, first = time.model.alone, time.held_out[0]
+    kernels, gpu = first.kernels, model.gpus[0]
+    power, *parts = powers
+    curve = model.prior(kernels.traits, gpu, 0)
+    prior = power.prior(kernels.traits.use, kernels.base_w, gpu, curve)
+    actual = np.hstack([kernels.log_ratios["time"], kernels.log_ratios["power"]])
+    power = replace(power, misfit=misfit_of(actual - prior.predicted()))
+    predicted = []
+    for part, group in zip(parts, first.groups if job.intervals else [], strict=True):
+        use, base_w = group.kernels.traits.use, group.kernels.base_w
+        logs = part.prior(use, base_w, group.model.gpus[0], group.prior).predicted()
+        predicted.append((group, logs[:, gpu.grid.size :]))
+    scores = _application_scores("power", predicted)
+    return model, power, IntervalScores(scores.reshape(-1, LEVELS.size))
 
 
 def _warn_of_rising_times(table: Measurements) -> None:

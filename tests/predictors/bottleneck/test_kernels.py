@@ -47,17 +47,17 @@ def test_peaks_are_the_means_of_the_three_largest() -> None:
         workgroups=[160.0, 160.0, 160.0, 4.0],
         waves_per_workgroup=[8.0] * 4,
     )
-    gpu = GpuPeaks.of("gpu", GRID, BASE, of_four)
+    gpu = GpuPeaks.from_use("gpu", GRID, BASE, of_four)
     assert gpu.memory_peak == pytest.approx(0.6)
     many, few = (1 + TYPICAL_SOFTNESS / waves for waves in (20, 2))
     assert gpu.issue_peak == pytest.approx((0.4 / many + 0.3 / many + 0.6 / few) / 3)
-    assert GpuPeaks.of("gpu", GRID, BASE, use(memory=[0.5])).issue_peak == LEAST_PEAK
+    assert GpuPeaks.from_use("gpu", GRID, BASE, use(memory=[0.5])).issue_peak == LEAST_PEAK
 
 
 def test_the_load_is_relative_to_the_peaks() -> None:
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     one = use(memory=[0.4], issue=[0.1], workgroups=[4.0], waves_per_workgroup=[8.0])
-    load = KernelLoad.of(one, gpu, np.array([8.0, 16.0]))
+    load = KernelLoad.from_use(one, gpu, np.array([8.0, 16.0]))
     assert (load.memory.tolist(), load.issue.tolist()) == ([0.5], pytest.approx([0.8]))
     assert (load.waves_at_base.tolist(), load.waves.tolist()) == ([2], [[2, 2]])
 
@@ -74,7 +74,7 @@ def test_waves_that_a_cu_cannot_hold_take_turns() -> None:
         waves_per_workgroup=[8.0] * 5,
         resident_waves=[64.0] * 5,
     )
-    turns = KernelLoad.of(of_five, gpu, np.array([8.0, 16.0])).turns
+    turns = KernelLoad.from_use(of_five, gpu, np.array([8.0, 16.0])).turns
     assert np.exp(turns[:, 0]) == pytest.approx([2, 2, 1.5, 1, 1])
     assert (turns[:, 1] == 0).all()
 
@@ -83,7 +83,7 @@ def test_a_cu_holds_one_workgroup_at_least() -> None:
     """32 workgroups of 8 waves, of which a CU is said to hold 4: two turns each, or four."""
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     one = use(workgroups=[32.0], waves_per_workgroup=[8.0], resident_waves=[4.0])
-    turns = KernelLoad.of(one, gpu, np.array([4.0, 8.0, 32.0])).turns
+    turns = KernelLoad.from_use(one, gpu, np.array([4.0, 8.0, 32.0])).turns
     assert np.exp(turns) == pytest.approx(np.array([[4, 2, 0.5]]))
 
 
@@ -91,5 +91,5 @@ def test_the_unit_is_that_of_the_cus_that_have_work() -> None:
     """4 workgroups on 16 CUs: a fifth of all tensor cores is four fifths of those of 4 CUs."""
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     of_three = use(unit=[0.2, 0.2, NAN], workgroups=[4.0, 160.0, 160.0])
-    load = KernelLoad.of(of_three, gpu, np.array([8.0, 16.0]))
+    load = KernelLoad.from_use(of_three, gpu, np.array([8.0, 16.0]))
     assert load.unit == pytest.approx([0.8, 0.2, 0])

@@ -48,10 +48,6 @@ def test_a_kernel_waits_that_uses_no_unit() -> None:
     assert waits(two_profiles(), use(memory=0.1, issue=0.2, l2=0.4)).tolist() == [False, False]
 
 
-def test_nobody_knows_where_the_use_of_the_core_lacks() -> None:
-    assert waits(two_profiles(), use(memory=0.1)).tolist() == [False, False]
-
-
 def test_a_further_measured_time_tells() -> None:
     profiles = two_profiles()
     point = MeasuredPoint(profiles.base, np.array([1.0, np.nan]), None)
@@ -94,17 +90,6 @@ def test_a_wave_of_amds_asks_for_twice_as_much_at_once() -> None:
     profiles = replace(two_profiles(), device="mi300x", base=base)
     share = dram_share(profiles, use(memory=0.1, occupancy=0.25))[0]
     assert share == pytest.approx(2080 * 0.5001 / (0.25 * 304 * 32), rel=1e-6)
-
-
-def test_a_waiting_kernel_with_a_second_time_is_not_shifted() -> None:
-    """Its prior is the curve's, which the time then moves."""
-    point = MeasuredPoint(BASE, np.array([1.0, np.nan]), None)
-    profiles = replace(two_profiles(), base=BASE, points=(point,))
-    grid = ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz)
-    latents = np.zeros((1, 2))
-    prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
-    idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
-    assert shifted_by_latency(prior, grid, profiles, idle) is prior
 
 
 def test_the_access_is_that_of_the_paper() -> None:

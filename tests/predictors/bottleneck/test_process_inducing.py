@@ -3,7 +3,6 @@
 Small bounds stand for the real one, so that the exact process is at hand to compare with.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 from synthetic import bottleneck_kernels as made
 from synthetic import noisy_kernels
 
-from mlscale import load, save, train
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck import fit, process
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.fit import CurveBatch, CurveFit, GpuKernels, fit_curves
+from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, curve_posterior, fit_curves
 from mlscale.predictors.bottleneck.model import Correction
-from mlscale.predictors.bottleneck.process import JITTER, Process, covariance
 
 FEW = 10
 
@@ -68,41 +65,6 @@ class TestRows:
         assert len(own) == FEW
         assert np.diff([0, *own, 1]).max() < 0.25
 
-    def test_candidates_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The cost of the choice does not grow with the kernels."""
-        monkeypatch.setattr(process, "CANDIDATES", 500)
-        sizes = []
-
-        def of_rows(rows: Indices) -> Floats:
-            sizes.append(len(rows))
-            return np.eye(len(rows))
-
-        rows = process.inducing_rows(of_rows, 100_000)
-        assert sizes == [500]
-        assert len(set(rows.tolist())) == len(rows) == process.MOST_POINTS
-
-
-class TestBelowTheBound:
-    """Everything is as it was with all kernels: the formulas of the exact process, to the bit."""
-
-    def test_process(self) -> None:
-        random = np.random.default_rng(0)
-        named = [{"memory use": random.normal(size=7), "occupancy": random.normal(size=7)}]
-        process, basis = Process.of(named, 2.0)
-        gpu = np.zeros(7, dtype=int)
-        prior = 4 * covariance(process.points, process.points, gpu, gpu)
-        whitening = np.linalg.inv(np.linalg.cholesky(prior + 4 * JITTER * np.eye(7)))
-        assert (basis == whitening @ prior).all()
-        assert (process.inverse == whitening.T @ whitening).all()
-
-    def test_surfaces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        table = made.with_cu_axis(12)
-        at_bound, far_below = [], []
-        for bound, own in ((12, at_bound), (10_000, far_below)):
-            monkeypatch.setattr(process, "MOST_POINTS", bound)
-            own.append(surfaces(trained(table, amplitude=1.0, intervals=False), table))
-        assert (at_bound[0] == far_below[0]).all()
-
 
 class TestAboveTheBound:
     @pytest.mark.parametrize("seed", [3, pytest.param(6, marks=pytest.mark.slow)])
@@ -150,7 +112,7 @@ class TestAboveTheBound:
     @pytest.mark.parametrize("count", [30, 60])
     def test_no_matrix_grows_faster_than_the_kernels(self, count: int) -> None:
         table = made.measurements(count)
-        kernels = GpuKernels.of(table, table.grid.mid)
+        kernels = GpuKernels.from_table(table, table.grid.mid)
         one = CurveFit((kernels,), 1.0)
         process, basis = one.process
         n = len(process.points)
@@ -158,13 +120,13 @@ class TestAboveTheBound:
         assert basis.shape == (n, count)
         assert process.inverse.shape == (n, n)
         # One unknown for each that stands for all, and by curve_priors seven numbers and the steps.
-        assert CurveBatch([one]).posterior.start.size == n + 7 + sum(table.grid.shape)
+        assert curve_posterior([one]).start.size == n + 7 + sum(table.grid.shape)
 
     @pytest.mark.usefixtures("few")
     def test_two_gpus(self) -> None:
         """Those that stand for all come from both."""
         tables = [made.measurements(30), made.measurements(30, seed=2)]
-        kernels = tuple(GpuKernels.of(t, t.grid.mid) for t in tables)
+        kernels = tuple(GpuKernels.from_table(t, t.grid.mid) for t in tables)
         [model] = fit_curves([CurveFit(kernels, 1.0)])
         assert set(model.process.gpu) == {0, 1}
         for number, own in enumerate(kernels):
@@ -172,22 +134,11 @@ class TestAboveTheBound:
             assert np.abs(off).mean() < 0.02
 
 
-class TestFile:
-    @pytest.mark.usefixtures("few")
-    def test_saved_and_loaded_gives_the_same_bits(self, tmp_path: Path) -> None:
-        table = made.measurements(30)
-        model = train(table, table.grid.mid, "bottleneck")
-        save(model, tmp_path / "m.mlscale")
-        profiles = table.profiles(table.grid.mid)
-        again = load(tmp_path / "m.mlscale")
-        assert model.predict(profiles).rows() == again.predict(profiles).rows()
-
-
 def test_batches_side_by_side_give_the_bits_of_one_after_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = made.measurements(8)
-    kernels = GpuKernels.of(table, table.grid.mid)
+    kernels = GpuKernels.from_table(table, table.grid.mid)
     fits = [CurveFit((kernels.select(np.arange(n)),), 1.0) for n in (8, 5, 7)]
     monkeypatch.setattr(fit, "NUMBERS_PER_BATCH", 1)
     for model, one in zip(fit_curves(fits), fits, strict=True):

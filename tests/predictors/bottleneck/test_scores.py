@@ -7,11 +7,11 @@ from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.intervals import LEVELS
 
 
-def at_90(known_peaks: Floats, number: int | None, has_own_peaks: bool = True) -> float:
+def at_90(known_peaks: Floats, number: int | None, knows_peaks: bool = True) -> float:
     """The score at 90 % after training on GPUs of scores 1 and 2 times the level, mean peaks 5."""
     trained = np.array([LEVELS, 2 * LEVELS])
     mean_peaks = 5 * LEVELS if known_peaks.size else known_peaks
-    return IntervalScores(trained, known_peaks, mean_peaks).at(0.9, number, has_own_peaks) / 0.9
+    return IntervalScores(trained, known_peaks, mean_peaks).at(0.9, number, knows_peaks) / 0.9
 
 
 def test_a_trained_gpu_has_its_own() -> None:
@@ -20,7 +20,7 @@ def test_a_trained_gpu_has_its_own() -> None:
 
 def test_another_gpu_has_those_of_gpus_held_out() -> None:
     assert at_90(3 * LEVELS, None) == 3
-    assert at_90(3 * LEVELS, None, has_own_peaks=False) == 5
+    assert at_90(3 * LEVELS, None, knows_peaks=False) == 5
 
 
 def test_another_gpu_is_no_easier_than_a_trained_one() -> None:

@@ -13,17 +13,12 @@ from mlscale.predictors.bottleneck.curve import KernelTraits
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 
 
-def test_without_a_cu_axis_there_is_one_curve() -> None:
-    model = Bottleneck(intervals=False).fit(made.measurements(12), made.CLOCKS.mid).time_
-    assert model.parts == ()
-
-
 def test_the_curve_is_the_mean_of_those_without_a_group() -> None:
     table = made.with_cu_axis(12)
     model = Bottleneck(intervals=False, amplitude=1.0).fit(table, table.grid.mid).time_
     assert len(model.parts) == 4
     model = replace(model, corrections=(None,))
-    kernels = KernelTraits.of(table.profiles(table.grid.mid))
+    kernels = KernelTraits.from_profiles(table.profiles(table.grid.mid))
     own = [part.prior(kernels, part.gpus[0], 0).predicted() for part in model.parts]
     whole = model.prior(kernels, model.gpus[0], 0).predicted()
     np.testing.assert_allclose(whole, np.mean(own, axis=0), atol=1e-12)
@@ -44,8 +39,3 @@ def test_a_file_gives_the_same_bits(trained: Model, tmp_path: Path) -> None:
     save(trained, tmp_path / "m.mlscale")
     again = load(tmp_path / "m.mlscale").predict(new_kernels())["time"].values
     assert same_bits(again, trained.predict(new_kernels())["time"].values)
-
-
-def test_1_at_the_base_to_the_bit(trained: Model) -> None:
-    surfaces = trained.predict(new_kernels())["time"]
-    assert (surfaces.values[(slice(None), *surfaces.grid.index(surfaces.base))] == 1).all()

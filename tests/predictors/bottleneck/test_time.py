@@ -24,10 +24,12 @@ def by_prior(**numbers: float) -> Floats:
     names = KernelUse.__dataclass_fields__
     known = {"memory": 0.0, "waves_per_workgroup": 8.0, "resident_waves": 64.0, **numbers}
     use = KernelUse(**{name: np.array([known.get(name, np.nan)]) for name in names})
-    load = KernelLoad.of(use, GpuPeaks("gpu", GRID, BASE, 1.0, 1.0), np.array(GRID.cu_count, float))
+    load = KernelLoad.from_use(
+        use, GpuPeaks("gpu", GRID, BASE, 1.0, 1.0), np.array(GRID.cu_count, float)
+    )
     priors = curve_priors([GRID], shares=2)
     values = {name: np.full(prior.shape, prior.mean) for name, prior in priors.items()}
-    curve = BottleneckCurve.of(np, values, 0, load, GridRatios.of(GRID, BASE))
+    curve = BottleneckCurve.from_values(np, values, 0, load, GridRatios.from_grid(GRID, BASE))
     return np.asarray(np.exp(curve.log_time(np.zeros((3, 1)))).reshape(2, 2))
 
 

@@ -50,8 +50,7 @@ def test_surfaces_are_the_walks_along_the_chosen_centroids(
     points = numbers.random((count, FEATURES))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wu_clusters, "KERNELS_AT_ONCE", 4)
-        patch.setattr(wu_clusters, "MANY_PER_WALK", 0)  # so that more than 4 are many
-        found = WalkTables.of(sets, FEATURES, grid, base).surfaces(points)
+        found = WalkTables.from_sets(sets, FEATURES, grid, base).surfaces(points)
     chosen = {s.region: s.centroids[outputs(s.network, points).argmax(axis=1)] for s in sets}
     expected = walk(scaling_from_regions(chosen, shape, count), grid.index(base))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -63,5 +62,5 @@ def test_the_larger_output_is_chosen_where_both_round_to_1() -> None:
     network = Network(np.zeros((1, 2)), np.zeros(2), np.zeros((2, 2)), np.array([40.0, 50.0]))
     sets = [ClusterSet(CU_AXIS, np.array([[2.0], [3.0]]), network)]
     grid = a_grid((2, 1, 1))
-    tables = WalkTables.of(sets, 1, grid, grid.config((0, 0, 0)))
+    tables = WalkTables.from_sets(sets, 1, grid, grid.config((0, 0, 0)))
     np.testing.assert_allclose(tables.surfaces(np.ones((1, 1))).ravel(), [1, 3], rtol=1e-12)

@@ -14,7 +14,6 @@ from hypothesis.extra.numpy import arrays
 from public_tables import measured
 from scipy.optimize import minimize
 from synthetic import kernels as made
-from synthetic.networks import outputs
 from synthetic.tidy import refused, same_bits
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements
@@ -22,7 +21,6 @@ from mlscale.predictors import wu_training
 from mlscale.predictors.wu import Wu
 from mlscale.predictors.wu_clusters import (
     CU_AXIS,
-    Network,
     region_sizes,
     region_values,
     scaling_from_regions,
@@ -33,13 +31,6 @@ from mlscale.predictors.wu_training import ClassifierTask, cluster, train_networ
 MID = made.GRID.mid
 QUANTITIES = ("time", "power")
 GROUPS = np.repeat(np.arange(len(made.LAWS)), 3)  # of the kernels that made.measurements() gives
-
-EIGHT_LAWS = {
-    f"law{i}": law
-    for i, law in enumerate(
-        itertools.product((-1.0, -0.3), (-0.9, -0.2), (-0.7, 0.0)),
-    )
-}
 
 
 def truth(measurements: Measurements, quantity: str, base: HardwareConfig) -> np.ndarray:
@@ -118,15 +109,6 @@ class TestMadeGroupsAreRecovered:
 
 
 class TestOverfitting:
-    @pytest.mark.parametrize("base", [(0, 0, 0), (1, 2, 1), (2, 3, 2), (2, 0, 0)])
-    def test_eight_kernels_and_eight_clusters(self, base: tuple[int, int, int]) -> None:
-        # The truth is each training kernel's own surface.
-        eight = made.measurements(per_group=1, laws=EIGHT_LAWS)
-        model = Wu(clusters=8).fit(eight, base)
-        config = made.GRID.config(base)
-        predicted = model.predict(eight.profiles(config)).values
-        np.testing.assert_allclose(predicted, truth(eight, "time", config), rtol=1e-9)
-
     @pytest.mark.parametrize("quantity", QUANTITIES)
     def test_eight_real_kernels(self, data_folder: Path, quantity: str) -> None:
         # Bound: none but rounding; each kernel is a cluster of its own.
@@ -190,39 +172,6 @@ class TestKMeans:
         assert np.isfinite(centroids).all()
         assert set(labels.tolist()) == set(range(len(centroids)))
 
-    def test_rows_that_nearly_coincide_are_their_own_clusters_where_there_are_enough(self) -> None:
-        # Single precision tells 1.20001 from 1.20003; K-means' distances do not.
-        rows = np.array([[1.20001], [1.20003], [0.5], [2.0]])
-        labels, centroids = cluster(rows, 4, seed=0)
-        np.testing.assert_array_equal(centroids[labels], rows)
-
-    def test_identical_kernels_are_one_cluster(self) -> None:
-        once = made.measurements(per_group=1)
-        twice = once.select([0, 0, 1, 1, 2, 3])
-        model = Wu(clusters=6).fit(twice, MID)
-        sizes = {s.region: len(s.centroids) for s in model.cluster_sets_}
-        assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
-
-
-class TestNetwork:
-    def test_by_hand(self) -> None:
-        # Hidden sigmoid(0) = 1/2; outputs sigmoid(log 3) = 3/4 and sigmoid(-log 3) = 1/4.
-        network = Network(
-            np.array([[1.0, 2.0]]),
-            np.array([-0.5, -1.0]),
-            np.log(3) * np.array([[1.0, -3.0], [1.0, 1.0]]),
-            np.zeros(2),
-        )
-        np.testing.assert_allclose(outputs(network, np.array([[0.5]])), [[0.75, 0.25]], rtol=1e-12)
-
-    @settings(max_examples=50)
-    @given(arrays(np.float64, (5, 4), elements=st.floats(0, 1)))
-    def test_outputs_lie_between_0_and_1(self, trained: dict[str, Wu], points: np.ndarray) -> None:
-        for cluster_set in trained["time"].cluster_sets_:
-            values = outputs(cluster_set.network, points)
-            assert values.shape == (5, len(cluster_set.centroids))
-            assert ((values > 0) & (values < 1)).all()
-
 
 class TestTraining:
     def test_reaches_the_least_loss(self) -> None:
@@ -273,9 +222,6 @@ class TestSeed:
         random.seed(1)
         assert same_bits(self.weights(seed=7), first)
 
-    def test_another_starts_elsewhere(self) -> None:
-        assert not same_bits(self.weights(seed=8), self.weights(seed=7))
-
 
 def jobs_of_several_shapes() -> list[tuple[Wu, Measurements, HardwareConfig]]:
     """Such that every one is padded somewhere."""
@@ -313,60 +259,44 @@ class TestTogether:
             values = own.predict(profiles).values
             assert same_bits(values, together.predict(profiles).values)
 
-    def test_no_jobs_are_no_work(self) -> None:
-        Wu.fit_together([])
+
+TWELVE = made.measurements()
+CONSTANT = made.measurements()
+CONSTANT.counter_samples[:] = 5.0
 
 
-class TestRefused:
-    @pytest.mark.parametrize("clusters", [13, 0, -1])
-    def test_clusters_that_cannot_be(self, clusters: int) -> None:
-        message = f"{clusters} clusters cannot be made of 12 training kernels; give 1 to 12"
-        with refused(message):
-            Wu(clusters=clusters).fit(made.measurements(), MID)
+@pytest.mark.parametrize(
+    ("predictor", "table", "message"),
+    [
+        (Wu(clusters=13), TWELVE, "13 clusters cannot be made of 12 training kernels; give 1 to 1"),
+        (Wu(clusters=0), TWELVE, "0 clusters cannot be made of 12 training kernels; give 1 to 12"),
+        (Wu(), TWELVE.select([0]), "'wu' needs two training kernels"),
+        (Wu(), TWELVE.select([]), "'wu' needs a training kernel"),
+        (Wu(), CONSTANT, "'wu' needs two training kernels .* that 'raw' features tell apart"),
+        (Wu("power"), made.measurements(power=False), "no column 'power_w'"),
+        (Wu(loss="hinge"), TWELVE, "there is no loss 'hinge'; one of cross-entropy, squared"),
+        (Wu(counters=["busy_idle"]), TWELVE, "no 'raw' feature 'busy_idle'; there are busy_band"),
+    ],
+)
+def test_training_that_is_refused(predictor: Wu, table: Measurements, message: str) -> None:
+    with refused(message):
+        predictor.fit(table, MID)
 
-    @pytest.mark.parametrize(
-        ("kernels", "message"), [([0], "two training kernels"), ([], "at least one")]
-    )
-    def test_too_few_kernels(self, kernels: list[int], message: str) -> None:
-        with refused(f"'wu' needs .*{message}"):
-            Wu().fit(made.measurements().select(kernels), MID)
 
-    def test_constant_counters(self) -> None:
-        same = made.measurements()
-        same.counter_samples[:] = 5.0
-        with refused("every 'raw' feature is the same for all training kernels"):
-            Wu().fit(same, MID)
+def test_a_profile_at_another_base_and_another_grid_are_refused(trained: dict[str, Wu]) -> None:
+    elsewhere = TWELVE.profiles(HardwareConfig(4, 400.0, 400.0))
+    with refused("base is cu=8,engine=800,memory=700, .* taken at cu=4,engine=400,memory=400"):
+        trained["time"].predict(elsewhere)
+    with refused("'wu' predicts on its training grid only; interpolate its surfaces"):
+        trained["time"].predict(TWELVE.profiles(MID), ConfigGrid((4, 8), (800.0,), (700.0,)))
 
-    def test_several_gpus(self) -> None:
-        one, other = made.measurements(), made.measurements(device="other-gpu")
-        with refused("'wu' learns from one GPU at a time, not from 2 tables"):
-            Wu().fit([one, other], [MID, MID])
 
-    def test_no_gpu(self) -> None:
-        with refused("'wu' learns from one GPU at a time, not from 0 tables"):
-            Wu().fit([], [])
-
-    def test_power_that_was_not_measured(self) -> None:
-        with refused("no column 'power_w'"):
-            Wu("power").fit(made.measurements(power=False), MID)
-
-    def test_a_profile_at_another_base(self, trained: dict[str, Wu]) -> None:
-        elsewhere = made.measurements().profiles(HardwareConfig(4, 400.0, 400.0))
-        message = "base is cu=8,engine=800,memory=700, .* taken at cu=4,engine=400,memory=400"
-        with refused(message):
-            trained["time"].predict(elsewhere)
-
-    def test_another_grid(self, trained: dict[str, Wu]) -> None:
-        profiles = made.measurements().profiles(MID)
-        with refused("'wu' predicts on its training grid only; interpolate its surfaces"):
-            trained["time"].predict(profiles, ConfigGrid((4, 8), (800.0,), (700.0,)))
-
-    def test_training_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "torch", None)
-        monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_training")
-        importlib.import_module("mlscale.predictors.wu_training")  # raises nothing yet
-        needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
-        with pytest.raises(ImportError, match=needed):
-            Wu().fit(made.measurements(), MID)
-        with refused(needed):
-            Wu().fit(made.measurements(), MID)
+def test_training_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_training")
+    importlib.import_module("mlscale.predictors.wu_training")  # raises nothing yet
+    needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
+    with pytest.raises(ImportError, match=needed):
+        Wu().fit(made.measurements(), MID)
+    with refused(needed):
+        Wu().fit(made.measurements(), MID)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from synthetic import kernels as made
 
 from mlscale import read
 from mlscale.predictors.wu_clusters import ScalingValues, scaling_values, walk
@@ -84,19 +83,6 @@ class TestEquationOne:
         ]
         np.testing.assert_allclose(walk(scaling, (0, 1, 1)), expected, rtol=1e-14)
 
-    def test_a_cu_step_down_divides(self) -> None:
-        # Hand, from the second CU count and the lower corner of the clocks: 1 / 0.5 = 2, then
-        # the first CU count's own values: engine 11 at memory 0, memory 3 at engine 1.
-        scaling = ScalingValues(
-            memory=np.array([[[2.0], [3.0]], [[5.0], [7.0]]]),
-            engine=np.array([[[11.0, 13.0]], [[17.0, 19.0]]]),
-            cu=np.array([0.5]),
-        )
-        surface = walk(scaling, (1, 0, 0))
-        assert surface[0, 0, 0] == pytest.approx(2.0, rel=1e-14)
-        assert surface[0, 1, 1] == pytest.approx(2 * 11 * 3, rel=1e-14)
-        assert surface[1, 1, 1] == pytest.approx(17 * 7, rel=1e-14)
-
 
 class TestTheWalkReproducesAKernel:
     """Closed form: the truth is the kernel itself, from every base to every target."""
@@ -107,30 +93,6 @@ class TestTheWalkReproducesAKernel:
         for base in every_index(time.shape):
             surface = walk(scaling_values(time, base), base)
             np.testing.assert_allclose(surface, time / time[base], rtol=1e-12)
-
-    @pytest.mark.parametrize("shape", every_index((2, 2, 2)))
-    def test_with_any_axis_of_length_one(self, shape: tuple[int, ...]) -> None:
-        shape = tuple(1 if short else 3 for short in shape)
-        time = np.random.default_rng(5).uniform(0.1, 10.0, shape)
-        for base in every_index(shape):
-            scaling = scaling_values(time, base)
-            assert scaling.memory.size == shape[0] * shape[1] * (shape[2] - 1)
-            assert scaling.engine.size == shape[0] * (shape[1] - 1) * shape[2]
-            assert scaling.cu.size == shape[0] - 1
-            np.testing.assert_allclose(walk(scaling, base), time / time[base], rtol=1e-12)
-
-    @pytest.mark.parametrize("law", made.LAWS.values(), ids=made.LAWS)
-    def test_power_laws(self, law: tuple[float, float, float]) -> None:
-        # Closed form: (CU / CU at base) ** a x (engine ...) ** b x (memory ...) ** c.
-        base = (1, 2, 0)
-        surface = walk(scaling_values(made.surface(law), base), base)
-        for index, config in zip(every_index(made.GRID.shape), made.GRID, strict=True):
-            expected = (
-                (config.cu_count / 8) ** law[0]
-                * (config.engine_mhz / 800) ** law[1]
-                * (config.memory_mhz / 400) ** law[2]
-            )
-            assert surface[index] == pytest.approx(expected, rel=1e-12)
 
     def test_measured_kernels_of_the_simulated_set(self, data_folder: Path) -> None:
         # Truth: the 48 kernels themselves, not monotonic, times over three decades.
@@ -151,18 +113,3 @@ def test_a_longer_kernel_of_the_same_shape_has_the_same_values(
     short, long = scaling_values(time, (0, 0, 0)), scaling_values(time * factor, (0, 0, 0))
     for name in ("memory", "engine", "cu"):
         np.testing.assert_allclose(getattr(short, name), getattr(long, name), rtol=1e-14)
-
-
-def test_leading_dimensions_are_kernels_of_their_own() -> None:
-    # Truth: each kernel walked alone.
-    random = np.random.default_rng(3)
-    values = ScalingValues(
-        memory=random.uniform(0.5, 2.0, (2, 5, 3, 4, 1)),
-        engine=random.uniform(0.5, 2.0, (2, 5, 3, 3, 2)),
-        cu=random.uniform(0.5, 2.0, (2, 5, 2)),
-    )
-    together = walk(values, (2, 1, 0))
-    assert together.shape == (2, 5, 3, 4, 2)
-    for i, j in itertools.product(range(2), range(5)):
-        alone = ScalingValues(values.memory[i, j], values.engine[i, j], values.cu[i, j])
-        np.testing.assert_array_equal(together[i, j], walk(alone, (2, 1, 0)))

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch.optim.rprop import rprop  # noqa: E402
 
-from mlscale.predictors.wu_training import FIRST_STEP, _rprop, _side_by_side  # noqa: E402
+from mlscale.predictors.wu_training import FIRST_STEP, _rprop  # noqa: E402
 
 
 def test_steps_are_those_of_torch() -> None:
@@ -30,12 +30,3 @@ def test_steps_are_those_of_torch() -> None:
         _rprop(ours, gradient(ours), before, step)
         assert torch.equal(ours, peer)
     assert not torch.equal(ours, first)
-
-
-def test_views_are_of_one_row() -> None:
-    row, (left, right) = _side_by_side([torch.ones(2, 3), torch.zeros(1, 4)])
-    row += 1
-    assert left.shape == (2, 3)
-    assert right.shape == (1, 4)
-    assert (left == 2).all()
-    assert (right == 1).all()

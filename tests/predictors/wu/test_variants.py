@@ -1,12 +1,8 @@
 """What `wu` can be told besides: another loss, K chosen, logarithms, some counters alone."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from synthetic import kernels as made
-from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Wu, load, save, study, train
 from mlscale.predictors.wu_clusters import CU_AXIS
@@ -23,14 +19,6 @@ def test_the_squared_loss_learns_the_groups_too() -> None:
     """Known truth: four laws, told apart by their counters, so that no error is left."""
     data = made.measurements()
     assert scored(Wu(clusters=4, loss="squared"), data) < 1e-6
-
-
-def test_the_losses_give_different_networks_of_the_same_clusters() -> None:
-    data = made.measurements()
-    one, other = (Wu(clusters=4, loss=loss).fit(data, MID) for loss in ("cross-entropy", "squared"))
-    for left, right in zip(one.cluster_sets_, other.cluster_sets_, strict=True):
-        np.testing.assert_array_equal(left.centroids, right.centroids)
-        assert not np.allclose(left.network.output_weights, right.network.output_weights)
 
 
 def test_both_losses_in_one_batch_are_as_alone() -> None:
@@ -54,40 +42,6 @@ def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
     assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
     rows = study("errors", data, "wu", clusters="auto", quantity="time", split="k-fold", seeds=1)
     assert rows.set_index("predictor").loc["wu", "mape"] < 1
-
-
-@pytest.mark.parametrize(
-    ("given", "plain"),
-    [
-        ({"clusters": np.int64(3)}, {"clusters": 3}),
-        ({"clusters": 3, "seed": np.uint8(1)}, {"clusters": 3, "seed": 1}),
-        (
-            {"clusters": 3, "counters": np.array(["busy_compute", "busy_latency"])},
-            {"clusters": 3, "counters": ("busy_compute", "busy_latency")},
-        ),
-        (
-            {"clusters": 3, "counters": "busy_compute"},
-            {"clusters": 3, "counters": ["busy_compute"]},
-        ),
-    ],
-)
-def test_numpy_and_lists_are_as_plain_values(
-    tmp_path: Path, given: dict[str, Any], plain: dict[str, Any]
-) -> None:
-    """The same clusters and networks, also from the base as an array and out of a file."""
-    data = made.measurements(power=False)
-    base = np.array(made.GRID.index(MID))
-    train(data, base, "wu", **given).save(tmp_path / "given.mlscale")
-    one = load(tmp_path / "given.mlscale").predictors["time"]
-    other = train(data, MID, "wu", **plain).predictors["time"]
-    for left, right in zip(one.cluster_sets_, other.cluster_sets_, strict=True):
-        np.testing.assert_array_equal(left.centroids, right.centroids)
-        np.testing.assert_array_equal(left.network.output_weights, right.network.output_weights)
-
-
-def test_a_broken_number_of_clusters_is_refused() -> None:
-    with refused("clusters is a whole number or 'auto', not 3.5"):
-        Wu(clusters=3.5).fit(made.measurements(), MID)
 
 
 def test_auto_with_few_applications_takes_the_default() -> None:
@@ -120,21 +74,3 @@ def test_some_counters_alone(tmp_path: object) -> None:
     restored = load(f"{tmp_path}/m.mlscale").predictors["time"]
     assert isinstance(restored, Wu)
     assert (tuple(restored.counters), restored.loss) == (some, "squared")
-
-
-def test_what_is_refused() -> None:
-    data = made.measurements()
-    with refused("there is no loss 'hinge'; one of cross-entropy, squared"):
-        Wu(loss="hinge").fit(data, MID)
-    with refused("clusters is a whole number or 'auto', not 'many'"):
-        Wu(clusters="many").fit(data, MID)
-    with refused("there is no 'raw' feature 'busy_idle'; there are busy_bandwidth"):
-        Wu(features="raw", counters=["busy_idle"]).fit(data, MID)
-
-
-def test_numpy_numbers() -> None:
-    data = made.measurements()
-    base = (np.int64(1), np.int64(2), np.int64(1))
-    assert Wu(features="raw", clusters=np.int64(4)).fit(data, base).base_ == MID  # type: ignore[arg-type]
-    rows = study("errors", data, "nearest", features=["raw"], base=base, quantity="time")
-    assert "raw" in set(rows["features"].dropna())
