@@ -87,7 +87,7 @@ def scores(  # noqa: PLR0913, PLR0917 - what section V varies
         def make(seed: int = seed, most: int = len(train)) -> list[Any]:
             at_most = None if clusters is None else min(clusters, most)
             options = {"quantity": quantity, "clusters": at_most, "seed": seed, "loss": loss}
-            return [Candidate.of(predictor).create(**options)]
+            return [Candidate.from_predictor(predictor).create(**options)]
 
         for start in range(0, len(order), BASES_AT_ONCE):  # bases that share clocks share clusters
             part = order[start : start + BASES_AT_ONCE]

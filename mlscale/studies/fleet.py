@@ -5,7 +5,7 @@ The whole run is advised from the sums of the parts, as its kernels do not fit i
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -47,27 +47,28 @@ class Sums:
     is_bounded: bool = False
 
     @classmethod
-    def of(cls, search: Search) -> "Sums":
-        """Of the kernels of a search."""
+    def from_search(cls, search: Search) -> "Sums":
+        """Sum up the kernels of a search."""
         sides: dict[str, Floats] = {}
-        for quantity, of in search.of_objective.items():
-            ends = [end for end in (of.low, of.high) if end is not None]
-            sides[quantity] = np.stack([of.values, *ends], axis=1)
-        of_run = run_in_sequence(sides["time"], sides.get("power"), search.launches)
-        return cls(*of_run, search.most_demanding_w, search.surfaces["time"].is_bounded)
+        for quantity, surfaces in search.of_objective.items():
+            ends = [end for end in (surfaces.low, surfaces.high) if end is not None]
+            sides[quantity] = np.stack([surfaces.values, *ends], axis=1)
+        summed = run_in_sequence(sides["time"], sides.get("power"), search.launches)
+        return cls(*summed, search.most_demanding_w, search.surfaces["time"].is_bounded)
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> "Sums":
-        """From what `state` gave."""
+    def from_footer(cls, path: Path) -> "Sums":
+        """Those of a part, as its file says them. Raises InputError."""
+        with parquet_file(path) as file:
+            state = parse_json_object(file.metadata.metadata[SUMS.encode()], str(path))
         power_w, peak_w = (state[n] and np.array(state[n]) for n in ("power_w", "peak_w"))
         return cls(np.array(state["time_ms"]), power_w, peak_w, state["is_bounded"])
 
-    @property
-    def state(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+    def footer(self) -> dict[str, str]:
+        """What `from_footer` reads."""
         arrays = {"time_ms": self.time_ms, "power_w": self.power_w, "peak_w": self.peak_w}
-        state = {name: of if of is None else of.tolist() for name, of in arrays.items()}
-        return {**state, "is_bounded": self.is_bounded}
+        state = {name: None if a is None else a.tolist() for name, a in arrays.items()}
+        return {SUMS: json.dumps({**state, "is_bounded": self.is_bounded})}
 
     def __add__(self, other: "Sums") -> "Sums":
         time_ms, power_w, peak_w = np.stack([self.time_ms, other.time_ms]), None, None
@@ -75,17 +76,17 @@ class Sums:
             power_w = np.stack([self.power_w, other.power_w])
         if self.peak_w is not None and other.peak_w is not None:
             peak_w = np.maximum(self.peak_w, other.peak_w)
-        of_both = run_in_sequence(time_ms, power_w, np.ones(2))
-        return Sums(*of_both, peak_w, self.is_bounded or other.is_bounded)
+        both = run_in_sequence(time_ms, power_w, np.ones(2))
+        return Sums(*both, peak_w, self.is_bounded or other.is_bounded)
 
     def surfaces(self, model: Model) -> dict[str, Surfaces]:
         """The one kernel's, absolute."""
         sides = {"time": self.time_ms, "power": self.power_w}
         flags = ((BOUNDED,),) if self.is_bounded else ()
         return {
-            quantity: Surfaces(model.grid, model.base, of[:1], flags, *of[1:, None])
-            for quantity, of in sides.items()
-            if of is not None
+            quantity: Surfaces(model.grid, model.base, values[:1], flags, *values[1:, None])
+            for quantity, values in sides.items()
+            if values is not None
         }
 
 
@@ -109,9 +110,9 @@ def advise_part(
     predictions, search = search_for(model, profiles, terms, base)
     columns: dict[str, Any] = {"kernel": np.array(profiles.kernels, dtype=object)}
     columns |= search.kernel_columns()
-    flags = ["; ".join(of) for of in kernel_flags(search, predictions)]
+    flags = ["; ".join(flags) for flags in kernel_flags(search, predictions)]
     columns["flags"] = np.array(flags, dtype=object)
-    return columns, Sums.of(search)
+    return columns, Sums.from_search(search)
 
 
 def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence[str]) -> Advice:
@@ -131,19 +132,23 @@ class FleetWork:
     """What is done with each row group of a fleet, and where its part of the results goes.
 
     targets: where to predict, none for everywhere; drawn_w: the most that any kernel was measured
-    to draw there [W]. terms and base: of the whole run, where advice is asked for.
+    to draw there [W]. advice: the terms of the whole run and its base, where advice is asked for.
     """
 
     fleet: Fleet
     folder: Path
-    targets: tuple[HardwareConfig, ...]
+    targets: tuple[HardwareConfig, ...] = ()
     drawn_w: float = 0.0
-    terms: Terms | None = None
-    base: RunBase | None = None
+    advice: tuple[Terms, RunBase] | None = None
 
     def path(self, number: int) -> Path:
         """The part of a row group."""
         return self.folder / f"part-{number:06}.parquet"
+
+    def is_written(self, number: int, part: Row) -> bool:
+        """Whether the part that `do_part` told of is there."""
+        path = self.path(number)
+        return bool(part["bytes"] == (path.stat().st_size if path.is_file() else 0))
 
 
 def prediction_work(fleet: Fleet, folder: Path, targets: tuple[HardwareConfig, ...]) -> FleetWork:
@@ -154,7 +159,35 @@ def prediction_work(fleet: Fleet, folder: Path, targets: tuple[HardwareConfig, .
 def advice_work(fleet: Fleet, folder: Path, terms: Terms) -> FleetWork:
     """The work of advice on a fleet, for which all of it is read once, without its counters."""
     parts = (part for group in fleet.groups for part in fleet.without_counters(group, PART))
-    return FleetWork(fleet, folder, (), terms=terms, base=run_base(parts, terms))
+    return FleetWork(fleet, folder, advice=(terms, run_base(parts, terms)))
+
+
+@dataclass
+class _PartTotals:
+    """What is known of the kernels of a part so far."""
+
+    kernels: int = 0
+    launches: float = 0.0
+    says_launches: bool = False
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    warnings: dict[str, None] = field(default_factory=dict)
+    sums: Sums | None = None
+
+    def table(self, model: Model, work: FleetWork, profiles: Profiles) -> Any:
+        """Add some kernels; their rows of results, as an Arrow table. Raises InputError."""
+        self.kernels += len(profiles.kernels)
+        self.launches += float(profiles.weights.sum())
+        self.says_launches |= profiles.launches is not None
+        self.exchanges += exchanges_of(profiles)
+        if work.advice is None:
+            predictions = model.predict(profiles, COVERAGE)
+            predictions = replace(predictions, run_drawn_w=work.drawn_w)
+            self.warnings.update(dict.fromkeys(predictions.warnings))
+            return arrow_table(predictions, list(work.targets) or None)
+        self.warnings.update(dict.fromkeys(feature_warnings(model, profiles)))
+        columns, sums = advise_part(model, profiles, *work.advice)
+        self.sums = sums if self.sums is None else self.sums + sums
+        return as_arrow(columns)
 
 
 def do_part(model: Model, work: FleetWork, number: int) -> Row:
@@ -162,52 +195,29 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
 
     Raises InputError, naming the row group.
     """
-    group = work.fleet.groups[number]
-    part: Row = {"kernels": 0, "launches": 0.0, "says_launches": False, "bytes": 0}
-    part["exchanges"] = asdict(Exchanges())
-    notes: dict[str, None] = {}
-    sums: list[Sums] = []
-
-    def tables() -> Iterator[Any]:
-        for profiles in work.fleet.profiles(group, max(1, PART // model.grid.size)):
-            part["kernels"] += len(profiles.kernels)
-            part["launches"] += float(profiles.weights.sum())
-            part["says_launches"] |= profiles.launches is not None
-            own = exchanges_of(profiles)
-            part["exchanges"] = asdict(Exchanges(**part["exchanges"]) + own)
-            if work.terms is None or work.base is None:
-                predictions = model.predict(profiles, COVERAGE)
-                predictions = replace(predictions, run_drawn_w=work.drawn_w)
-                notes.update(dict.fromkeys(predictions.warnings))
-                yield arrow_table(predictions, list(work.targets) or None)
-            else:
-                notes.update(dict.fromkeys(feature_warnings(model, profiles)))
-                columns, of_these = advise_part(model, profiles, work.terms, work.base)
-                sums[:] = [reduce(add, [*sums, of_these])]
-                yield as_arrow(columns)
-
-    def footer() -> dict[str, str]:
-        return {SUMS: json.dumps(sums[0].state)} if sums else {}
-
+    group, path = work.fleet.groups[number], work.path(number)
+    totals = _PartTotals()
+    kernels = work.fleet.profiles(group, max(1, PART // model.grid.size))
+    tables = (totals.table(model, work, profiles) for profiles in kernels)
     try:
-        write_tables(work.path(number), tables(), footer)
+        write_tables(path, tables, lambda: totals.sums.footer() if totals.sums else {})
     except InputError as error:
-        known = str(error).startswith((str(group.path), str(work.path(number))))
+        known = str(error).startswith((str(group.path), str(path)))
         raise InputError(str(error) if known else f"{group}: {error}") from None
-    size = work.path(number).stat().st_size if part["kernels"] else 0
-    return {**part, "bytes": size, "warnings": list(notes)}
-
-
-def is_written(work: FleetWork, number: int, part: Row) -> bool:
-    """Whether the part that was written is there."""
-    path = work.path(number)
-    return bool(part["bytes"] == (path.stat().st_size if path.is_file() else 0))
+    return {
+        "kernels": totals.kernels,
+        "launches": totals.launches,
+        "says_launches": totals.says_launches,
+        "exchanges": asdict(totals.exchanges),
+        "warnings": list(totals.warnings),
+        "bytes": path.stat().st_size if totals.kernels else 0,
+    }
 
 
 def checked(work: FleetWork, running: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
     """The parts as they come. Raises InputError where one is not in this machine's folder."""
     for number, part in running:
-        if not is_written(work, number, part):
+        if not work.is_written(number, part):
             raise InputError(
                 f"{work.path(number)}: is not what a worker wrote; all machines must see the "
                 "folder, and the fleet, under the same name"
@@ -234,23 +244,12 @@ def whole_document(
     if not numbers:
         raise InputError(f"{name}: no kernel has counters")
     counts = {"kernels": kernels, "parts": len(numbers)}
-    if work.terms is None:
+    if work.advice is None:
         return {**counts, "warnings": notes}
     launches = sum(part["launches"] for part in parts)
     says_launches = any(part["says_launches"] for part in parts)
-    exchanges = reduce(add, (Exchanges(**part["exchanges"]) for part in parts))
-    run = Run(
-        kernels=kernels,
-        launches=launches if says_launches else None,
-        counters_cover_percent=100.0,
-        is_sampled=is_of_monitor,
-    )
-    sums = reduce(add, (_sums(work.path(number)) for number in numbers))
-    notes += exchanges.warnings
-    return {**counts, **run_document(model, advise_run(model, sums, work.terms, run, notes))}
-
-
-def _sums(path: Path) -> Sums:
-    """The sums of a part, as its file says them. Raises InputError."""
-    with parquet_file(path) as file:
-        return Sums.restored(parse_json_object(file.metadata.metadata[SUMS.encode()], str(path)))
+    run = Run(kernels, launches if says_launches else None, 100.0, is_of_monitor)
+    sums = reduce(add, (Sums.from_footer(work.path(number)) for number in numbers))
+    notes += reduce(add, (Exchanges(**part["exchanges"]) for part in parts)).warnings
+    advice = advise_run(model, sums, work.advice[0], run, notes)
+    return {**counts, **run_document(model, advice)}

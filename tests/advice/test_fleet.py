@@ -60,7 +60,7 @@ def test_the_peak_of_a_part_is_what_is_predicted_of_its_most_demanding_kernel() 
     search = Search(
         {"time": times, "power": powers}, np.array([3.0, 1.0]), "energy", Limits(), True
     )
-    sums = Sums.of(search)
+    sums = Sums.from_search(search)
     assert sums.peak_w is not None
     assert sums.power_w is not None
     assert sums.peak_w.tolist() == [[[90]]]
