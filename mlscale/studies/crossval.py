@@ -61,9 +61,9 @@ def folds(split: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
         return grouped_folds(names, FOLDS, seed)
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-    kind = ShuffleSplit if split == RANDOM_KERNELS else GroupShuffleSplit
+    kind, groups = (ShuffleSplit, None) if split == RANDOM_KERNELS else (GroupShuffleSplit, names)
     splitter = kind(1, test_size=HELD_OUT_SHARE, random_state=seed)
-    return list(splitter.split(np.zeros(len(names)), groups=names))
+    return list(splitter.split(np.zeros(len(names)), groups=groups))
 
 
 def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:
