@@ -95,20 +95,9 @@ class TestImportProfile:
         ),
         (mlscale.Measurements.from_frame, {"frame": 5}, "frame must be a pandas DataFrame, not"),
         (mlscale.find_predictor, {"name": 5}, "name must be text, not int"),
-        (mlscale.study, {"name": ["errors"], "tables": "t.csv"}, "name must be text, not list"),
-        (
-            mlscale.study,
-            {"name": "errors", "tables": "t.csv", "jobs": "2"},
-            "jobs must be a whole number, not str",
-        ),
-        (
-            mlscale.study,
-            {"name": "errors", "tables": "t.csv", "jobs": True},
-            "jobs must be a whole number, not bool",
-        ),
     ],
 )
-def test_reading_and_studies(
+def test_reading(
     function: Callable[..., Any], arguments: dict[str, Any], message: str
 ) -> None:
     with refused(f"^{message}"):
