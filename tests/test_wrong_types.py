@@ -97,9 +97,7 @@ class TestImportProfile:
         (mlscale.find_predictor, {"name": 5}, "name must be text, not int"),
     ],
 )
-def test_reading(
-    function: Callable[..., Any], arguments: dict[str, Any], message: str
-) -> None:
+def test_reading(function: Callable[..., Any], arguments: dict[str, Any], message: str) -> None:
     with refused(f"^{message}"):
         function(**arguments)
 

@@ -181,14 +181,13 @@ class ErrorStudy(Study):
     def _parts_of(self, target: Target) -> list[Part]:
         split = None if self.train_on else self.split
         everyone = self._candidates(target)
-        parts = []
-        for quantity in self._quantities(target, everyone):
-            for one in everyone:
-                if one.predicts(quantity) and target.can_learn(one, quantity):
-                    settings = (target.base, quantity, self.clusters_of(one))
-                    seeds = self.seeds_of(one)
-                    parts += [Part(target.name, one, split, seed, *settings) for seed in seeds]
-        return parts
+        return [
+            Part(target.name, one, split, seed, target.base, quantity, self.clusters_of(one))
+            for quantity in self._quantities(target, everyone)
+            for one in everyone
+            if one.predicts(quantity) and target.can_learn(one, quantity)
+            for seed in self.seeds_of(one)
+        ]
 
     def _quantities(self, target: Target, everyone: Sequence[Candidate]) -> list[str]:
         """Those that are asked for, or all, if they were measured and can be learnt."""

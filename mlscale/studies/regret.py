@@ -178,38 +178,6 @@ class Goal:
         return fixed
 
 
-def goal_on(
-    table: str,
-    data: Measurements,
-    base: HardwareConfig,
-    objectives: Sequence[str],
-    limits: Limits,
-    static_power_w: float | None,
-) -> Goal:
-    """The goal on a table of that name; objectives: by default those of energy, or time.
-
-    Raises InputError where objectives or limits need power that is not there or not whole.
-    """
-    has_power = data.power_samples is not None
-    usual = ENERGY_OBJECTIVES if has_power else ("time",)
-    goal = Goal(base, tuple(dict.fromkeys(objectives)) or usual, limits)
-    for objective in goal.objectives:
-        advice.require_objective(objective, advice.COSTS)
-    needing = [f"the objective '{o}'" for o in goal.objectives if o != "time"]
-    needing += ["a limit of power"] if limits.max_power_w is not None else []
-    if needing and not has_power:
-        raise InputError(f"{needing[0]} needs power; '{table}' has no column 'power_w'")
-    if not has_power:
-        return goal
-    try:
-        static_w = advice.static_power(data.metadata.get("power_kind"), static_power_w)
-    except InputError as error:
-        raise InputError(f"'{table}': {error}") from None
-    if static_w is None and set(needing) - {"the objective 'power'"}:
-        raise InputError(f"'{table}': power_w is dynamic power; give the rest as --static-power W")
-    return Goal(base, goal.objectives, limits, static_w or 0.0)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegretStudy(Study):
     """Each part is one advisor, a predictor or one of STRATEGIES, with one seed on one table.
@@ -235,28 +203,43 @@ class RegretStudy(Study):
 
     @cached_property
     def goals(self) -> dict[str, Goal]:
-        """The goal of each table. Raises InputError."""
-        asked = (self.objectives, self.limits, self.static_power_w)
-        return {
-            table: goal_on(table, data, self.base_on(table, data), *asked)
-            for table, data in self.tables.items()
-        }
+        """The goal of each table. Raises InputError where power is not there or not whole."""
+        return {table: self._goal(table, data) for table, data in self.tables.items()}
+
+    def _goal(self, table: str, data: Measurements) -> Goal:
+        has_power, base = data.power_samples is not None, self.base_on(table, data)
+        usual = ENERGY_OBJECTIVES if has_power else ("time",)
+        objectives = tuple(dict.fromkeys(self.objectives)) or usual
+        for objective in objectives:
+            advice.require_objective(objective, advice.COSTS)
+        needing = [f"the objective '{o}'" for o in objectives if o != "time"]
+        needing += ["a limit of power"] if self.limits.max_power_w is not None else []
+        if needing and not has_power:
+            raise InputError(f"{needing[0]} needs power; '{table}' has no column 'power_w'")
+        if not has_power:
+            return Goal(base, objectives, self.limits)
+        try:
+            static_w = advice.static_power(data.metadata.get("power_kind"), self.static_power_w)
+        except InputError as error:
+            raise InputError(f"'{table}': {error}") from None
+        if static_w is None and set(needing) - {"the objective 'power'"}:
+            raise InputError(
+                f"'{table}': power_w is dynamic power; give the rest as --static-power W"
+            )
+        return Goal(base, objectives, self.limits, static_w or 0.0)
 
     @cached_property
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
         if self.runs and self.split != LEAVE_ONE_OUT:
             raise InputError(f"runs are drawn where the protocol is '{LEAVE_ONE_OUT}'")
-        parts = []
-        for table, goal in self.goals.items():
-            for one in self._advisors(self.tables[table], goal.base):
-                clusters, seeds = self.clusters_of(one), self.seeds_of(one)
-                if goal.known_to(one):
-                    parts += [
-                        Part(table, one, self.split, seed, goal.base, clusters=clusters)
-                        for seed in seeds
-                    ]
-        return parts
+        return [
+            Part(table, one, self.split, seed, goal.base, clusters=self.clusters_of(one))
+            for table, goal in self.goals.items()
+            for one in self._advisors(self.tables[table], goal.base)
+            if goal.known_to(one)
+            for seed in self.seeds_of(one)
+        ]
 
     def _advisors(self, data: Measurements, base: HardwareConfig) -> list[Candidate]:
         """The strategies and, behind them, the predictors."""
