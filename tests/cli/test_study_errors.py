@@ -86,33 +86,6 @@ class TestDocument:
             assert row["mape_by_seed"] == pytest.approx(by_seed * (2 // len(seeds)), rel=1e-12)
             assert row["mape"] == pytest.approx(mean(by_seed), rel=1e-12)
 
-    @pytest.mark.parametrize(
-        ("predictor", "group", "mape"),
-        [
-            # Base 8 CUs, 1000/800 MHz; the other axes at half or full, 7 targets. A kernel of the
-            # group 'compute' (time ~ 1/CU/engine) takes 2, 2, 4 times as long at half the CUs, half
-            # the engine, both, twice each for the memory clock, and as long at half the memory:
-            # no-scaling errs by (0 + 4 * 50 + 2 * 75) / 7, by hand.
-            ("no-scaling", "compute", 350 / 7),
-            ("core-bound", "compute", 0.0),
-            # engine-bound says 1, 2, 1, 2 for the CU steps' 2, 4, 2, 4: four of 7 are half.
-            ("engine-bound", "compute", 4 * 50 / 7),
-            # 'bandwidth' (time ~ 1/memory): no-scaling is half at the four of half memory clock.
-            ("memory-bound", "bandwidth", 0.0),
-            ("no-scaling", "bandwidth", 4 * 50 / 7),
-            # engine-bound says 2 for 1 (100 %) twice, 2 for 2 twice, 1 for 2 (50 %) twice.
-            ("engine-bound", "bandwidth", (2 * 100 + 2 * 50) / 7),
-        ],
-    )
-    def test_errors_of_what_needs_no_training_by_hand(
-        self, study: Any, folder: Path, predictor: str, group: str, mape: float
-    ) -> None:
-        assert study
-        found = [float(k["mape"]) for k in tidy.read_csv(folder / "out" / "kernels.csv")
-                 if (k["table"], k["quantity"], k["predictor"]) == ("both", "time", predictor)
-                 and k["kernel"].startswith(group)]  # fmt: skip
-        assert found == pytest.approx([mape, mape], rel=1e-9, abs=1e-9)
-
 
 class TestFiles:
     def test_folder_holds_the_document_tables_and_a_figure_of_each_quantity(
