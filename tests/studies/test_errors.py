@@ -183,25 +183,6 @@ class TestPlan:
             mapes = [frame[frame.predictor == name].mape.item() for frame in (default, five)]
             assert mapes[0] == pytest.approx(mapes[1])
 
-    @pytest.mark.parametrize(
-        ("training", "tables", "predictor", "problem"),
-        [
-            ("pooled", "a", "bottleneck", "training on several GPUs at once needs two tables"),
-            ("unseen-gpu", "ab", "bottleneck", "no table is of another GPU than 'made-gpu' to"),
-            ("pooled", "abc", "nearest", "'nearest' learns from one table at a time, not from 3:"),
-            ("unseen-gpu", "ac", "nearest", "'nearest' cannot predict a GPU that it was not trai"),
-        ],
-    )
-    def test_trainings_that_cannot_be(
-        self, training: str, tables: str, predictor: str, problem: str
-    ) -> None:
-        one = made.measurements()
-        there = {"a": one, "b": one, "c": replace(one, device="other")}
-        asked = {name: there[name] for name in tables}
-        planned = errors.ErrorStudy(tables=asked, predictors=[predictor], training=training)
-        with refused(f"^{problem}"):
-            _ = planned.parts
-
 
 def corrupted(data: Measurements, application: str, scale: float) -> Measurements:
     """The same, but an application's targets are nonsense: far too short, counters unknown."""

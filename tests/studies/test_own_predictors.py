@@ -151,11 +151,6 @@ class TestFailures:
         with refused("^predictor 'Mine' failed in __init__: KeyError: 'x' .test_own_predictors.py"):
             mlscale.study("errors", DATA, Mine)
 
-    def test_faults_of_ours_stay_as_they_are(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Nearest, "predict", lambda *_: {}["x"])
-        with pytest.raises(KeyError):
-            mlscale.study("errors", DATA, "nearest", jobs=1)
-
 
 class TestElsewhere:
     def test_a_process_without_the_module_can_use_it(self, module: str, tmp_path: Path) -> None:

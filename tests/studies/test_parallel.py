@@ -1,6 +1,5 @@
 """Long work in units: what is kept is not done again, and is not mixed with other work."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -122,11 +121,6 @@ class TestInterrupted:
             list(sweep(stop_at_3, CALLS, progress=kept))
         return tmp_path
 
-    def test_leaves_a_valid_record(self, folder: Path) -> None:
-        head, *units = map(json.loads, (folder / PROGRESS).read_text().splitlines())
-        assert head == {"fingerprint": "mark"}
-        assert {u["unit"]: u["result"] for u in units} == {n: EXPECTED[n] for n in range(3)}
-
     @pytest.mark.parametrize("damage", ["cut", ("3", "4"), ('"unit"', '"knit"'), ("{", "[")])
     def test_a_damaged_last_line_is_done_again(self, folder: Path, damage: Any) -> None:
         """It was cut off, or one character in it is another."""
@@ -153,11 +147,6 @@ class TestInterrupted:
         with refused(problem):
             Progress(folder, mark, resume)
         assert (folder / PROGRESS).read_bytes() == before
-
-    def test_is_forgotten_when_all_is_written(self, folder: Path) -> None:
-        with Progress(folder, "mark", resume=True) as kept:
-            kept.remove()
-        assert not Progress.is_in(folder)
 
 
 class TestFingerprint:

@@ -147,11 +147,6 @@ class TestLimits:
         assert by_advisor["highest-clocks"]["regret_percent"] == 0
         assert by_advisor["stay-at-base"]["breaks_limits"]
 
-    def test_the_fixed_configuration_keeps_the_limits_of_most(self) -> None:
-        # No slowdown: of those that all training kernels keep, the least energy.
-        _, rows = choices_and_rows(limits=Limits(max_slowdown_percent=0))
-        assert rows["best-fixed"]["breaks_limits_percent"] == 0
-
     def test_kernels_beyond_the_limits_are_left_out_and_counted(self) -> None:
         shortest = DATA.time_ms.min(axis=(1, 2, 3))
         limit = float(np.sort(shortest)[2]) * 1.0001  # three kernels can keep it

@@ -190,7 +190,6 @@ class TestPlan:
         }
 
 
-OTHER_GPU = replace(TRAINED, device="gtx980")
 OTHER_GRID = replace(TRAINED, grid=ConfigGrid((4,), (600.0, 1000.0, 1800.0), (700.0,)))
 OTHER_BASE = replace(TRAINED, grid=ConfigGrid((4,), (600.0, 900.0, 1800.0), (700.0,)))
 
@@ -198,12 +197,6 @@ OTHER_BASE = replace(TRAINED, grid=ConfigGrid((4,), (600.0, 900.0, 1800.0), (700
 @pytest.mark.parametrize(
     ("train_on", "options", "problem"),
     [
-        (TESTED, {}, "no kernel is left to train on: 't' tests every application of made-gpu; "),
-        (
-            {"m": OTHER_GPU},
-            {"predictors": "nearest"},
-            "'nearest' cannot predict a GPU that it .* 't' is of 'made-gpu', 'm' of 'gtx980'$",
-        ),
         (
             {"m": OTHER_GRID},
             {"predictors": "mean-surface"},
@@ -215,14 +208,6 @@ OTHER_BASE = replace(TRAINED, grid=ConfigGrid((4,), (600.0, 900.0, 1800.0), (700
             "'mean-surface' predicts on the grid and from the base .*: 'm' is at cu=4,engine=900,",
         ),
         ({"m": OTHER_BASE}, {"base": "engine=1000"}, "'m': engine_mhz 1000 is not on "),
-        ({"m": OTHER_GRID}, {"quantity": "power"}, "power is learnt on the GPU itself"),
-        (
-            {"m": TRAINED, "n": one_kernel("c", 1, 2, 3)},
-            {"predictors": ["nearest"]},
-            "'nearest' learns from one table at a time, not from 2: 'm', 'n'$",
-        ),
-        ({"m": TRAINED}, {"split": "k-fold"}, "a study that trains on .* leave out 'k-fold'$"),
-        ({"m": TRAINED}, {"training": "pooled"}, "a study that trains .* leave out 'pooled'$"),
     ],
 )
 def test_what_cannot_be_studied(train_on: Any, options: dict[str, Any], problem: str) -> None:
