@@ -48,7 +48,7 @@ TRAIN_ON = "train-on"  # the name of the protocol that learns from other tables
 
 
 @dataclass(frozen=True)
-class Target:
+class TestedTable:
     """A table under test with its base, and what predictors of it may learn from.
 
     learnt: before folds leave more out. sources: the names of these tables.
@@ -142,7 +142,7 @@ class ErrorStudy(Study):
         return {name: (data, self.base_on(name, data)) for name, data in tables.items()}
 
     @cached_property
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[TestedTable]:
         """Return what is tested and learnt from. Raises InputError where options do not suit."""
         if self.train_on and (self.training, self.split) != (OWN_TABLE, LEAVE_ONE_OUT):
             other = self.training if self.split == LEAVE_ONE_OUT else self.split
@@ -156,7 +156,7 @@ class ErrorStudy(Study):
             raise InputError("training on several GPUs at once needs two tables at least")
         return [self._target(name, data) for name, data in self.tables.items()]
 
-    def _target(self, name: str, data: Measurements) -> Target:
+    def _target(self, name: str, data: Measurements) -> TestedTable:
         base = self.base_on(name, data)
         nothing, everything = np.arange(0), np.arange(len(data.kernels))
         fold: Fold = (nothing, everything) if self.train_on else (everything, nothing)
@@ -171,14 +171,14 @@ class ErrorStudy(Study):
         warn_of_tested_kernels(name, data, learnt)
         used = {id(table) for (table, _), _ in learnt}
         sources = (source for source, (table, _) in self.pool.items() if id(table) in used)
-        return Target(name, data, base, learnt, tuple(sources))
+        return TestedTable(name, data, base, learnt, tuple(sources))
 
     @cached_property
     def parts(self) -> list[Part]:
         """Return all parts. Raises InputError."""
         return [part for target in self.targets for part in self._parts_of(target)]
 
-    def _parts_of(self, target: Target) -> list[Part]:
+    def _parts_of(self, target: TestedTable) -> list[Part]:
         split = None if self.train_on else self.split
         everyone = self._candidates(target)
         return [
@@ -189,7 +189,7 @@ class ErrorStudy(Study):
             for seed in self.seeds_of(one)
         ]
 
-    def _quantities(self, target: Target, everyone: Sequence[Candidate]) -> list[str]:
+    def _quantities(self, target: TestedTable, everyone: Sequence[Candidate]) -> list[str]:
         """Those that are asked for, or all, if they were measured and can be learnt."""
         asked = [self.quantity] if isinstance(self.quantity, str) else list(self.quantity)
         for quantity in asked:
@@ -210,7 +210,7 @@ class ErrorStudy(Study):
         has_power = trained.power_samples is not None and not target.is_elsewhere
         return [quantity for quantity in measured if quantity == "time" or has_power]
 
-    def _candidates(self, target: Target) -> list[Candidate]:
+    def _candidates(self, target: TestedTable) -> list[Candidate]:
         """Return those that can learn from what is trained on, and predict the table.
 
         Raises InputError where one that was asked for cannot.
