@@ -43,7 +43,7 @@ _MODULES = {
     "mlscale.predictors.bottleneck.estimator": ("Bottleneck",),
     "mlscale.predictors.wang_chu": ("MaxOverlap", "WangChu"),
     "mlscale.predictors.wu": ("Wu",),
-    "mlscale.studies.errors": ("study",),
+    "mlscale.studies.study": ("study",),
     "mlscale.errors": ("InputError", "DataWarning"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

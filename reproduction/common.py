@@ -5,12 +5,13 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -58,6 +59,15 @@ def base_of(name: str) -> HardwareConfig:
     return HardwareConfig(*TABLES[name][1])
 
 
+class Panel(NamedTuple):
+    """A panel of a figure: its title, the names of its axes, and by label steps and values."""
+
+    title: str
+    across: str
+    value: str
+    series: Mapping[str, tuple[Sequence[Any], Any]]
+
+
 @dataclass
 class Report:
     """Where the parts of a script put what they find, with the script's options."""
@@ -82,18 +92,42 @@ class Report:
             print("  ".join(cells).rstrip())
         print(flush=True)
 
-    def save(self, figure: Figure, name: str) -> None:
-        """Write a figure as PNG."""
+    def lines(self, name: str, title: str, panels: Sequence[Panel]) -> None:
+        """Draw panels of curves, each over its steps, and write them as a PNG."""
+        figure, axes = _figure(title, len(panels))
+        for axis, panel in zip(axes, panels, strict=True):
+            for n, (label, (steps, values)) in enumerate(panel.series.items()):
+                look = {"color": COLOURS[n % len(COLOURS)], "marker": MARKERS[n % len(MARKERS)]}
+                axis.plot(steps, values, ms=4, label=label, **look)
+            axis.set(title=panel.title, xlabel=panel.across, ylabel=panel.value)
+        self._write(figure, axes, name)
+
+    def bars(self, name: str, title: str, panels: Sequence[Panel]) -> None:
+        """Draw panels of horizontal bars, those of each name beside each other, as a PNG."""
+        figure, axes = _figure(title, len(panels))
+        for axis, panel in zip(axes, panels, strict=True):
+            height = 0.8 / len(panel.series)
+            for n, (label, (names, values)) in enumerate(panel.series.items()):
+                places = np.arange(len(names)) - n * height
+                axis.barh(places, values, height, color=COLOURS[n % len(COLOURS)], label=label)
+                axis.set_yticks(np.arange(len(names)), names, fontsize=6)
+            axis.set(title=panel.title, xlabel=panel.value)
+        self._write(figure, axes, name)
+
+    def _write(self, figure: Figure, axes: Sequence[Axes], name: str) -> None:
+        axes[0].legend(fontsize=6)
         self.folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(self.folder / f"{name}.png", dpi=120)
 
 
-def panels(title: str, rows: int, columns: int, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its panels, one row after the other."""
+def _figure(title: str, count: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure and so many panels, at most four in a row."""
+    columns = min(count, 4)
+    rows = -(-count // columns)
     figure = Figure(figsize=(4.2 * columns + 0.8, 3.4 * rows + 0.8), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=10)
-    return figure, list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)[:count]
 
 
 def run(

@@ -9,8 +9,10 @@ paper's Fig. 1 are there as the kernels of `made.fig1`.
 """
 
 import argparse
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -37,48 +39,15 @@ DISPATCH_CYCLES = 30  # between two workgroups
 SHARPNESS = 5.0  # of the p-norm in which the bounds on time meet
 
 
-@dataclass(frozen=True, eq=False)
-class SyntheticKernels:
-    """K kernels as physical numbers, each (K,). Instructions are per wave.
-
-    valu, salu, vector_fetch, scalar_fetch, vector_write, lds: instructions; active_lanes: share
-    of lanes that work; lines: cache lines per vector memory instruction; parallelism: fetches
-    that a wave has in flight; workgroups, waves_per_workgroup; vgprs per lane, lds_bytes per
-    workgroup; l1_reuse, l2_reuse: hit rates while the working set fits; wave_bytes: working set
-    of a wave in L1; cu_bytes, shared_bytes: working sets in L2, per CU and in all;
-    bank_conflict: extra LDS passes; dram_efficiency: of peak bandwidth; thrash: how much of it
-    every further CU's stream costs; atomics: serialised operations per wave, and contention:
-    how much slower they get with each further CU; launch_us: cost of a launch [us].
-    """
-
-    valu: Floats
-    salu: Floats
-    vector_fetch: Floats
-    scalar_fetch: Floats
-    vector_write: Floats
-    lds: Floats
-    active_lanes: Floats
-    lines: Floats
-    parallelism: Floats
-    workgroups: Floats
-    waves_per_workgroup: Floats
-    vgprs: Floats
-    lds_bytes: Floats
-    l1_reuse: Floats
-    l2_reuse: Floats
-    wave_bytes: Floats
-    cu_bytes: Floats
-    shared_bytes: Floats
-    bank_conflict: Floats
-    dram_efficiency: Floats
-    thrash: Floats
-    atomics: Floats
-    contention: Floats
-    launch_us: Floats
-
-    def broadcast(self) -> "SyntheticKernels":
-        """The same numbers as (K, 1, 1, 1)."""
-        return SyntheticKernels(*(getattr(self, f.name)[:, None, None, None] for f in fields(self)))
+# K kernels as physical numbers, each (K,), under the names of TYPICAL. Instructions are per wave.
+# active_lanes: share of lanes that work; lines: cache lines per vector memory instruction;
+# parallelism: fetches that a wave has in flight; vgprs per lane, lds_bytes per workgroup; l1_reuse,
+# l2_reuse: hit rates while the working set fits; wave_bytes: working set of a wave in L1; cu_bytes,
+# shared_bytes: working sets in L2, per CU and in all; bank_conflict: extra LDS passes;
+# dram_efficiency: of peak bandwidth; thrash: how much of it every further CU's stream costs;
+# atomics: serialised operations per wave, and contention: how much slower they get with each
+# further CU; launch_us: cost of a launch [us].
+SyntheticKernels = Mapping[str, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,26 +59,23 @@ class Evaluation:
     dynamic_power_w: Floats
 
 
-def occupancy(kernels: SyntheticKernels) -> Floats:
+def occupancy(vgprs: Floats, lds_bytes: Floats, waves_per_workgroup: Floats) -> Floats:
     """Waves that a CU can hold: limited by registers, LDS, workgroups and the wave slots."""
-    by_registers = SIMDS * np.floor(VGPRS / kernels.vgprs)
-    by_lds = np.floor(LDS_BYTES / np.maximum(kernels.lds_bytes, 1.0)) * kernels.waves_per_workgroup
-    by_workgroups = MAX_WORKGROUPS * kernels.waves_per_workgroup
-    waves = np.minimum.reduce(
-        [by_registers, by_lds, by_workgroups, np.full_like(by_lds, MAX_WAVES)]
-    )
-    whole = np.floor(waves / kernels.waves_per_workgroup) * kernels.waves_per_workgroup
-    return np.asarray(np.maximum(whole, kernels.waves_per_workgroup))
+    by_registers = SIMDS * np.floor(VGPRS / vgprs)
+    by_lds = np.floor(LDS_BYTES / np.maximum(lds_bytes, 1.0)) * waves_per_workgroup
+    waves = np.minimum(by_registers, np.minimum(by_lds, MAX_WORKGROUPS * waves_per_workgroup))
+    whole = np.floor(np.minimum(waves, MAX_WAVES) / waves_per_workgroup) * waves_per_workgroup
+    return np.asarray(np.maximum(whole, waves_per_workgroup))
 
 
 def run_kernels(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
     """Run every kernel at every configuration."""
-    k = kernels.broadcast()
+    k = SimpleNamespace(**{name: n[:, None, None, None] for name, n in kernels.items()})
     cus = np.array(grid.cu_count, dtype=np.float64)[:, None, None]
     engine_hz = 1e6 * np.array(grid.engine_mhz)[:, None]
     memory_hz = 1e6 * np.array(grid.memory_mhz)
 
-    resident_limit = occupancy(k)
+    resident_limit = occupancy(k.vgprs, k.lds_bytes, k.waves_per_workgroup)
     workgroups_on_busiest = np.ceil(k.workgroups / cus)
     waves = workgroups_on_busiest * k.waves_per_workgroup
     resident = np.minimum(resident_limit, waves)
@@ -211,7 +177,7 @@ GRID = ConfigGrid(
 KERNELS, APPLICATIONS = 108, 49
 TIME_NOISE, POWER_NOISE, COUNTER_NOISE = 0.01, 0.02, 0.005  # relative standard deviations
 
-_TYPICAL = {
+TYPICAL = {
     "valu": 800, "salu": 120, "vector_fetch": 40, "scalar_fetch": 15, "vector_write": 12, "lds": 0,
     "active_lanes": 0.95, "lines": 4, "parallelism": 2, "workgroups": 4000,
     "waves_per_workgroup": 4, "vgprs": 32, "lds_bytes": 0, "l1_reuse": 0.2, "l2_reuse": 0.3,
@@ -310,7 +276,7 @@ def _draw(
     random: np.random.Generator,
 ) -> tuple[SyntheticKernels, tuple[str, ...], tuple[str, ...]]:
     """Kernels, their names and their applications: those of Fig. 1, then families in turn."""
-    kernels = [{**_TYPICAL, **numbers} for numbers in _FIG1.values()]
+    kernels = [{**TYPICAL, **numbers} for numbers in _FIG1.values()]
     names = [f"made.fig1.{shape}" for shape in _FIG1]
     applications = ["made.fig1"] * len(_FIG1)
     families = list(_FAMILIES)
@@ -319,14 +285,13 @@ def _draw(
     for position in range(others):
         family = families[position % len(families)]
         application = f"made.{family}{position // len(families) + 1}"
-        middle = _vary({**_TYPICAL, **_FAMILIES[family]}, _SPREAD_OF_APPLICATIONS, random)
+        middle = _vary({**TYPICAL, **_FAMILIES[family]}, _SPREAD_OF_APPLICATIONS, random)
         for number in range(sizes[position]):
             kernels.append(_vary(middle, _SPREAD_OF_KERNELS, random))
             names.append(f"{application}.k{number + 1}")
             applications.append(application)
-    names_of_numbers = [field.name for field in fields(SyntheticKernels)]
-    columns = [np.array([kernel[name] for kernel in kernels], float) for name in names_of_numbers]
-    return SyntheticKernels(*columns), tuple(names), tuple(applications)
+    columns = {name: np.array([kernel[name] for kernel in kernels], float) for name in TYPICAL}
+    return columns, tuple(names), tuple(applications)
 
 
 def _vary(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from common import COLOURS, MEASURED, Report, base_of, panels, run, table
+from common import MEASURED, Panel, Report, base_of, run, table
 
 from mlscale import HardwareConfig
 from mlscale.arrays import Floats, Indices
@@ -92,10 +92,9 @@ def scores(estimated: Floats, watts: Floats) -> tuple[float, float]:
 
 def fig2(report: Report) -> None:
     """The seven sets of counters, folds by kernel and by application."""
-    figure, axes = panels("Nagasaka Fig. 2: error by counters, folds by application", 1, 4)
     percent: dict[str, dict[str, float]] = {}
     squared: dict[str, dict[str, float]] = {}
-    for axis, name in zip(axes, MEASURED, strict=True):
+    for name in MEASURED:
         lines = []
         for all_kernels in (False, True):
             kernels = inputs(name, not all_kernels)
@@ -112,10 +111,9 @@ def fig2(report: Report) -> None:
                     squared.setdefault(name, {})[counters] = both[1][1]
         header = ["kernels", "counters", "by kernel %", "MSE W²", "by application %", "MSE W²"]
         report.rows(f"{name}, base {base(name)}", header, lines)
-        axis.barh(list(percent[name]), list(percent[name].values()), color=COLOURS[0])
-        axis.set_title(name)
-        axis.set_xlabel("error [%]")
-    report.save(figure, "fig2")
+    shown = [Panel(name, "", "error [%]", {"by application": ([*of], [*of.values()])})
+             for name, of in percent.items()]  # fmt: skip
+    report.bars("fig2", "Nagasaka Fig. 2: error by counters, folds by application", shown)
     best = {name: min(of, key=lambda s, of=of: of[s]) for name, of in squared.items()}
     full = ", ".join(f"{of[FULL]:.1f}" for of in percent.values())
     report.claim(
@@ -144,21 +142,16 @@ def fig2(report: Report) -> None:
 
 def draw_watts(report: Report, name: str, as_in_paper: bool) -> dict[str, list[float]]:
     """Draw estimated beside measured watts of four tables; the signed errors [%] of each."""
-    counters = report.options.counters
-    figure, axes = panels(f"Nagasaka {name}: measured and estimated power, {counters}", 1, 4)
-    signed = {}
-    for axis, of in zip(axes, MEASURED, strict=True):
-        kernels = inputs(of, as_in_paper)
-        mean_w = held_out(of, counters, "application", as_in_paper).mean(axis=0)
-        order, rows = np.argsort(kernels.power_w), np.arange(len(mean_w))
-        axis.barh(rows + 0.2, kernels.power_w[order], 0.4, color="black", label="measured")
-        axis.barh(rows - 0.2, mean_w[order], 0.4, color="grey", label="estimated, held out")
-        axis.set_yticks(rows, np.array(kernels.kernels)[order], fontsize=6)
-        axis.set_title(of)
-        axis.set_xlabel("power [W]")
-        signed[of] = (100 * (mean_w / kernels.power_w - 1)).tolist()
-    axes[0].legend(fontsize=7)
-    report.save(figure, name)
+    counters, signed, shown = report.options.counters, {}, []
+    for gpu in MEASURED:
+        kernels = inputs(gpu, as_in_paper)
+        mean_w = held_out(gpu, counters, "application", as_in_paper).mean(axis=0)
+        order = np.argsort(kernels.power_w)
+        names = np.array(kernels.kernels)[order]
+        both = {"measured": (names, kernels.power_w[order]), "held out": (names, mean_w[order])}
+        shown.append(Panel(gpu, "", "power [W]", both))
+        signed[gpu] = (100 * (mean_w / kernels.power_w - 1)).tolist()
+    report.bars(name, f"Nagasaka {name}: measured and estimated power, {counters}", shown)
     return signed
 
 
@@ -177,10 +170,10 @@ def fig3(report: Report) -> None:
 
 def fig4(report: Report) -> None:
     """What the estimated power is made of, on the paper's selection of kernels."""
-    figure, axes = panels("Nagasaka Fig. 4: mean contribution to the estimated power", 1, 4)
+    shown = []
     for counters in dict.fromkeys((FULL, "Mem/Inst", report.options.counters)):
         constant = {}
-        for axis, name in zip(axes, MEASURED, strict=True):
+        for name in MEASURED:
             kernels = inputs(name)
             rates, of = kernels.matrix(counters), groups(kernels, "application")
             penalty = chosen_penalty(rates, kernels.power_w, of, range(SHUFFLES))
@@ -195,16 +188,14 @@ def fig4(report: Report) -> None:
                 zip(names, [*energies, ""], [f"{r:+z.1f}" for r in ratios], strict=True),
             )
             if counters == report.options.counters:
-                axis.barh(names, ratios, color=COLOURS[0])
-                axis.set_title(f"{name}, {counters}")
-                axis.set_xlabel("share [%]")
+                shown.append(Panel(name, "", "share [%]", {counters: (names, ratios)}))
         report.claim(
             f"Fig. 4, {counters}",
             "the constant is about 70 % of the power",
             ", ".join(f"{name} {share:.0f} %" for name, share in constant.items()),
             all(60 <= share <= 80 for share in constant.values()),
         )
-    report.save(figure, "fig4")
+    report.bars("fig4", "Nagasaka Fig. 4: mean contribution to the estimated power", shown)
 
 
 def fig5(report: Report) -> None:

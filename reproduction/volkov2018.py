@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from common import COLOURS, MARKERS, REPOSITORY, Report, panels, run
+from common import REPOSITORY, Panel, Report, run
 
 from mlscale.data.devices import load_device
 from mlscale.papers import volkov
@@ -102,36 +102,26 @@ def warps(report: Report) -> None:
     )
 
 
-def draw(report: Report, name: str, shown: dict[str, volkov.ThroughputModel], rows: int) -> None:
-    """Draw throughput against occupancy: models thick, classical bounds thin, dots."""
+def draw(report: Report, name: str, shown: dict[str, volkov.ThroughputModel]) -> None:
+    """Draw throughput against occupancy: models, and beside each the classical bounds and dots."""
     cu, dots, what = dots_of(report)
-    n = np.linspace(1, 64, 631)
-    title = f"Volkov 2018, {name}; dots: {what}; black: classical bounds"
-    figure, axes = panels(title, rows, len(shown) // rows, sharex=True)
-    for axis, (model_name, model) in zip(axes, shown.items(), strict=True):
-        for k, alpha in enumerate(sorted({int(dot["intensity"]) for dot in dots})):
-            colour = COLOURS[k % len(COLOURS)]
-            own = [dot for dot in dots if dot["intensity"] == alpha]
-            axis.plot(
-                n, model(n, alpha, cu), color=colour, lw=3, alpha=0.6, label=f"alpha = {alpha}"
-            )
-            axis.plot(n, volkov.classical_bounds(n, alpha, cu), color="black", lw=0.8)
-            at, ipc = [dot["warps"] for dot in own], [dot["ipc"] for dot in own]
-            axis.plot(at, ipc, MARKERS[k % len(MARKERS)], color=colour, ms=4, mec="black")
-        axis.axhline(cu.issue_per_cycle, color="grey", linestyle=":")
-        axis.set_title(model_name, fontsize=10)
-        axis.set_ylabel("instructions per cycle and CU")
-        axis.set_xlabel("warps per CU")
-        axis.set_ylim(0.005, (1.25 if name == "fig1" else 2) * cu.issue_per_cycle)
-    axes[0].legend(fontsize=8)
-    if name == "fig2":
-        axes[0].set_yscale("log")
-    report.save(figure, name)
+    intensities = sorted({int(dot["intensity"]) for dot in dots})
+    shown = {"classical bounds": volkov.classical_bounds, **shown}
+    drawn = []
+    for alpha in intensities:
+        here = [dot for dot in dots if dot["intensity"] == alpha]
+        warps = [dot["warps"] for dot in here]
+        series = {
+            label: (warps, model(np.array(warps), alpha, cu)) for label, model in shown.items()
+        }
+        series["dots"] = (warps, [dot["ipc"] for dot in here])
+        drawn.append(Panel(f"alpha = {alpha}", "warps per CU", "instructions per cycle", series))
+    report.lines(name, f"Volkov 2018, {name}; dots: {what}", drawn)
 
 
 def fig1(report: Report) -> None:
     """The models beside the dots."""
-    draw(report, "fig1", {k: v for k, v in volkov.MODELS.items() if "*" not in k}, 2)
+    draw(report, "fig1", {k: v for k, v in volkov.MODELS.items() if "*" not in k})
 
 
 def measured(report: Report) -> None:
@@ -167,7 +157,7 @@ def measured(report: Report) -> None:
 def fig2(report: Report) -> None:
     """An underestimate and a broken issue limit."""
     shown = {"Baghsorkhi et al. (reconstructed)": volkov.baghsorkhi, "Huang et al.": volkov.huang}
-    draw(report, "fig2", shown, 1)
+    draw(report, "fig2", shown)
     ratio = float(volkov.baghsorkhi(8, 8)) / simulate(8, 8)
     report.claim(
         "Fig. 2, left",

@@ -9,11 +9,12 @@ On the authors' own table of a GTX 980 at 49 pairs of clocks, with the counters 
 import csv
 import os
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from common import COLOURS, MARKERS, MEASURED, Report, base_of, panels, run, table
+from common import MEASURED, Panel, Report, base_of, run, table
 
 from mlscale import Measurements
 from mlscale.arrays import Floats
@@ -77,24 +78,32 @@ def of_table_vi(values: Floats) -> Floats:
     return np.asarray(values[[table("gtx980-49").kernels.index(kernel) for kernel in TABLE_VI]])
 
 
+def sweeps(data: Measurements, ends: Sequence[Floats], across: str) -> list[Panel]:
+    """Panels of the paper's kernels over one clock, (kernel, clock), the other at its two ends."""
+    clocks, others = data.grid.engine_mhz, data.grid.memory_mhz
+    other = "memory"
+    if across == "memory":
+        clocks, others, other = others, clocks, "engine"
+    return [
+        Panel(
+            f"{other} {others[end]:g} MHz",
+            f"{across} clock [MHz]",
+            "",
+            {kernel: (clocks, curve) for kernel, curve in zip(TABLE_VI, values, strict=True)},
+        )
+        for end, values in zip((0, -1), ends, strict=True)
+    ]
+
+
 def fig2(report: Report) -> None:
     """Measured speed-up by each clock, the other at its ends."""
     data = table("gtx980-49")
-    time, engines, memories = data.time_ms[:, 0], data.grid.engine_mhz, data.grid.memory_mhz
-    figure, axes = panels("Wang and Chu Fig. 2: measured speed-up", 2, 2, sharey=True)
-    for n, end in enumerate((0, -1)):
-        sweeps = (
-            (axes[n], memories, time[:, end, :], f"engine {engines[end]:g} MHz", "memory"),
-            (axes[2 + n], engines, time[:, :, end], f"memory {memories[end]:g} MHz", "engine"),
-        )
-        for axis, clocks, times, title, label in sweeps:
-            for k in map(data.kernels.index, TABLE_VI):
-                axis.plot(clocks, times[k, 0] / times[k], marker=".", label=data.kernels[k])
-            axis.plot(clocks, np.array(clocks) / clocks[0], color="grey", linestyle=":")
-            axis.set_title(title, fontsize=9)
-            axis.set_xlabel(f"{label} clock [MHz]")
-    axes[0].legend(fontsize=6)
-    report.save(figure, "fig2")
+    time, engines = data.time_ms[:, 0], data.grid.engine_mhz
+    kernels = of_table_vi(time)
+    report.lines("fig2", "Wang and Chu Fig. 2: measured speed-up", [
+        *sweeps(data, [kernels[:, :1, e] / kernels[:, :, e] for e in (0, -1)], "engine"),
+        *sweeps(data, [kernels[:, e, :1] / kernels[:, e] for e in (0, -1)], "memory"),
+    ])  # fmt: skip
     of = time[data.kernels.index("transpose")]
     gains = [float(of[e, 0] / of[e, -1]) for e in (0, -1)]
     for engine, gain in zip((engines[0], engines[-1]), gains, strict=True):
@@ -117,15 +126,9 @@ def fig12(report: Report) -> None:
         "shared memory, by transaction": inputs.shared_transactions,
     }
     total = np.sum(list(kinds.values()), axis=0)
-    figure, (axis,) = panels("Wang and Chu Fig. 12: kinds of instructions", 1, 1)
-    left = np.zeros(len(data.kernels))
-    for (kind, count), colour in zip(kinds.items(), COLOURS, strict=False):
-        axis.barh(data.kernels, 100 * count / total, left=left, color=colour, label=kind)
-        left += 100 * count / total
-    axis.tick_params(labelsize=6)
-    axis.set_xlabel("share of a warp's instructions [%]")
-    axis.legend(fontsize=6)
-    report.save(figure, "fig12")
+    series = {kind: (data.kernels, 100 * count / total) for kind, count in kinds.items()}
+    panel = Panel("", "", "share of a warp's instructions [%]", series)
+    report.bars("fig12", "Wang and Chu Fig. 12: kinds of instructions", [panel])
     shares = of_table_vi(100 * kinds["compute"] / total)
     report.claim(
         "Fig. 12",
@@ -140,29 +143,10 @@ def fig13(report: Report) -> None:
     data, inputs, gpu, *_ = inputs_of("gtx980-49")
     errors = of_table_vi(signed_errors("gtx980-49", "absolute"))
     engines, memories = data.grid.engine_mhz, data.grid.memory_mhz
-    figure, axes = panels("Wang and Chu Fig. 13: error of the predicted time", 2, 2, sharey=True)
-    for n, end in enumerate((0, -1)):
-        for axis, clocks, values, what in (
-            (
-                axes[n],
-                memories,
-                errors[:, end, :],
-                f"memory clock [MHz], engine at {engines[end]:g} MHz",
-            ),
-            (
-                axes[2 + n],
-                engines,
-                errors[:, :, end],
-                f"engine clock [MHz], memory at {memories[end]:g} MHz",
-            ),
-        ):
-            axis.axhspan(-10, 10, color="#EEEEEE")
-            for n_kernel, (kernel, of) in enumerate(zip(TABLE_VI, values, strict=True)):
-                axis.plot(clocks, of, marker=MARKERS[n_kernel % 8], ms=4, label=kernel)
-            axis.set_xlabel(what, fontsize=8)
-            axis.set_ylabel("error [%]")
-    axes[0].legend(fontsize=6)
-    report.save(figure, "fig13")
+    report.lines("fig13", "Wang and Chu Fig. 13: error of the predicted time [%]", [
+        *sweeps(data, [errors[:, :, end] for end in (0, -1)], "engine"),
+        *sweeps(data, [errors[:, end] for end in (0, -1)], "memory"),
+    ])  # fmt: skip
     off = np.abs(errors)
     k, e, m = np.unravel_index(int(off.argmax()), off.shape)
     report.claim(
@@ -175,10 +159,8 @@ def fig13(report: Report) -> None:
     report.claim("Fig. 13, 90 %", "90 % are below 10 %", f"{below:.1f} % are", bool(below >= 90))
     means = off.mean(axis=(1, 2))
     case = of_table_vi(kernel_round(inputs, gpu, *clocks_of("gtx980-49")).case)
-    figure, (axis,) = panels("Wang and Chu Fig. 14: mean absolute error by kernel", 1, 1)
-    axis.barh(TABLE_VI, means, color=[COLOURS[int(c in (9, 15))] for c in case])
-    axis.set_xlabel("error [%]; blue: memory-bound at the base, orange: compute-bound")
-    report.save(figure, "fig14")
+    panel = Panel("", "", "mean absolute error [%]", {"absolute": (TABLE_VI, means)})
+    report.bars("fig14", "Wang and Chu Fig. 14: error by kernel", [panel])
     report.rows(
         "the 11 kernels, from counters alone: error [%]",
         ["kernel", "case at the base", "MAPE", "bias"],

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from common import COLOURS, MARKERS, MEASURED, Report, panels, run, table
+from common import MEASURED, Panel, Report, run, table
 from make_hd7970 import GRID, make_hd7970
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements
@@ -87,7 +87,7 @@ def scores(  # noqa: PLR0913, PLR0917 - what section V varies
         def make(seed: int = seed, most: int = len(train)) -> list[Any]:
             at_most = None if clusters is None else min(clusters, most)
             options = {"quantity": quantity, "clusters": at_most, "seed": seed, "loss": loss}
-            return [Candidate.of(predictor).create(**options)]
+            return [Candidate.from_predictor(predictor).create(**options)]
 
         for start in range(0, len(order), BASES_AT_ONCE):  # bases that share clocks share clusters
             part = order[start : start + BASES_AT_ONCE]
@@ -123,27 +123,21 @@ def fig1(report: Report) -> None:
         data = data_of(name)
         rates = data.time_ms[:, :1, :1, :1] / data.time_ms
         top = rates[:, -1, -1, -1]
-        low = {"cu": rates[:, 0, -1, -1], "engine": rates[:, -1, 0, -1]}
-        low["memory"] = rates[:, -1, -1, 0]
-        gain = {axis: top / of for axis, of in low.items()}
+        low = {"engine": rates[:, -1, 0, -1], "memory": rates[:, -1, -1, 0]}
+        gain = {axis: top / rate for axis, rate in low.items()}
         gains[name] = gain
         behind = 100 * (rates.max(axis=(1, 2, 3)) / top - 1)
-        shown = [int(gain[a].argmax()) for a in ("engine", "memory")]
-        shown += [
-            int(np.abs(np.log(gain["engine"] / gain["memory"])).argmin()),
-            int(behind.argmax()),
-        ]
-        figure, axes = panels(f"Wu Fig. 1: speed-up over the lowest configuration, {name}", 1, 4)
-        for axis, k in zip(axes, shown, strict=True):
-            across = "cu_count" if len(data.grid.cu_count) > 1 else "engine_mhz"
-            for m, clock in enumerate(data.grid.memory_mhz):
-                line = rates[k, :, -1, m] if across == "cu_count" else rates[k, -1, :, m]
-                steps = getattr(data.grid, across)
-                axis.plot(steps, line, marker=".", label=f"memory {clock:g} MHz")
-            axis.set_title(data.kernels[k], fontsize=8)
-            axis.set_xlabel(across)
-        axes[0].legend(fontsize=6)
-        report.save(figure, f"fig1-{name}")
+        balance = -np.abs(np.log(gain["engine"] / gain["memory"]))
+        shown = [int(of.argmax()) for of in (gain["engine"], gain["memory"], balance, behind)]
+        across = "cu_count" if len(data.grid.cu_count) > 1 else "engine_mhz"
+        steps = getattr(data.grid, across)
+        kernels = []
+        for k in shown:
+            curves = rates[k, :, -1] if across == "cu_count" else rates[k, -1]
+            by_clock = zip(data.grid.memory_mhz, curves.T, strict=True)
+            series = {f"memory {clock:g} MHz": (steps, curve) for clock, curve in by_clock}
+            kernels.append(Panel(data.kernels[k], across, "speed-up", series))
+        report.lines(f"fig1-{name}", f"Wu Fig. 1: over the lowest configuration, {name}", kernels)
         gain["behind"] = behind
     measured = [gains[name] for name in MEASURED]
     for kind, high, other in (("compute", "engine", "memory"), ("bandwidth", "memory", "engine")):
@@ -183,26 +177,23 @@ def fig10(report: Report) -> None:
         at = of.mape.mean(axis=0)
         by_base = dict(zip(bases, at, strict=True))
         cube = np.array([by_base[base] for base in bases]).reshape(GRID.shape)
-        figure, axes = panels(f"Wu Fig. 10 and 11: error of {quantity} by base [%]", 2, 4)
-        for axis, e in zip(axes, range(GRID.shape[1]), strict=True):
-            image = axis.imshow(cube[:, e], origin="lower", vmin=cube.min(), vmax=cube.max())
-            axis.set_xticks(range(GRID.shape[2]), [f"{m:g}" for m in GRID.memory_mhz], fontsize=6)
-            axis.set_yticks(range(GRID.shape[0]), GRID.cu_count, fontsize=6)
-            axis.set_title(f"engine {GRID.engine_mhz[e]:g} MHz, mean {cube[:, e].mean():.1f} %")
-        figure.colorbar(image, ax=axes, label="error [%]")
-        figure.supxlabel("memory clock of the base [MHz]")
-        figure.supylabel("CUs of the base")
-        report.save(figure, f"fig10-{quantity}")
-        figure, (axis,) = panels(f"Wu Fig. 12: error of {quantity} over the bases", 1, 1)
-        boxes = [
-            {"med": v.mean(), "q1": v.mean() - v.std(), "q3": v.mean() + v.std(),
-             "whislo": v.min(), "whishi": v.max(), "label": f"{clock:g}"}
-            for clock, v in ((c, cube[:, e].ravel()) for e, c in enumerate(GRID.engine_mhz))
+        surfaces = [
+            Panel(
+                f"engine {clock:g} MHz",
+                "CUs of the base",
+                "error [%]",
+                {f"memory {m:g} MHz": (GRID.cu_count, cube[:, e, n])
+                 for n, m in enumerate(GRID.memory_mhz)},
+            )
+            for e, clock in enumerate(GRID.engine_mhz)
         ]  # fmt: skip
-        axis.bxp(boxes, showfliers=False)
-        axis.set_xlabel("engine clock of the base [MHz]; box: mean +- std, whiskers: extremes")
-        axis.set_ylabel("error [%]")
-        report.save(figure, f"fig12-{quantity}")
+        report.lines(f"fig10-{quantity}", f"Wu Fig. 10 and 11: {quantity}, by base", surfaces)
+        extremes = {
+            name: (GRID.engine_mhz, summed(cube, axis=(0, 2)))
+            for name, summed in (("mean", np.mean), ("least", np.min), ("most", np.max))
+        }
+        spread_panel = Panel("", "engine clock of the base [MHz]", "error [%]", extremes)
+        report.lines(f"fig12-{quantity}", f"Wu Fig. 12: {quantity}, over the bases", [spread_panel])
         report.rows(
             f"error of {quantity} [%], {seeds} splits, 12 clusters: {spread(of)}, by base "
             f"{at.min():.2f} to {at.max():.2f}",
@@ -292,16 +283,14 @@ def fig13(report: Report) -> None:
         number = 13 if quantity == "time" else 16
         of, others = by_clusters(report, quantity), baselines(report, quantity)
         bases = five_bases(GRID)
-        figure, (axis,) = panels(f"Wu Fig. {number}: error of {quantity} by clusters", 1, 1)
-        for b, base in enumerate(bases):
-            means = [of[n].mape[:, b].mean() for n in COUNTS]
-            axis.plot(COUNTS, means, marker=MARKERS[b], color=COLOURS[b], label=str(base))
-        axis.plot(COUNTS, [of[n].mean for n in COUNTS], color="black", lw=3, label="mean")
-        axis.axhline(others["nearest"].mean, color="grey", linestyle=":", label="nearest")
-        axis.legend(fontsize=6)
-        axis.set_xlabel("clusters")
-        axis.set_ylabel("error [%]")
-        report.save(figure, f"fig{number}")
+        series = {
+            str(base): (COUNTS, [of[n].mape[:, b].mean() for n in COUNTS])
+            for b, base in enumerate(bases)
+        }
+        series["mean"] = (COUNTS, [of[n].mean for n in COUNTS])
+        series["nearest"] = (COUNTS, [others["nearest"].mean] * len(COUNTS))
+        panel = Panel("", "clusters", "error [%]", series)
+        report.lines(f"fig{number}", f"Wu Fig. {number}: error of {quantity} by clusters", [panel])
         lines = [(f"wu {n}", s) for n, s in of.items()] + list(others.items())
         report.rows(
             f"error of {quantity} [%] at {'; '.join(map(str, bases))}",
@@ -343,13 +332,9 @@ def fig14(report: Report) -> None:
         found = by_clusters(report, quantity, (2, 6, 12))
         of = {n: one.shares for n, one in found.items()}
         shares[quantity] = of
-        figure, (axis,) = panels(f"Wu Fig. {number}: errors of {quantity}, five bases", 1, 1)
-        for k, (n, share) in enumerate(of.items()):
-            axis.bar(BINS / 10 + 0.28 * k, share, 0.28, color=COLOURS[k], label=f"{n} clusters")
-        axis.legend()
-        axis.set_xlabel("error [10 %]; the last bin is open")
-        axis.set_ylabel("share of the predictions [%]")
-        report.save(figure, f"fig{number}")
+        series = {f"{n} clusters": (BINS, share) for n, share in of.items()}
+        panel = Panel("", "error from [%]; the last bin is open", "share [%]", series)
+        report.lines(f"fig{number}", f"Wu Fig. {number}: errors of {quantity}, five bases", [panel])
         report.rows(
             f"share of the errors of {quantity} [%]",
             ["error from", *(f"wu {n}" for n in of)],
@@ -396,14 +381,9 @@ def fig15(report: Report) -> None:
             scores(MADE, bases, predictor, n, "time", seeds, of_training=True, loss=loss)
             for n in counts
         ]
-    figure, (axis,) = panels("Wu Fig. 15: error on the training set, from mid-grid", 1, 1)
-    for k, (name, of) in enumerate(found.items()):
-        axis.plot(counts, [s.mean for s in of], marker=MARKERS[k], color=COLOURS[k], label=name)
-    axis.legend()
-    axis.set_xscale("log")
-    axis.set_xlabel("clusters")
-    axis.set_ylabel("error of time [%]")
-    report.save(figure, "fig15")
+    series = {name: (counts, [s.mean for s in of]) for name, of in found.items()}
+    panel = Panel("", "clusters", "error of time [%]", series)
+    report.lines("fig15", "Wu Fig. 15: error on the training set, from mid-grid", [panel])
     report.rows(
         f"error of time on the training set [%], from mid-grid, {seeds} splits",
         ["clusters", *found],

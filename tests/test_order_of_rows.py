@@ -17,7 +17,7 @@ from public_tables import FILES, measured
 from synthetic import bottleneck_kernels as made
 
 from mlscale import Measurements
-from mlscale.studies.errors import plan
+from mlscale.studies.study import plan
 
 TIMINGS = ("train_seconds", "predict_microseconds")
 

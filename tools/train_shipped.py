@@ -32,7 +32,7 @@ from mlscale.errors import DataWarning, InputError
 from mlscale.model.model import Model, train
 from mlscale.predictors.board import BoardTime
 from mlscale.predictors.board_power import BoardPower
-from mlscale.studies.errors import plan
+from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")

@@ -20,7 +20,6 @@ from mlscale.data.logs import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.progress import Progress
-from mlscale.studies.crossval import connected, sweep
 from mlscale.studies.fleet import (
     FleetWork,
     advice_work,
@@ -30,6 +29,7 @@ from mlscale.studies.fleet import (
     prediction_work,
     whole_document,
 )
+from mlscale.studies.parallel import connected, sweep
 from mlscale.text import counted
 
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
@@ -40,18 +40,18 @@ MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
 def predict(arguments: argparse.Namespace) -> None:
     """Predict a fleet into a folder. Raises InputError."""
     _refuse(arguments, ("parquet", "json"))
-    of, fleet = _subject(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
+    head, fleet = _subject(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
     folder = Path(arguments.output).resolve()
-    _carry_out(arguments, of, prediction_work(fleet, folder, of.targets))
+    _carry_out(arguments, head, prediction_work(fleet, folder, head.targets))
 
 
 def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
     _refuse(arguments, ("table", "json"))
-    of, fleet = _subject(subject.asked(arguments, arguments.weights))
+    head, fleet = _subject(subject.asked(arguments, arguments.weights))
     limits = options.read_limits(arguments)
-    terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)
-    _carry_out(arguments, of, advice_work(fleet, Path(arguments.output).resolve(), terms))
+    terms = terms_of(head.model, head.profiles, arguments.minimize, limits, arguments.static_power)
+    _carry_out(arguments, head, advice_work(fleet, Path(arguments.output).resolve(), terms))
 
 
 def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
@@ -69,20 +69,20 @@ def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
     if len(asked.files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
     groups, columns = row_groups(options.input_file(asked.files[0]))
-    head = first_rows(groups, HEAD_ROWS, asked.profiled_only)
-    of = subject.read(replace(asked, also=()), head)
-    has_power = of.profiles.power_w is not None
-    device, base = of.profiles.device, of.profiles.base
-    return of, Fleet(groups, columns, device, base, asked.profiled_only, has_power)
+    rows = first_rows(groups, HEAD_ROWS, asked.profiled_only)
+    head = subject.read(replace(asked, also=()), rows)
+    has_power = head.profiles.power_w is not None
+    device, base = head.profiles.device, head.profiles.base
+    return head, Fleet(groups, columns, device, base, asked.profiled_only, has_power)
 
 
-def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWork) -> None:
+def _carry_out(arguments: argparse.Namespace, head: subject.Subject, work: FleetWork) -> None:
     """Do the work, resume it, or find it done, and say what came of it. Raises InputError."""
     fleet, command = work.fleet, arguments.command
     content = (digest(fleet.groups), [group.number for group in fleet.groups])
-    of_fleet = (fleet.columns, fleet.device, fleet.base, fleet.profiled_only)
-    settings = (command, *of_fleet, work.targets, work.terms)
-    fingerprint = joblib.hash((__version__, content, of.model, settings))
+    told = (fleet.columns, fleet.device, fleet.base, fleet.profiled_only)
+    settings = (command, *told, work.targets, work.terms)
+    fingerprint = joblib.hash((__version__, content, head.model, settings))
     with ExitStack() as stack:
         folder = stack.enter_context(outputs.output_folder(arguments.output))
         document = outputs.finished_document(folder / DOCUMENT, fingerprint, "fleet")
@@ -94,14 +94,14 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
             client = stack.enter_context(connected(arguments.dask)) if arguments.dask else None
             progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume, "fleet"))
             try:
-                result = _result(of, work, progress, client, arguments.output)
+                result = _result(head, work, progress, client, arguments.output)
             except InputError:
                 if not any(folder.glob("*.parquet")):
                     progress.remove()
                 raise
             document = {
                 "fleet": command,
-                "tables": [of.profile_name],
+                "tables": [head.profile_name],
                 **result,
                 "fingerprint": fingerprint,
             }
@@ -111,17 +111,17 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
 
 
 def _result(
-    of: subject.Subject, work: FleetWork, progress: Progress, client: Any, output: str
+    head: subject.Subject, work: FleetWork, progress: Progress, client: Any, output: str
 ) -> Row:
     """Do the parts that are not written yet, in parallel, and sum all up. Raises InputError."""
     done = progress.done.items()
     progress.done = {number: part for number, part in done if is_written(work, number, part)}
-    calls = [(of.model, work, number) for number in range(len(work.fleet.groups))]
+    calls = [(head.model, work, number) for number in range(len(work.fleet.groups))]
     jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
     running = checked(work, sweep(do_part, calls, jobs, progress, client))
     parts = outputs.in_order(running, len(calls), progress, output)
-    is_of_monitor = is_sampled(of.profiles.metadata)
-    return whole_document(work, of.model, parts, of.profile_name, of.notes, is_of_monitor)
+    is_of_monitor = is_sampled(head.profiles.metadata)
+    return whole_document(work, head.model, parts, head.profile_name, head.notes, is_of_monitor)
 
 
 def _tell(document: Row, arguments: argparse.Namespace) -> None:

@@ -16,29 +16,18 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import whole_file, write_text
-from mlscale.predictors import why_wu
-from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors import DEFAULT, create, why_wu
+from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
-from mlscale.studies.crossval import SPLITS, Row, Rows, Study, connected, grouped
-from mlscale.studies.errors import plan, settings_of
+from mlscale.studies.base import Row, Rows, Study, grouped
+from mlscale.studies.crossval import SPLITS
+from mlscale.studies.parallel import connected
 from mlscale.studies.regret import LAUNCH_SIGMA, MOST_APPLICATIONS
+from mlscale.studies.study import options_of, plan
 from mlscale.text import counted, shortened, spreadsheet_cell
 
 ERRORS, ADVICE = "errors", "advice"
-SUMMARIES = {
-    ERRORS: "errors of predictors beside the baselines",
-    ADVICE: "how much more than the true optimum the advised configurations cost (regret)",
-}
-FILES = {
-    ERRORS: "the tables errors and kernels, and figures",
-    ADVICE: "the tables advice and choices (with --runs also runs), and figures",
-}
-USUAL = {
-    ERRORS: "bottleneck or board-time where it applies, and wu",
-    ADVICE: "all that learn and apply",
-}
 DOCUMENT = "study.json"
-TABLE_FORMATS = ("csv", "parquet")
 OF_PREDICTORS = ("loss", "log_ratios", "counters")  # hyper-parameters that are options
 AGAIN = "may be given again"
 LEGEND = (
@@ -52,23 +41,29 @@ TRAINED = {
 }
 
 Document = dict[str, Any]
+Columns = Sequence[tuple[str, Callable[[Row], str]]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add a sub-command for each study, with the options of that study."""
     studies = parser.add_subparsers(dest="study", required=True, metavar="STUDY")
-    for name, summary in SUMMARIES.items():
-        description = f"{summary[0].upper()}{summary[1:]}."
-        study = studies.add_parser(name, help=summary, description=description)
-        _add_predictors(study, USUAL[name])
-        if name == ERRORS:
-            _add_quantities(study)
-            _add_training(study)
-        else:
-            _add_objectives(study)
-            _add_runs(study)
-        _add_held_out(study)
-        _add_results(study, FILES[name])
+    errors = studies.add_parser(
+        ERRORS,
+        help="errors of predictors beside the baselines",
+        description="Errors of predictors beside the baselines.",
+    )
+    _add_predictors(errors, "bottleneck or board-time where it applies, and wu")
+    _add_training(errors)
+    _add_held_out(errors)
+    _add_results(errors, "the tables errors and kernels, and figures")
+    regret = "how much more than the true optimum the advised configurations cost (regret)"
+    advice = studies.add_parser(
+        ADVICE, help=regret, description=f"{regret[0].upper()}{regret[1:]}."
+    )
+    _add_predictors(advice, "all that learn and apply")
+    _add_objectives(advice)
+    _add_held_out(advice)
+    _add_results(advice, "the tables advice and choices (with --runs also runs), and figures")
 
 
 def _add_predictors(parser: argparse.ArgumentParser, usual: str) -> None:
@@ -106,16 +101,14 @@ def _add_predictors(parser: argparse.ArgumentParser, usual: str) -> None:
     )
 
 
-def _add_quantities(parser: argparse.ArgumentParser) -> None:
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    """Add what is predicted, and what is learnt from."""
     parser.add_argument(
         "--quantity",
         action="append",
         choices=tuple(QUANTITIES),
         help=f"what is predicted; {AGAIN} (default: both, where the table has power)",
     )
-
-
-def _add_training(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--pooled",
@@ -133,7 +126,6 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="train on the tables of other GPUs alone, without what is held out; of the predicted "
         "GPU only base profiles of other kernels are seen",
     )
-
     group.add_argument(
         "--train-on",
         action="append",
@@ -173,7 +165,7 @@ def _add_results(parser: argparse.ArgumentParser, files: str) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=TABLE_FORMATS,
+        choices=("csv", "parquet"),
         default="csv",
         help="format of the tables in -o DIR (default: %(default)s)",
     )
@@ -188,6 +180,7 @@ def _add_results(parser: argparse.ArgumentParser, files: str) -> None:
 
 
 def _add_objectives(parser: argparse.ArgumentParser) -> None:
+    """Add what advice is for, and on what."""
     parser.add_argument(
         "--minimize",
         dest="objectives",
@@ -197,9 +190,6 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
         "the table has no power)",
     )
     options.add_limits(parser, "the kernel")
-
-
-def _add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
         type=options.whole_number,
@@ -212,10 +202,10 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
-    tables = _read_tables(arguments.table, arguments)
-    study = plan(arguments.study, tables, **_settings(arguments))
+    study = plan(arguments.study, _read_tables(arguments.table, arguments), **_settings(arguments))
     document, written = _carry_out(study, arguments)
-    print_document(document, arguments.json, AS_TEXT[study.name])
+    as_text = _errors_text if study.name == ERRORS else _regrets_text
+    print_document(document, arguments.json, as_text)
     if arguments.json:
         return
     if study.name == ERRORS and not arguments.predictors:
@@ -226,28 +216,25 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what the study is planned with: the options that are its own. Raises InputError."""
-    settings = vars(arguments)
+    settings = dict(vars(arguments))
     given = {name: settings[name] for name in OF_PREDICTORS if settings.get(name)}
     if given:
-        settings = {**settings, "predictors": _with_parameters(arguments, given)}
-    if "max_power" in settings:
-        static = {"static_power_w": arguments.static_power}
-        settings = {**settings, "limits": options.read_limits(arguments), **static}
-    if settings.get("train_on"):
-        settings = {**settings, "train_on": _read_tables(arguments.train_on, arguments)}
-    return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}
+        asked = arguments.predictors or ["wu"]
+        settings["predictors"] = [_with_parameters(one, given) for one in asked]
+    if arguments.study == ADVICE:
+        settings["limits"] = options.read_limits(arguments)
+        settings["static_power_w"] = arguments.static_power
+    elif arguments.train_on:
+        settings["train_on"] = _read_tables(arguments.train_on, arguments)
+    known = options_of(arguments.study)
+    return {name: value for name, value in settings.items() if name in known}
 
 
-def _with_parameters(arguments: argparse.Namespace, given: dict[str, Any]) -> list[Any]:
-    """Return the predictors with the hyper-parameters that some of them take. InputError."""
-    from mlscale.predictors import DEFAULT, create
-
-    predictors: list[Any] = []
-    for one in arguments.predictors or ["wu"]:
-        known = {} if one == DEFAULT else create(one).get_params()
-        own = {name: value for name, value in given.items() if name in known}
-        predictors.append(create(one, **own) if own else one)
-    return predictors
+def _with_parameters(name: str, given: dict[str, Any]) -> Any:
+    """Return a predictor with those of the given hyper-parameters that it takes. InputError."""
+    known = {} if name == DEFAULT else create(name).get_params()
+    taken = {parameter: value for parameter, value in given.items() if parameter in known}
+    return create(name, **taken) if taken else name
 
 
 def _read_tables(texts: Sequence[str], arguments: argparse.Namespace) -> dict[str, Measurements]:
@@ -284,24 +271,23 @@ def _carry_out(study: Study, arguments: argparse.Namespace) -> tuple[Document, l
         document = {**study.document(results), "fingerprint": fingerprint}
         written = []
         if folder and progress:
-            tables = study.files(results)
-            for name, rows in tables.items():
-                written.append(_write_rows(folder / f"{name}.{arguments.format}", rows))
-            written += _draw(study, folder, tables)
+            written = _write(study, results, folder, arguments.format)
             write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
             written.append(folder / DOCUMENT)
             progress.remove()
     return document, written
 
 
-def _draw(study: Study, folder: Path, tables: dict[str, Rows]) -> list[Path]:
-    """Draw the errors or regrets of each table; the paths. Raises InputError."""
+def _write(study: Study, results: Sequence[Any], folder: Path, form: str) -> list[Path]:
+    """Write the tables and draw the errors or regrets of each table; the paths. InputError."""
     from mlscale.studies import figures
 
+    tables = study.files(results)
+    written = [_write_rows(folder / f"{name}.{form}", rows) for name, rows in tables.items()]
     origins = {name: data.metadata.get("origin") for name, data in study.tables.items()}
     if study.name == ERRORS:
-        return figures.draw_errors(folder, tables["kernels"], origins)
-    return figures.draw_regrets(folder, tables["choices"], origins)
+        return written + figures.draw_errors(folder, tables["kernels"], origins)
+    return written + figures.draw_regrets(folder, tables["choices"], origins)
 
 
 def _write_rows(path: Path, rows: Rows) -> Path:
@@ -309,9 +295,6 @@ def _write_rows(path: Path, rows: Rows) -> Path:
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    if "clusters" in frame and AUTO not in frame["clusters"].to_list():
-        # Whole numbers, though a candidate without clusters has none.
-        frame = frame.astype({"clusters": "Int64"})
     with whole_file(path) as temporary:
         if path.suffix == ".parquet":
             frame.to_parquet(temporary, index=False)
@@ -322,12 +305,14 @@ def _write_rows(path: Path, rows: Rows) -> Path:
 
 def _notes(study: Study) -> list[str]:
     """Which predictor would be better than `wu` where nobody chose, and why it does not stand."""
-    told = []
+    notes = []
     for table, data in study.tables.items():
-        names = {part.candidate.name for part in study.parts if part.table == table}
-        if "wu" in names and not names.intersection(("bottleneck", "board-time")):
-            told.append((table, why_wu(data, study.base_of(table))))
-    return [f"{table}: {why}" for table, why in told if why]
+        parts = [part for part in study.parts if part.table == table]
+        names = {part.candidate.name for part in parts}
+        why = why_wu(data, parts[0].base) if "wu" in names else None
+        if why and names.isdisjoint(("bottleneck", "board-time")):
+            notes.append(f"{table}: {why}")
+    return notes
 
 
 def _errors_text(document: Document) -> str:
@@ -344,32 +329,58 @@ def _errors_text(document: Document) -> str:
 def _errors_block(document: Document, rows: Rows) -> str:
     """Return the table of one quantity of one table, under a heading, with its notes."""
     first = rows[0]
-    headers = ["predictor", "features", "MAPE", "std. error", "behind best", "seeds", "median"]
-    headers += ["p90", "worst", "worst kernel", "without faulty", "in 90 % interval"]
-    lines = [_cells(row) for row in rows]
+    trained = TRAINED[document.get("training", "own-table")]
     notes = ""
     if faulty := first["faulty_kernels"]:
         notes += f"\nNamed faulty: {', '.join(faulty)} (not scored there)."
-    trained, note = _training(document, first)
+    if "train_on" in first:
+        kernels = counted(first["n_training_kernels"], "kernel")
+        trained = f" {', '.join(first['train_on'])} ({kernels})"
+        if left_out := first["left_out_of_training"]:
+            notes += f"\nLeft out of the training, as they are tested: {', '.join(left_out)}."
+    cells: Columns = (
+        ("predictor", lambda row: row["predictor"]),
+        ("features", _features),
+        ("MAPE", _two_digits("mape")),
+        ("std. error", _two_digits("standard_error")),
+        ("behind best", _behind_best),
+        ("seeds", _range_of_seeds),
+        ("median", _two_digits("median_kernel")),
+        ("p90", _two_digits("p90")),
+        ("worst", _two_digits("worst_kernel_mape")),
+        ("worst kernel", lambda row: row["worst_kernel"]),
+        ("without faulty", _without_faulty),
+        ("in 90 % interval", _percent("coverage")),
+    )
     return (
         f"{first['table']}: error of {first['quantity']} [%], "
         f"{counted(first['n_kernels'], 'kernel')}, {_conditions(document, first, trained)}\n"
-        f"{columns(*without_empty(headers, lines))}{notes}{note}"
+        f"{_table(cells, rows)}{notes}"
     )
 
 
-def _cells(row: Row) -> list[str]:
-    """Return a predictor's figures; what is empty in all rows gets no column."""
-    without_faulty = row["without_faulty"]
-    return [
-        *(row["predictor"], row["features"] or ""),
-        *(_two_digits(row[name]) for name in ("mape", "standard_error")),
-        *(_behind_best(row), _range_of_seeds(row)),
-        *(_two_digits(row[name]) for name in ("median_kernel", "p90", "worst_kernel_mape")),
-        row["worst_kernel"],
-        f"{without_faulty['mape']:.2f}" if without_faulty else "",
-        "" if row["coverage"] is None else f"{row['coverage']:.1f}",
-    ]
+def _table(cells: Columns, rows: Rows) -> str:
+    """Return rows as text; a column that is empty in all rows is left out."""
+    lines = [[cell(row) for _, cell in cells] for row in rows]
+    return columns(*without_empty([header for header, _ in cells], lines))
+
+
+def _two_digits(name: str) -> Callable[[Row], str]:
+    """A cell of the figure of that name with two decimals, - where there is none."""
+    return lambda row: or_dash(row[name], "z.2f")
+
+
+def _percent(name: str) -> Callable[[Row], str]:
+    """A cell of the share of that name with one decimal, nothing where there is none."""
+    return lambda row: "" if row[name] is None else f"{row[name]:.1f}"
+
+
+def _features(row: Row) -> str:
+    return row["features"] or ""
+
+
+def _without_faulty(row: Row) -> str:
+    return f"{row['without_faulty']['mape']:.2f}" if row["without_faulty"] else ""
 
 
 def _range_of_seeds(row: Row) -> str:
@@ -384,23 +395,9 @@ def _behind_best(row: Row) -> str:
         return ""
     if row["behind_best"] == 0:
         return "best"
-    error = _two_digits(row["behind_best_standard_error"])
+    error = or_dash(row["behind_best_standard_error"], "z.2f")
     mark = " =" if row["within_error_of_best"] else ""
     return f"{row['behind_best']:z.2f} +- {error}{mark}"
-
-
-def _training(document: Document, first: Row) -> tuple[str, str]:
-    """Return what was trained on, behind the protocol, and a note on what was left out of it."""
-    if "train_on" not in first:
-        return TRAINED[document.get("training", "own-table")], ""
-    note = ""
-    if first["left_out_of_training"]:
-        left_out = ", ".join(first["left_out_of_training"])
-        note = f"\nLeft out of the training, as they are tested: {left_out}."
-    return (
-        f" {', '.join(first['train_on'])} ({counted(first['n_training_kernels'], 'kernel')})",
-        note,
-    )
 
 
 def _regrets_text(document: Document) -> str:
@@ -409,44 +406,36 @@ def _regrets_text(document: Document) -> str:
     by_block = grouped(document["rows"], "table", "objective")
     blocks = [_regrets_block(document, rows, under) for rows in by_block.values()]
     if len(by_block) > 1:
-        by_name = {(table, objective_name(of)): rows for (table, of), rows in by_block.items()}
-        means = _means_together(by_name, "advisor", lambda row: _two_digits(row["regret_mean"]))
+        by_name = {(table, objective_name(one)): rows for (table, one), rows in by_block.items()}
+        means = _means_together(by_name, "advisor", _two_digits("regret_mean"))
         blocks.append(f"Mean regret [%] together{under}:\n{means}")
     return "\n\n".join(blocks)
 
 
 def _regrets_block(document: Document, rows: Rows, under: str) -> str:
-    what = "run" if document["runs"] else "kernel"
-    headers = [
-        "advisor",
-        "features",
-        "mean",
-        "std. error",
-        "median",
-        "p90",
-        "worst",
-        f"worst {what}",
-    ]
-    has_intervals = any(row["interval_holds_percent"] is not None for row in rows)
-    headers += ["saves %", *(["interval holds %"] if has_intervals else [])]
-    headers += ["time %", *(["breaks limits %"] if under else [])]
-    lines = []
-    for row in rows:
-        figures = ["mean", "standard_error", "median", "p90"]
-        line = [row["advisor"], row["features"] or ""]
-        line += [_two_digits(row[f"regret_{figure}"]) for figure in figures]
-        line += [_two_digits(row["worst_regret"]), _worst(row), _two_digits(row["saving_mean"])]
-        if has_intervals:
-            line.append(or_dash(row["interval_holds_percent"], ".1f"))
-        line.append(f"{row['slowdown_mean']:+z.1f}")
-        lines.append(line + ([f"{row['breaks_limits_percent']:.1f}"] if under else []))
+    """Return the table of one objective on one table, under a heading. under: the limits."""
     first = rows[0]
+    what, kind = ("run", "random run") if document["runs"] else ("kernel", "kernel")
+    cells: Columns = (
+        ("advisor", lambda row: row["advisor"]),
+        ("features", _features),
+        ("mean", _two_digits("regret_mean")),
+        ("std. error", _two_digits("regret_standard_error")),
+        ("median", _two_digits("regret_median")),
+        ("p90", _two_digits("regret_p90")),
+        ("worst", _two_digits("worst_regret")),
+        (f"worst {what}", _worst),
+        ("saves %", _two_digits("saving_mean")),
+        ("interval holds %", _percent("interval_holds_percent")),
+        ("time %", lambda row: f"{row['slowdown_mean']:+z.1f}"),
+        ("breaks limits %", _percent("breaks_limits_percent") if under else lambda _: ""),
+    )
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
     return (
         f"{first['table']}: regret of {objective_name(first['objective'])} [%]{under}, "
-        f"{first[f'n_{what}s']} {'random ' if document['runs'] else ''}{what}s"
-        f"{beyond if first['n_beyond_limits'] else ''}, {_conditions(document, first)}; "
-        f"the optimum saves {first['best_saving_mean']:z.1f} %\n{columns(headers, lines)}"
+        f"{counted(first[f'n_{what}s'], kind)}{beyond if first['n_beyond_limits'] else ''}, "
+        f"{_conditions(document, first)}; the optimum saves {first['best_saving_mean']:z.1f} %\n"
+        f"{_table(cells, rows)}"
     )
 
 
@@ -470,11 +459,6 @@ def _conditions(document: Row, row: Row, trained: str = "") -> str:
     )
 
 
-def _two_digits(value: float | None) -> str:
-    """Return a figure with two decimals, - where there is none."""
-    return or_dash(value, "z.2f")
-
-
 def _means_together(
     by_block: dict[tuple[Any, ...], Rows], who: str, cell: Callable[[Row], str]
 ) -> str:
@@ -490,6 +474,3 @@ def _means_together(
         for name, features in dict.fromkeys(key[2:] for key in cells)
     ]
     return columns(headers, lines)
-
-
-AS_TEXT: dict[str, Callable[[Document], str]] = {ERRORS: _errors_text, ADVICE: _regrets_text}

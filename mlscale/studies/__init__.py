@@ -1,7 +1,9 @@
 """Studies: repeatable error measurements, with everything refitted inside each fold.
 
-- The one loop: `crossval`, over its folds, on processes or a Dask cluster, of the predictors in
-  `candidates`, with the oracle of Wu et al. beside them; `statistics` sums errors up.
+- `study`: every study by its name. What they share: `base`; their work on processes or a Dask
+  cluster, kept and taken up again: `parallel`.
+- The one loop: `crossval`, over its folds, of the predictors in `candidates`, with the oracle of
+  Wu et al. beside them; `statistics` sums errors up.
 - `errors` of predictors, and `regret` of advice; `figures` draws both, and surfaces.
 - `fleet` is no study, but spread and resumed as they are.
 """

@@ -48,8 +48,8 @@ class Oracle(Predictor):
 
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
-        own = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
-        count = min(own, len(data.kernels))
+        asked = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
+        count = min(asked, len(data.kernels))
         scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
         self.centroids_ = {
             region: cluster(values, count, self.seed)[1]
@@ -96,7 +96,7 @@ class Candidate:
     predictor: Predictor | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, predictor: AnyPredictor, features: str | None = None) -> Self:
+    def from_predictor(cls, predictor: AnyPredictor, features: str | None = None) -> Self:
         """The candidate of a name, a class, or an object, whose own features it keeps.
 
         Raises InputError on a name that no predictor has.
@@ -104,7 +104,7 @@ class Candidate:
         kind: Any = predictor
         if isinstance(predictor, str):
             kind = Oracle if predictor == ORACLE else find_predictor(predictor)
-        with own_failures(kind, "__init__"):
+        with failures_named(kind, "__init__"):
             prototype = create(kind)
         name = (predictor if isinstance(predictor, Predictor) else prototype).name
         return cls(name, prototype.get_params().get("features") or features, prototype)
@@ -116,11 +116,14 @@ class Candidate:
 
     @property
     def description(self) -> list[str]:
-        """All that its predictions depend on besides the data, with the source of an own class."""
+        """All that its predictions depend on besides the data, with the source of a user's class.
+
+        So that a study is not resumed with a predictor that has changed.
+        """
         kind = type(self.predictor)
         described = [self.name, str(self.features), repr(sorted(self.parameters.items()))]
         described.append(f"{kind.__module__}:{kind.__qualname__}")
-        module = _own_module(self.predictor)
+        module = _user_module(self.predictor)
         if module is not None:
             with suppress(OSError, TypeError):  # a module that was not read from a file
                 described.append(inspect.getsource(module))
@@ -152,7 +155,7 @@ class Candidate:
         changed = {k: value for k, value in parameters.items() if value is not None and k in known}
         if self.features is not None:
             changed["features"] = self.features
-        with own_failures(self.predictor, "__init__"):
+        with failures_named(self.predictor, "__init__"):
             return create(self.predictor, **changed)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -160,7 +163,7 @@ class Candidate:
         return _unpickle, (self.name, self.features, _pickle(self.predictor))
 
 
-def _own_module(predictor: Predictor | None) -> Any:
+def _user_module(predictor: Predictor | None) -> Any:
     """Return the module of a predictor that is not part of mlscale, if there is one to be read."""
     name = type(predictor).__module__
     if predictor is None or name.partition(".")[0] in ("mlscale", "__main__"):
@@ -171,7 +174,7 @@ def _own_module(predictor: Predictor | None) -> Any:
 def _pickle(predictor: Predictor | None) -> bytes:
     import cloudpickle
 
-    module = _own_module(predictor)
+    module = _user_module(predictor)
     if module is None:
         return bytes(cloudpickle.dumps(predictor))
     package = sys.modules[module.__name__.partition(".")[0]]
@@ -188,44 +191,41 @@ def _unpickle(name: str, features: str | None, predictor: bytes) -> Candidate:
     return Candidate(name, features, cloudpickle.loads(predictor))
 
 
-def candidates(
-    predictors: Sequence["AnyPredictor | Candidate"],
-    kinds: Sequence[str],
-    measurements: Measurements,
-    base: Base,
-    alone: bool = False,
+def asked_for(
+    predictors: Sequence[AnyPredictor], measurements: Measurements, base: Base
 ) -> list[Candidate]:
-    """The baselines that apply and, behind them, the predictors; each with every kind of features.
+    """A candidate of each; 'default' stands for what `train` takes on the table at the base."""
+    return [Candidate.from_predictor(or_default(p, measurements, base)) for p in predictors]
 
-    'default' stands for what `train` takes on the table at the base. kinds: empty for the one that
-    suits the table's counters. The oracle stands beside wu. alone: without the baselines and the
-    oracle that were not asked for. Raises InputError where two predictors have one name.
+
+def with_baselines(candidates: Sequence[Candidate], measurements: Measurements) -> list[Candidate]:
+    """The baselines that apply and, behind them, the candidates; the oracle stands beside wu."""
+    baselines = map(Candidate.from_predictor, applying(BASELINES, measurements))
+    everyone = [*baselines, *candidates]
+    if any(candidate.name == "wu" for candidate in everyone):
+        everyone.append(Candidate.from_predictor(ORACLE))
+    return everyone
+
+
+def with_features(
+    candidates: Sequence[Candidate], kinds: Sequence[str], measurements: Measurements
+) -> list[Candidate]:
+    """Each candidate once, with every kind of features, by default what suits the counters.
+
+    Raises InputError where two different predictors have one name.
     """
     kinds = kinds or [default_kind(measurements.counter_names, measurements.device)]
-    given = [
-        p if isinstance(p, Candidate) else Candidate.of(or_default(p, measurements, base))
-        for p in predictors
-    ]
-    everyone = [*map(Candidate.of, applying(BASELINES, measurements)), *given]
-    if any(candidate.name == "wu" for candidate in everyone):
-        everyone.append(Candidate.of(ORACLE))
     distinct: dict[str, Candidate] = {}
-    for candidate in everyone:
+    for candidate in candidates:
         if distinct.setdefault(candidate.name, candidate).description != candidate.description:
             raise InputError(
                 f"two predictors are called '{candidate.name}'; give yours another `name`"
             )
-    names = {candidate.name for candidate in given}
-    return [
-        candidate
-        for one in distinct.values()
-        if not alone or one.name in names
-        for candidate in one.with_kinds(kinds)
-    ]
+    return [with_kind for one in distinct.values() for with_kind in one.with_kinds(kinds)]
 
 
 @contextmanager
-def own_failures(
+def failures_named(
     predictor: Predictor | type[Predictor], step: str, device: str | None = None
 ) -> Iterator[None]:
     """Make an InputError of whatever a predictor that is not part of mlscale raises.

@@ -1,61 +1,99 @@
-"""Cross-validated errors of predictors, beside the baselines: `study errors`.
+"""Cross-validated errors of predictors, beside the baselines: `study errors`."""
 
-Every study by its name, and a study as a function that gives a frame of figures.
-"""
-
-import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import WITH_POWER, kinds_for
-from mlscale.data.grid import BASE_NAMES
-from mlscale.data.measurements import Measurements, read
-from mlscale.errors import InputError, extra_named, require_type
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import QUANTITIES, require_quantity
+from mlscale.errors import InputError
 from mlscale.model.predictions import COVERAGE
-from mlscale.predictors import applying, default_predictor
+from mlscale.predictors import DEFAULT, applying, default_predictor
 from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
 from mlscale.predictors.board_power import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
+from mlscale.studies.base import Part, Row, Rows, Study, Tables, flat
+from mlscale.studies.candidates import (
+    AnyPredictor,
+    Candidate,
+    asked_for,
+    with_baselines,
+    with_features,
+)
 from mlscale.studies.crossval import (
+    LEAVE_ONE_OUT,
     RANDOM_KERNELS,
+    TRAININGS,
+    Fold,
     Learnt,
-    Part,
     ProfiledTable,
-    Row,
-    Rows,
-    Study,
-    Tables,
-    TrainingRule,
+    Training,
     cross_validate,
-    flat,
     is_elsewhere,
-    measured_quantities,
-    own,
+    own_table,
     pooled,
-    unseen,
     warn_of_tested_kernels,
 )
-from mlscale.studies.regret import RegretStudy
 from mlscale.studies.statistics import behind_best, error_over, split_error, summarise
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
-
-TRAININGS: dict[str, TrainingRule] = {"own-table": own, "pooled": pooled, "unseen-gpu": unseen}
-OWN_TABLE: TrainingOn = "own-table"
+OWN_TABLE = "own-table"
 TRAIN_ON = "train-on"  # the name of the protocol that learns from other tables
+
+
+@dataclass(frozen=True)
+class TestedTable:
+    """A table under test with its base, and what predictors of it may learn from.
+
+    learnt: before folds leave more out. sources: the names of these tables.
+    """
+
+    name: str
+    data: Measurements
+    base: HardwareConfig
+    learnt: Learnt
+    sources: tuple[str, ...]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether nothing is learnt on its GPU and grid, from its base."""
+        return is_elsewhere((self.data, self.base), self.learnt)
+
+    def can_learn(self, candidate: Candidate, quantity: str) -> bool:
+        """Whether a quantity can be learnt: power of an unseen GPU only from its times, or not."""
+        is_learnt_there = quantity == "power" and self.is_elsewhere
+        return not is_learnt_there or isinstance(candidate.predictor, PredictsFromTimes | Untrained)
+
+    def refusal(self, candidate: Candidate, is_asked: bool) -> str | None:
+        """Return why a candidate cannot learn from these tables, None where it can.
+
+        is_asked: whether it was named; then it may know other grids of the same base.
+        """
+        predictor, names = candidate.predictor, ", ".join(f"'{name}'" for name in self.sources)
+        trained, trained_base = self.learnt[0][0]
+        if self.is_elsewhere and not isinstance(predictor, PredictsOtherGpus):
+            if trained.device != self.data.device:
+                return (
+                    f"'{candidate.name}' cannot predict a GPU that it was not trained on: "
+                    f"'{self.name}' is of '{self.data.device}', {names} of '{trained.device}'"
+                )
+            if not is_asked or self.base != trained_base:
+                return (
+                    f"'{candidate.name}' predicts on the grid and from the base of its training: "
+                    f"{names} is at {trained_base}, '{self.name}' at {self.base}"
+                )
+        if len(self.learnt) > 1 and not isinstance(predictor, PoolsGpus | Untrained):
+            return (
+                f"'{candidate.name}' learns from one table at a time, not from "
+                f"{len(self.learnt)}: {names}"
+            )
+        return None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,22 +111,19 @@ class ErrorStudy(Study):
 
     name: ClassVar[str] = "errors"
 
-    quantity: str | Sequence[str] = ()
-    training: TrainingOn = OWN_TABLE
+    quantity: Sequence[str] = ()
+    training: str = OWN_TABLE
     train_on: Tables = field(default_factory=dict)
 
     @property
     def settings(self) -> Row:
-        """Return the number of clusters, and what was trained on if not a table itself."""
-        training: Row = {} if self.training == OWN_TABLE else {"training": self.training}
+        """Return protocol and number of clusters, and what was trained on if not a table itself."""
+        settings = super().settings
+        if self.training != OWN_TABLE:
+            settings["training"] = self.training
         if self.train_on:
-            training["train_on"] = list(self.train_on)
-        return {**super().settings, **training}
-
-    @property
-    def protocol(self) -> str:
-        """Return who is held out: nobody of the tables to train on, if there are any."""
-        return TRAIN_ON if self.train_on else self.split
+            settings |= {"protocol": TRAIN_ON, "train_on": list(self.train_on)}
+        return settings
 
     @property
     def sources(self) -> Tables:
@@ -96,177 +131,129 @@ class ErrorStudy(Study):
         return {**self.tables, **{f"{TRAIN_ON} {n}": data for n, data in self.train_on.items()}}
 
     @property
-    def rule(self) -> TrainingRule:
-        """Return what says which kernels are learnt from. Raises InputError on another word."""
-        if self.training not in TRAININGS:
-            raise InputError(
-                f"there is no training '{self.training}'; one of {', '.join(TRAININGS)}"
-            )
+    def rule(self) -> Training:
+        """Return what says which kernels are learnt from."""
         return pooled if self.train_on else TRAININGS[self.training]
-
-    @cached_property
-    def targets(self) -> dict[str, ProfiledTable]:
-        """Return each table with its base. Raises InputError."""
-        return {name: (data, self.base_of(name)) for name, data in self.tables.items()}
 
     @cached_property
     def pool(self) -> dict[str, ProfiledTable]:
         """Return the tables that training may be on, with their bases. Raises InputError."""
-        if not self.train_on:
-            return self.targets
-        pool: dict[str, ProfiledTable] = {}
-        for name, data in self.train_on.items():
-            try:
-                pool[name] = (data, data.grid.config(self.base))
-            except InputError as error:
-                named = " and ".join(f"'{text}'" for text in BASE_NAMES)
-                raise InputError(f"'{name}': {error}; {named} are on every grid") from None
-        return pool
+        tables = self.train_on or self.tables
+        return {name: (data, self.base_on(name, data)) for name, data in tables.items()}
 
     @cached_property
-    def learnt(self) -> dict[str, Learnt]:
-        """Return what all predictors of each table may learn from; folds leave more out.
-
-        Raises InputError where it is too little.
-        """
-        self._check_training()
-        learnt = {}
-        for name, target in self.targets.items():
-            tested = np.arange(len(target[0].kernels) if self.train_on else 0)
-            of_table = self.rule(target, (tested[:0], tested), list(self.pool.values()))
-            if not of_table and self.train_on:
-                raise InputError(
-                    f"no kernel is left to train on: '{name}' tests every application of "
-                    f"{_quoted(self.pool)}; --unseen-gpu and --pooled hold one out at a time"
-                )
-            if not of_table:
-                raise InputError(
-                    f"no table is of another GPU than '{target[0].device}' to train on"
-                )
-            warn_of_tested_kernels(name, target[0], of_table)
-            learnt[name] = of_table
-        return learnt
-
-    def _check_training(self) -> None:
-        """Raise InputError where options of the training do not suit each other or the tables."""
-        is_usual = self.training == OWN_TABLE
-        if self.train_on and not (is_usual and self.split == Study.split):
-            other = self.training if self.split == Study.split else self.split
+    def targets(self) -> list[TestedTable]:
+        """Return what is tested and learnt from. Raises InputError where options do not suit."""
+        if self.train_on and (self.training, self.split) != (OWN_TABLE, LEAVE_ONE_OUT):
+            other = self.training if self.split == LEAVE_ONE_OUT else self.split
             raise InputError(
                 "a study that trains on other tables has a protocol of its own: leave out "
                 f"'{other}'"
             )
-        if self.rule is not own and self.split == RANDOM_KERNELS:
+        if self.rule is not own_table and self.split == RANDOM_KERNELS:
             raise InputError(f"'{RANDOM_KERNELS}' is for predictors that learn from one table")
         if self.training == "pooled" and len(self.tables) < 2:
             raise InputError("training on several GPUs at once needs two tables at least")
+        return [self._target(name, data) for name, data in self.tables.items()]
+
+    def _target(self, name: str, data: Measurements) -> TestedTable:
+        base = self.base_on(name, data)
+        nothing, everything = np.arange(0), np.arange(len(data.kernels))
+        fold: Fold = (nothing, everything) if self.train_on else (everything, nothing)
+        learnt = self.rule((data, base), fold, list(self.pool.values()))
+        if not learnt and self.train_on:
+            raise InputError(
+                f"no kernel is left to train on: '{name}' tests every application of "
+                f"{', '.join(self.pool)}; --unseen-gpu and --pooled hold one out at a time"
+            )
+        if not learnt:
+            raise InputError(f"no table is of another GPU than '{data.device}' to train on")
+        warn_of_tested_kernels(name, data, learnt)
+        used = {id(table) for (table, _), _ in learnt}
+        sources = (source for source, (table, _) in self.pool.items() if id(table) in used)
+        return TestedTable(name, data, base, learnt, tuple(sources))
 
     @cached_property
     def parts(self) -> list[Part]:
         """Return all parts. Raises InputError."""
-        split = None if self.train_on else self.split
-        parts = []
-        for table in self.learnt:
-            everyone = self._candidates(table)
-            parts += [
-                Part(table, candidate, split, seed, self.base_of(table), quantity, count)
-                for quantity in self._quantities(table, everyone)
-                for candidate in everyone
-                if candidate.predicts(quantity) and self._learns(candidate, table, quantity)
-                for count in [self.clusters_of(candidate)]
-                for seed in self.seeds_of(candidate)
-            ]
-        return parts
+        return [part for target in self.targets for part in self._parts_of(target)]
 
-    def _quantities(self, table: str, everyone: Sequence[Candidate]) -> list[str]:
-        measured = measured_quantities(self.tables[table], self.quantity)
+    def _parts_of(self, target: TestedTable) -> list[Part]:
+        split = None if self.train_on else self.split
+        everyone = self._candidates(target)
+        return [
+            Part(target.name, one, split, seed, target.base, quantity, self.clusters_of(one))
+            for quantity in self._quantities(target, everyone)
+            for one in everyone
+            if one.predicts(quantity) and target.can_learn(one, quantity)
+            for seed in self.seeds_of(one)
+        ]
+
+    def _quantities(self, target: TestedTable, everyone: Sequence[Candidate]) -> list[str]:
+        """Those that are asked for, or all, if they were measured and can be learnt."""
+        asked = [self.quantity] if isinstance(self.quantity, str) else list(self.quantity)
+        for quantity in asked:
+            require_quantity(quantity)
+        measured = [
+            quantity
+            for quantity in dict.fromkeys(asked or QUANTITIES)
+            if quantity == "time" or target.data.power_samples is not None
+        ]
         if any(isinstance(one.predictor, PredictsFromTimes) for one in everyone):
             return measured
-        if not self._is_elsewhere(table):
-            (first, _), _ = self.learnt[table][0]
-            has_power = first.power_samples is not None
-            return [quantity for quantity in measured if quantity == "time" or has_power]
-        if "power" in self.quantity:
+        if target.is_elsewhere and "power" in asked:
             raise InputError(
                 "power is learnt on the GPU itself; only time is for unseen GPUs, or power by "
                 f"'{BoardPower.name}'"
             )
-        return ["time"]
+        (trained, _), _ = target.learnt[0]
+        has_power = trained.power_samples is not None and not target.is_elsewhere
+        return [quantity for quantity in measured if quantity == "time" or has_power]
 
-    def _learns(self, candidate: Candidate, table: str, quantity: str) -> bool:
-        """Whether a candidate can learn a quantity for a table: power of an unseen GPU or not."""
-        if quantity == "time" or not self._is_elsewhere(table):
-            return True
-        return isinstance(candidate.predictor, PredictsFromTimes | Untrained)
-
-    def _is_elsewhere(self, table: str) -> bool:
-        return is_elsewhere(self.targets[table], self.learnt[table])
-
-    def _candidates(self, table: str) -> list[Candidate]:
+    def _candidates(self, target: TestedTable) -> list[Candidate]:
         """Return those that can learn from what is trained on, and predict the table.
 
         Raises InputError where one that was asked for cannot.
         """
-        on_several = self.training != OWN_TABLE
-        data, base = self.learnt[table][0][0] if self.train_on else self.targets[table]
-        asked = [one for one in self.predictors if self._suits(one, data)]
-        usual: list[AnyPredictor] = []
-        if not self.predictors:
-            suiting = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
-            usual = [Bottleneck.name] if on_several else [*suiting]
+        data, base = target.learnt[0][0] if self.train_on else (target.data, target.base)
+        is_one_table = self.training == OWN_TABLE
+        chosen: Iterable[AnyPredictor] = [Bottleneck.name]
+        if self.predictors:
+            chosen = [one for one in self.predictors if self._suits(one, data)]
+        elif is_one_table:
+            chosen = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
+        found = asked_for([*chosen], data, base)
+        asked = {one.name for one in found} if self.predictors else ()
+        if is_one_table:
+            found = with_baselines(found, data)
         kinds = [kind for kind in self.features if self._gives(kind, data)] or self.features
-        named = {one.name for one in candidates(asked, kinds, data, base, alone=True)}
         able = []
-        for candidate in candidates(asked or usual, kinds, data, base, alone=on_several):
-            refusal = self._refusal(candidate, table, is_asked=candidate.name in named)
+        for candidate in with_features(found, kinds, data):
+            refusal = target.refusal(candidate, candidate.name in asked)
             if refusal is None:
                 able.append(candidate)
-            elif candidate.name in named:
+            elif candidate.name in asked:
                 raise InputError(refusal)
         return able
 
     def _suits(self, predictor: AnyPredictor, data: Measurements) -> bool:
         """Whether a predictor is for a table: one for another of the tables alone is not."""
-        known = Candidate.of(predictor).predictor if predictor != "default" else None
-        return (
-            known is None
-            or known.applies_to(data)
-            or not any(known.applies_to(other) for other in self.tables.values())
-        )
+        if predictor == DEFAULT:
+            return True
+        known = Candidate.from_predictor(predictor).predictor
+        return known is None or self._here_or_nowhere(known.applies_to, data)
 
     def _gives(self, kind: str, data: Measurements) -> bool:
         """Whether a table gives a kind of features: one of another of the tables it may not."""
         plain = kind.removesuffix(WITH_POWER)
-        given = [kinds_for(one.counter_names, one.device) for one in (data, *self.tables.values())]
-        return plain in given[0] or not any(plain in of_table for of_table in given)
+        return self._here_or_nowhere(lambda d: plain in kinds_for(d.counter_names, d.device), data)
 
-    def _refusal(self, candidate: Candidate, table: str, is_asked: bool) -> str | None:
-        """Return why a candidate cannot learn from what is trained on, None where it can."""
-        predictor, learnt, target = candidate.predictor, self.learnt[table], self.targets[table]
-        tables = [one for one, _ in learnt]
-        names = [name for name, one in self.pool.items() if any(one is two for two in tables)]
-        if self._is_elsewhere(table) and not isinstance(predictor, PredictsOtherGpus):
-            (data, base), (trained, trained_base) = target, tables[0]
-            if trained.device != data.device:
-                return (
-                    f"'{candidate.name}' cannot predict a GPU that it was not trained on: "
-                    f"'{table}' is of '{data.device}', {_quoted(names)} of '{trained.device}'"
-                )
-            if not is_asked or base != trained_base:
-                return (
-                    f"'{candidate.name}' predicts on the grid and from the base of its training: "
-                    f"{_quoted(names)} is at {trained_base}, '{table}' at {base}"
-                )
-        if len(tables) > 1 and not isinstance(predictor, PoolsGpus | Untrained):
-            return (
-                f"'{candidate.name}' learns from one table at a time, not from {len(tables)}: "
-                f"{_quoted(names)}"
-            )
-        return None
+    def _here_or_nowhere(self, holds: Callable[[Measurements], bool], data: Measurements) -> bool:
+        return holds(data) or not any(map(holds, self.tables.values()))
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """Return what measures the errors of a part, and each part's arguments."""
-        pool = [] if self.rule is own else list(self.pool.values())
+        pool = [] if self.rule is own_table else list(self.pool.values())
         return part_errors, [
             (part, self.tables[part.table], self.rule, pool) for part in self.parts
         ]
@@ -318,25 +305,24 @@ class ErrorStudy(Study):
 
     def _training_columns(self, table: str) -> Row:
         """Return what a row says of the other tables that were trained on."""
-        tested = set(self.tables[table].applications)
+        [target] = [target for target in self.targets if target.name == table]
         known = {name for data in self.train_on.values() for name in data.applications}
         return {
             "protocol": TRAIN_ON,
             "train_on": list(self.train_on),
-            "n_training_kernels": sum(len(kernels) for _, kernels in self.learnt[table]),
-            "left_out_of_training": sorted(tested & known),
+            "n_training_kernels": sum(len(kernels) for _, kernels in target.learnt),
+            "left_out_of_training": sorted(known.intersection(target.data.applications)),
         }
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """errors: the rows; kernels: the mean error of each kernel and seed."""
-        rows = []
-        for row in map(flat, self.rows(results)):
+        rows = [flat(row) for row in self.rows(results)]
+        for row in rows:
             row["mape_by_seed"] = " ".join(f"{mape:.6g}" for mape in row["mape_by_seed"])
             for names in ("faulty_kernels", "train_on", "left_out_of_training"):
                 if names in row:
                     row[names] = "; ".join(row[names])
             row["mape_without_faulty"] = (row.pop("without_faulty") or {}).get("mape")
-            rows.append(row)
         kernels = [
             {
                 "table": part.table,
@@ -359,7 +345,7 @@ class ErrorStudy(Study):
 def part_errors(
     part: Part,
     data: Measurements,
-    training: TrainingRule = own,
+    training: Training = own_table,
     tables: Sequence[ProfiledTable] = (),
 ) -> dict[str, Any]:
     """Errors [%] of each held-out kernel at every configuration but the base. Raises InputError.
@@ -368,8 +354,13 @@ def part_errors(
     the 90 % intervals, None without intervals; `train_seconds` are of one fold, `predict_seconds`
     of one kernel.
     """
-    folds, make = part.folds(data), part.predictors
-    predictions = list(cross_validate(data, [part.base], folds, make, training, tables, COVERAGE))
+    folds = part.folds(data)
+    predictions = list(
+        cross_validate(
+            *(data, [part.base], folds, lambda: part.predictors([part.quantity])),
+            *(training, tables, COVERAGE),
+        )
+    )
     held_out = [k for _, test in folds for k in test]
     covered = [prediction.covered for prediction in predictions]
     inside = [shares for shares in covered if shares is not None]
@@ -403,123 +394,6 @@ def application_errors(results: Sequence[Any]) -> dict[str, list[float]]:
     """Return the mean error [%] over targets of each application's kernels, with each seed."""
     errors: dict[str, list[float]] = {}
     for result in results:
-        for application, of_kernel in zip(result["applications"], result["errors"], strict=True):
-            errors.setdefault(application, []).append(float(np.mean(of_kernel)))
+        for application, targets in zip(result["applications"], result["errors"], strict=True):
+            errors.setdefault(application, []).append(float(np.mean(targets)))
     return errors
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
-
-AnyTable = Measurements | str | Path
-AnyTables = AnyTable | Sequence[AnyTable] | Mapping[str, Measurements]
-
-STUDIES: dict[str, type[Study]] = {study.name: study for study in (ErrorStudy, RegretStudy)}
-
-COUNTS = {"seeds": 1, "clusters": 1, "runs": 0}  # the least of each
-
-
-@extra_named("a study", "study")
-def study(
-    name: str,
-    tables: AnyTables,
-    predictors: AnyPredictor | Sequence[AnyPredictor] | None = None,
-    jobs: int | None = None,
-    **options: Any,
-) -> "pd.DataFrame":
-    """Measure errors by cross-validation; a row of figures for each case, errors in percent.
-
-    name: 'errors', or 'advice' for its regret. tables: measurements or their files; several in a
-    list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or
-    objects, whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
-
-    options: of both studies base='mid', features=['raw'], clusters=8,
-    split='leave-one-application-out' and seeds, how many; and those of the class in STUDIES, such
-    as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to train on instead. None
-    leaves the default.
-    The columns are those of docs/file-formats.md. Raises InputError.
-
-    Example:
-        rows = mlscale.study("errors", "table.parquet", ["nearest", "wu"], quantity="time")
-    """
-    import pandas as pd
-
-    require_type("name", name, str, "text")
-    require_type("jobs", jobs, Integral | None, "a whole number")
-    planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
-    results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
-    return pd.DataFrame([flat(row) for row in planned.rows(results)])
-
-
-def plan(name: str, tables: Tables, **options: Any) -> Study:
-    """The study of that name; an option that is None is left to its default.
-
-    Raises InputError on a name or an option that does not exist, and where nothing can be studied.
-    """
-    if name not in STUDIES:
-        raise InputError(f"there is no study '{name}'; one of {', '.join(STUDIES)}")
-    given = {option: value for option, value in options.items() if value is not None}
-    known = settings_of(name)
-    if unknown := [option for option in given if option not in known]:
-        raise InputError(
-            f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
-        )
-    for option in ("predictors", "features", "objectives"):
-        if isinstance(given.get(option), np.ndarray):
-            given[option] = given[option].tolist()
-        if option in given and not isinstance(given[option], list | tuple):
-            given[option] = [given[option]]
-    if "train_on" in given:
-        given["train_on"] = tables_by_name(given["train_on"])
-    _check_counts(given)
-    if not tables:
-        raise InputError("a study needs a table")
-    planned = STUDIES[name](tables=tables, **given)
-    if not planned.parts:
-        raise InputError("no table has a column 'power_w'")
-    return planned
-
-
-def _check_counts(given: Mapping[str, Any]) -> None:
-    for option, least in COUNTS.items():
-        count = given.get(option, least)
-        is_word = option == "clusters" and isinstance(count, str)  # 'auto', or refused by `wu`
-        if not (is_word or (isinstance(count, Integral) and int(count) >= least)):
-            raise InputError(f"{option} is a whole number of at least {least}, not {count!r}")
-
-
-def settings_of(name: str) -> list[str]:
-    """Return what a study can be planned with."""
-    return [field.name for field in fields(STUDIES[name]) if field.name != "tables"]
-
-
-def tables_by_name(tables: AnyTables) -> Tables:
-    """Return tables by name: the file's without suffix, or the device. Raises InputError."""
-    if isinstance(tables, Mapping):
-        for given in tables.values():
-            _check_table(given, Measurements)
-        return dict(tables)
-    named: Tables = {}
-    several: Iterable[Any] = [tables]
-    if isinstance(tables, Iterable) and not isinstance(tables, str):
-        several = several if hasattr(tables, "columns") else tables  # a DataFrame is one table
-    for table in several:
-        _check_table(table, AnyTable)
-        if isinstance(table, Measurements):
-            name, data = table.device, table
-        else:
-            name, data = Path(table).stem, read(table)
-        if name in named:
-            raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
-        named[name] = data
-    return named
-
-
-def _check_table(table: Any, kinds: Any) -> None:
-    if not isinstance(table, kinds):
-        files = "" if kinds is Measurements else " or a file's path"
-        raise InputError(
-            f"a table is Measurements{files}, not {type(table).__name__}; "
-            "of a DataFrame make them with Measurements.from_frame"
-        )

@@ -10,6 +10,7 @@ Colours are told apart by colour-blind readers, and never the only sign.
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps, rc_context
@@ -27,8 +28,8 @@ from mlscale.arrays import Floats
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
 from mlscale.model.predictions import Predictions
+from mlscale.studies.base import Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
-from mlscale.studies.crossval import Rows, grouped
 from mlscale.studies.regret import STRATEGIES
 from mlscale.text import counted
 
@@ -74,13 +75,13 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
     """
     written = []
     for (table, objective), rows in grouped(choices, "table", "objective").items():
-        of = "run" if "run" in rows[0] else "kernel"
-        regret = f"regret of {objective_name(objective)}, each {NAMES[of]}"
+        what = "run" if "run" in rows[0] else "kernel"
+        regret = f"regret of {objective_name(objective)}, each {NAMES[what]}"
         title = f"{with_origin(table, origins[table])}\n{regret}"
         compared = [row for row in rows if row["regret_percent"] is not None]
         if not compared:
             continue
-        values = _by_name(compared, "advisor", of, "regret_percent")
+        values = _by_name(compared, "advisor", what, "regret_percent")
         figure = strips(title, values, STRATEGIES, "regret [%]", "without a predictor")
         written += save_figure(figure, folder / f"advice-{table}-{objective}")
     return written
@@ -100,7 +101,9 @@ def strips(
     hollow; plain_label says what they are.
     """
     order = sorted(values, key=lambda name: -float(np.mean(values[name])))
-    figure, panel = one_panel(WIDTH, 1.5 + 0.36 * len(order), title)
+    figure = new_figure(WIDTH, 1.5 + 0.36 * len(order), title)
+    panel = figure.subplots()
+    beside: Any = {"xycoords": ("axes fraction", "data"), "fontsize": FONT}
     for place, name in enumerate(order):
         each = np.sort(values[name])
         is_plain = name.partition(" ")[0] in plain
@@ -109,24 +112,12 @@ def strips(
         panel.barh(place, high - low, left=low, height=0.6, color=colour, alpha=0.2)
         aside = 0.22 * (np.arange(len(each)) % 3 - 1)
         face = "none" if is_plain else colour
-        panel.scatter(
-            each,
-            place + aside,
-            s=12,
-            facecolors=face,
-            edgecolors=colour,
-            linewidths=0.8,
-            clip_on=False,
-        )
+        dots: Any = {"s": 12, "facecolors": face, "edgecolors": colour, "linewidths": 0.8}
+        panel.scatter(each, place + aside, clip_on=False, **dots)
         mean = float(each.mean())
         panel.plot(mean, place, "D", color="black", markersize=6, clip_on=False)
-        panel.annotate(
-            f"{mean:.2f}", (1.02, place), xycoords=("axes fraction", "data"), fontsize=FONT,
-            va="center", annotation_clip=False,
-        )  # fmt: skip
-    panel.annotate(
-        "mean", (1.02, len(order) - 0.4), xycoords=("axes fraction", "data"), fontsize=FONT
-    )
+        panel.annotate(f"{mean:.2f}", (1.02, place), va="center", **beside)
+    panel.annotate("mean", (1.02, len(order) - 0.4), **beside)
     panel.set_yticks(range(len(order)), order, fontsize=FONT)
     panel.set_ylim(-0.6, len(order) - 0.4)
     _percent_axis(panel, [value for each in values.values() for value in each])
@@ -210,7 +201,10 @@ def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin
         panel.set_xticks(engines)
         panel.tick_params(axis="x", labelsize=8)
         panel.grid(visible=True, alpha=0.3)
-    factor_axis(panels[0], 1.0, 2.0, 5.0)
+    panels[0].set_yscale("log")  # so that a factor is as high everywhere
+    panels[0].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    panels[0].yaxis.set_major_formatter("{x:g}")
+    panels[0].yaxis.set_minor_locator(NullLocator())
     panels[0].set_ylabel("kernel time [ms]")
     handles: list[Artist] = [
         Line2D([], [], color=colour, marker=marker, label=f"memory {clock:g} MHz")
@@ -245,16 +239,14 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     return figure
 
 
-def one_panel(width: float, height: float, title: str) -> tuple[Figure, Axes]:
-    """A figure of that size [inches] with a title and one panel."""
-    figure = new_figure(width, height, title)
-    return figure, figure.subplots()
-
-
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write STEM.png and STEM.svg; the same figure gives the same files. Raises InputError."""
+    engine = figure.get_layout_engine()
+    if engine is not None:  # once and for all: else each file places the panels anew
+        figure.dpi = DPI
+        engine.execute(figure)
+        figure.set_layout_engine(None)
     written = []
-    _lay_out(figure)
     for kind in ("png", "svg"):
         path = stem.with_name(f"{stem.name}.{kind}")
         metadata = {"Date": None} if kind == "svg" else {}
@@ -262,15 +254,6 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
         written.append(path)
     return written
-
-
-def _lay_out(figure: Figure) -> None:
-    """Place the panels once and for all: else each file places them anew and draws twice."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        figure.dpi = DPI
-        engine.execute(figure)
-        figure.set_layout_engine(None)
 
 
 def shades(count: int) -> list[tuple[str, str]]:
@@ -286,14 +269,6 @@ def ink(fill: str) -> str:
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ [0.2126, 0.7152, 0.0722])
     return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
-
-
-def factor_axis(panel: Axes, *ticks: float) -> None:
-    """A logarithmic axis upwards, so that a factor is as high everywhere; ticks: in a decade."""
-    panel.set_yscale("log")
-    panel.yaxis.set_major_locator(LogLocator(subs=ticks))
-    panel.yaxis.set_major_formatter("{x:g}")
-    panel.yaxis.set_minor_locator(NullLocator())
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:

@@ -6,7 +6,7 @@ applications, each kernel launched as often as chance says.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,19 +22,17 @@ from mlscale.errors import InputError
 from mlscale.model.predictions import coverage_of_each
 from mlscale.predictors import PREDICTORS, applying
 from mlscale.predictors.baselines import RateBound
-from mlscale.studies.candidates import Candidate, candidates
-from mlscale.studies.crossval import SPLITS, Part, Row, Rows, Study, cross_validate, flat, grouped
+from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
+from mlscale.studies.candidates import Candidate, asked_for, with_features
+from mlscale.studies.crossval import LEAVE_ONE_OUT, cross_validate
 from mlscale.studies.statistics import split_error, standard_error
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
-NO_LIMITS = Limits()
 ENERGY_OBJECTIVES = ("energy", "edp", "ed2p")
 MOST_APPLICATIONS = 8
 LAUNCH_SIGMA = 2.0  # of the logarithm: nine launch counts in ten lie within a factor 27 of 1
 _SEED = 20_260_213  # keeps the runs apart from the seeds of splits and predictors
-
-RunCosts = tuple[Floats, Floats | None, Floats]  # time [ms], power [W] (K, C, E, M), launches (K,)
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,56 @@ class Choice(NamedTuple):
     saving_range: tuple[float, float] | None = None
 
 
+class MixCosts(NamedTuple):
+    """What a mix of kernels costs: time [ms] and power [W], (C, E, M); None without power.
+
+    peak_w: power of the most demanding kernel.
+    """
+
+    time_ms: Floats
+    power_w: Floats | None
+    peak_w: Floats | None
+
+
+def mix_costs(time_ms: Floats, power_w: Floats | None, mix: LaunchMix) -> MixCosts:
+    """What a mix costs. time_ms, power_w: of all kernels of its table, (K, C, E, M)."""
+    kernels, launches = list(mix.kernels), np.array(mix.launches)
+    watts = None if power_w is None else power_w[kernels]
+    peak_w = None if watts is None else watts.max(axis=0)
+    return MixCosts(*run_in_sequence(time_ms[kernels], watts, launches), peak_w)
+
+
+def single_kernel(k: int) -> LaunchMix:
+    """The kernel at a position, launched once."""
+    return LaunchMix(k + 1, (k,), (1.0,))
+
+
+def random_runs(applications: Sequence[str], count: int) -> list[LaunchMix]:
+    """That many runs of a table whose kernels belong to these applications (K,).
+
+    A run has 1 to 8 distinct applications, each number as likely as any other, with all their
+    kernels, and leaves one application out at least. Launches are log-normal with sigma 2. The
+    same table gives the same runs, and the first of many are those of few.
+    """
+    random = np.random.default_rng(_SEED)
+    names = sorted(set(applications))
+    most = min(MOST_APPLICATIONS, len(names) - 1)
+    runs = []
+    for number in range(1, count + 1):
+        chosen = random.choice(names, random.integers(1, most + 1), replace=False)
+        kernels = np.flatnonzero(np.isin(applications, chosen)).tolist()
+        launches = random.lognormal(0.0, LAUNCH_SIGMA, len(kernels)).tolist()
+        runs.append(LaunchMix(number, tuple(kernels), tuple(launches)))
+    return runs
+
+
+def mixes_to_advise(part: Part, data: Measurements, runs: int) -> list[LaunchMix]:
+    """The random runs to advise, or without any each held-out kernel by itself."""
+    if runs:
+        return random_runs(data.applications, runs)
+    return [single_kernel(int(k)) for _, test in part.folds(data) for k in test]
+
+
 @dataclass(frozen=True)
 class Goal:
     """What is best on one table: objectives, limits, and static power to add [W], from a base."""
@@ -69,41 +117,42 @@ class Goal:
         """Measured power with the static power, (K, C, E, M) [W]; None where not measured."""
         return None if data.power_w is None else data.power_w + self.static_power_w
 
-    def best(
-        self, objective: str, time_ms: Floats, power_w: Floats | None, launches: Floats, base: Index
-    ) -> Index:
-        """The best configuration of a run; where none keeps the limits, the least breach.
+    def known_to(self, candidate: Candidate) -> tuple[str, ...]:
+        """The objectives that an advisor can choose by: without power, those that need none."""
+        if candidate.predicts("power"):
+            return self.objectives
+        return tuple(o for o in self.objectives if o == "time" and not self.limits.max_power_w)
 
-        time_ms [ms] and power_w [W] are (K, C, E, M), launches (K,). As in `advise`, limits of
-        time are the run's, and one of power is every kernel's.
+    def keeps(self, costs: MixCosts, base: Index) -> Mask:
+        """Where a mix keeps the limits, (C, E, M).
+
+        As in `advise`, limits of time are the run's, and one of power is every kernel's.
         """
-        run_ms, run_w, peak_w = run_of(time_ms, power_w, launches)
-        base_ms = float(run_ms[base])
-        if not self.keeps(time_ms, power_w, launches, base).any():
-            return _least(advice.limit_ratio(self.limits, run_ms, peak_w, base_ms))
+        return advice.feasible(self.limits, costs.time_ms, costs.peak_w, float(costs.time_ms[base]))
+
+    def best(self, objective: str, costs: MixCosts, base: Index) -> Index:
+        """The best configuration of a mix; where none keeps the limits, the least breach."""
+        time_ms, power_w, peak_w = costs
+        base_ms = float(time_ms[base])
+        if not self.keeps(costs, base).any():
+            return _least(advice.limit_ratio(self.limits, time_ms, peak_w, base_ms))
         return advice.best_index(
-            objective, run_ms, run_w, base_ms, self.limits, peak_power_w=peak_w
+            objective, time_ms, power_w, base_ms, self.limits, peak_power_w=peak_w
         )
 
-    def keeps(self, time_ms: Floats, power_w: Floats | None, launches: Floats, base: Index) -> Mask:
-        """Where a run of kernels (K, C, E, M) keeps the limits, (C, E, M)."""
-        run_ms, _, peak_w = run_of(time_ms, power_w, launches)
-        return advice.feasible(self.limits, run_ms, peak_w, float(run_ms[base]))
-
     def saving_range(
-        self, objective: str, ends: Sequence[RunCosts], at: Index, base: Index
+        self, objective: str, sides: Sequence[MixCosts], at: Index, base: Index
     ) -> tuple[float, float] | None:
-        """The interval of a run's saving at a configuration [%]; None where there is none.
+        """The interval of a mix's saving at a configuration [%]; None where there is none.
 
-        At the base there is none: nothing is saved there for certain. ends: the run as
+        At the base there is none: nothing is saved there for certain. sides: the mix as
         predicted, at the low ends of its intervals, and at the high ends.
         """
         if at == base:
             return None
-        costs = [run_of(*of_run)[:2] for of_run in ends]
-        at_base = advice.objective_values(objective, *costs[0])[base]
-        values = [advice.objective_values(objective, *cost)[at] for cost in costs]
-        savings = [float(advice.saving_percent(value, at_base)) for value in values]
+        values = [advice.objective_values(objective, side.time_ms, side.power_w) for side in sides]
+        at_base = values[0][base]
+        savings = [float(advice.saving_percent(value[at], at_base)) for value in values]
         return advice.interval_ends(savings) if np.isfinite(savings).all() else None
 
     def best_fixed(
@@ -114,13 +163,13 @@ class Goal:
         The one at which the fewest of them break a limit, of these the one of the least mean
         ratio of the objective to what `best` would reach from the measured surfaces.
         """
-        base = data.grid.index(self.base)
-        values = advice.objective_values(objective, data.time_ms, self.power_w(data))
+        base, power_w = data.grid.index(self.base), self.power_w(data)
+        values = advice.objective_values(objective, data.time_ms, power_w)
         ratios, broken = np.empty(values.shape), np.empty(values.shape)
         for k in range(len(values)):
-            costs = rows_of(data.time_ms, self.power_w(data), [k])
-            ratios[k] = values[k] / values[k][self.best(objective, *costs, np.ones(1), base)]
-            broken[k] = ~self.keeps(*costs, np.ones(1), base)
+            costs = mix_costs(data.time_ms, power_w, single_kernel(k))
+            ratios[k] = values[k] / values[k][self.best(objective, costs, base)]
+            broken[k] = ~self.keeps(costs, base)
         fixed = []
         for training in trainings:
             breaches = broken[list(training)].sum(axis=0)
@@ -143,69 +192,63 @@ class RegretStudy(Study):
     name: ClassVar[str] = "advice"
 
     objectives: Sequence[str] = ()
-    limits: Limits = NO_LIMITS
+    limits: Limits = field(default_factory=Limits)
     static_power_w: float | None = None
     runs: int = 0
 
     @property
     def settings(self) -> Row:
-        """Return the number of clusters, the limits, and the number of runs."""
+        """Return the protocol, the number of clusters, the limits, and the number of runs."""
         return {**super().settings, "limits": vars(self.limits), "runs": self.runs}
 
     @cached_property
     def goals(self) -> dict[str, Goal]:
-        """The goal of each table. Raises InputError."""
+        """The goal of each table. Raises InputError where power is not there or not whole."""
         return {table: self._goal(table, data) for table, data in self.tables.items()}
 
     def _goal(self, table: str, data: Measurements) -> Goal:
-        """Raise InputError where objectives or limits need power that is not there or not whole."""
-        has_power = data.power_samples is not None
+        has_power, base = data.power_samples is not None, self.base_on(table, data)
         usual = ENERGY_OBJECTIVES if has_power else ("time",)
-        goal = Goal(
-            self.base_of(table), tuple(dict.fromkeys(self.objectives)) or usual, self.limits
-        )
-        for objective in goal.objectives:
+        objectives = tuple(dict.fromkeys(self.objectives)) or usual
+        for objective in objectives:
             advice.require_objective(objective, advice.COSTS)
-        needing = [f"the objective '{o}'" for o in goal.objectives if o != "time"]
+        needing = [f"the objective '{o}'" for o in objectives if o != "time"]
         needing += ["a limit of power"] if self.limits.max_power_w is not None else []
         if needing and not has_power:
             raise InputError(f"{needing[0]} needs power; '{table}' has no column 'power_w'")
         if not has_power:
-            return goal
+            return Goal(base, objectives, self.limits)
         try:
-            kind = data.metadata.get("power_kind")
-            static_power_w = advice.static_power(kind, self.static_power_w)
+            static_w = advice.static_power(data.metadata.get("power_kind"), self.static_power_w)
         except InputError as error:
             raise InputError(f"'{table}': {error}") from None
-        if static_power_w is None and set(needing) - {"the objective 'power'"}:
+        if static_w is None and set(needing) - {"the objective 'power'"}:
             raise InputError(
                 f"'{table}': power_w is dynamic power; give the rest as --static-power W"
             )
-        return replace(goal, static_power_w=static_power_w or 0.0)
+        return Goal(base, objectives, self.limits, static_w or 0.0)
 
     @cached_property
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
-        if self.runs and self.split != SPLITS[0]:
-            raise InputError(f"runs are drawn where the protocol is '{SPLITS[0]}'")
+        if self.runs and self.split != LEAVE_ONE_OUT:
+            raise InputError(f"runs are drawn where the protocol is '{LEAVE_ONE_OUT}'")
         return [
-            Part(table, candidate, self.split, seed, goal.base, clusters=count)
+            Part(table, one, self.split, seed, goal.base, clusters=self.clusters_of(one))
             for table, goal in self.goals.items()
-            for candidate in self._advisors(self.tables[table], goal.base)
-            if known_objectives(candidate, goal)
-            for count in [self.clusters_of(candidate)]
-            for seed in self.seeds_of(candidate)
+            for one in self._advisors(self.tables[table], goal.base)
+            if goal.known_to(one)
+            for seed in self.seeds_of(one)
         ]
 
     def _advisors(self, data: Measurements, base: HardwareConfig) -> list[Candidate]:
         """The strategies and, behind them, the predictors."""
-        learning = [
+        asked = self.predictors or [
             name
             for name in applying(PREDICTORS, data)
             if not issubclass(PREDICTORS[name], RateBound)
         ]
-        asked = self.predictors or learning
-        predictors = candidates(asked, self.features, data, base, alone=True)
+        predictors = with_features(asked_for(asked, data, base), self.features, data)
         return [*map(Candidate, STRATEGIES), *predictors]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
@@ -224,27 +267,27 @@ class RegretStudy(Study):
         no configuration keeps the limits is left out.
         """
         rows = (
-            self._choice(part, objective, run, choice)
+            self._choice(part, objective, mix, choice)
             for part, result in zip(self.parts, results, strict=True)
             for objective, choices in result.items()
-            for run, choice in zip(self._judged(part), choices, strict=True)
+            for mix, choice in zip(self._mixes(part), choices, strict=True)
         )
         return [row for row in rows if row is not None]
 
-    def _judged(self, part: Part) -> list[LaunchMix]:
-        return judged(part, self.tables[part.table], self.runs)
+    def _mixes(self, part: Part) -> list[LaunchMix]:
+        return mixes_to_advise(part, self.tables[part.table], self.runs)
 
-    def _choice(self, part: Part, objective: str, run: LaunchMix, choice: Choice) -> Row | None:
+    def _choice(self, part: Part, objective: str, mix: LaunchMix, choice: Choice) -> Row | None:
         at, saving_range = choice
         chosen = tuple(at)  # what a record kept is a list
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
-        costs = rows_of(data.time_ms, goal.power_w(data), run.kernels)
-        feasible = goal.keeps(*costs, np.array(run.launches), base)
+        costs = mix_costs(data.time_ms, goal.power_w(data), mix)
+        feasible = goal.keeps(costs, base)
         if not feasible.any():
             return None
-        time_ms, power_w, _ = run_of(*costs, np.array(run.launches))
-        values = advice.objective_values(objective, time_ms, power_w)
+        time_ms = costs.time_ms
+        values = advice.objective_values(objective, time_ms, costs.power_w)
         least = float(values[feasible].min())
         regret = float(100 * (values[chosen] / least - 1)) if feasible[chosen] else None
         low, high = saving_range or (None, None)
@@ -254,7 +297,7 @@ class RegretStudy(Study):
             "advisor": part.candidate.name,
             "features": part.candidate.features,
             "seed": part.seed,
-            **self._name(data, run),
+            **self._names(data, mix),
             **data.grid.config(chosen).as_dict(),
             "breaks_limits": not feasible[chosen],
             "regret_percent": regret,
@@ -265,13 +308,13 @@ class RegretStudy(Study):
             "slowdown_percent": float(advice.slowdown_percent(time_ms[chosen], time_ms[base])),
         }
 
-    def _name(self, data: Measurements, run: LaunchMix) -> Row:
-        """What a row calls a run: its number and applications, or the kernel that it is."""
+    def _names(self, data: Measurements, mix: LaunchMix) -> Row:
+        """What a row calls a mix: a run's number and applications, or the kernel that it is."""
         if not self.runs:
-            [k] = run.kernels
+            [k] = mix.kernels
             return {"application": data.applications[k], "kernel": data.kernels[k]}
-        applications = dict.fromkeys(data.applications[k] for k in run.kernels)
-        return {"run": run.number, "applications": ", ".join(applications)}
+        applications = dict.fromkeys(data.applications[k] for k in mix.kernels)
+        return {"run": mix.number, "applications": ", ".join(applications)}
 
     def rows(self, results: Sequence[Any]) -> Rows:
         """One row of figures for each table, objective and advisor.
@@ -295,8 +338,8 @@ class RegretStudy(Study):
         each = list(regrets.values())
         worst = max(regrets, key=lambda name: regrets[name]) if regrets else None
         applications = {row[what]: row.get("applications") for row in group}
-        of_table = (part for part in self.parts if part.table == first["table"])
-        n_all = len({run.number for part in of_table for run in self._judged(part)})
+        asked = (part for part in self.parts if part.table == first["table"])
+        n_all = len({mix.number for part in asked for mix in self._mixes(part)})
         return {
             **{name: first[name] for name in ("table", "objective", "advisor", "features")},
             "base": self.goals[first["table"]].base.as_dict(),
@@ -329,37 +372,20 @@ class RegretStudy(Study):
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """advice: the rows; choices: what was chosen for each kernel or run, and seed; runs."""
         tables = {self.name: [*map(flat, self.rows(results))], "choices": self.choices(results)}
-        return {**tables, "runs": self._launches()} if self.runs else tables
-
-    def _launches(self) -> Rows:
-        """What each run launches, and how often."""
-        return [
-            {
-                "table": table,
-                "run": run.number,
-                "application": data.applications[k],
-                "kernel": data.kernels[k],
-                "launches": launches,
-            }
-            for table, data in self.tables.items()
-            for run in random_runs(data.applications, self.runs)
-            for k, launches in zip(run.kernels, run.launches, strict=True)
-        ]
-
-
-def known_objectives(candidate: Candidate, goal: Goal) -> tuple[str, ...]:
-    """The objectives that an advisor can choose by: without power, those that need none."""
-    if candidate.predicts("power"):
-        return goal.objectives
-    return tuple(o for o in goal.objectives if o == "time" and not goal.limits.max_power_w)
-
-
-def judged(part: Part, data: Measurements, runs: int) -> list[LaunchMix]:
-    """The random runs to advise, or without any each held-out kernel as a run of its own."""
-    if runs:
-        return random_runs(data.applications, runs)
-    held_out = (int(k) for _, test in part.folds(data) for k in test)
-    return [LaunchMix(k + 1, (k,), (1.0,)) for k in held_out]
+        if self.runs:
+            tables["runs"] = [
+                {
+                    "table": table,
+                    "run": run.number,
+                    "application": data.applications[k],
+                    "kernel": data.kernels[k],
+                    "launches": launches,
+                }
+                for table, data in self.tables.items()
+                for run in random_runs(data.applications, self.runs)
+                for k, launches in zip(run.kernels, run.launches, strict=True)
+            ]
+        return tables
 
 
 def part_choices(
@@ -367,32 +393,31 @@ def part_choices(
 ) -> dict[str, list[Choice]]:
     """Choose for every held-out kernel, or run of them, from what was learnt without it.
 
-    Gives by objective what is chosen for each of `judged`; for runs, with the interval of its
-    saving where the predictors give intervals. A kernel is predicted from its fold,
-    and the fixed configuration is learnt from what no fold of the run's kernels holds out. Raises
+    Gives by objective what is chosen for each of `mixes_to_advise`; for runs, with the interval of
+    its saving where the predictors give intervals. A kernel is predicted from its fold, and the
+    fixed configuration is learnt from what no fold of the run's kernels holds out. Raises
     InputError.
     """
-    objectives = known_objectives(part.candidate, goal)
+    objectives = goal.known_to(part.candidate)
     base = data.grid.index(goal.base)
-    subjects = judged(part, data, runs)
+    mixes = mixes_to_advise(part, data, runs)
     if part.candidate.name in (HIGHEST, BASE):
         always = base if part.candidate.name == BASE else data.grid.index("highest")
-        return {o: [Choice(always)] * len(subjects) for o in objectives}
+        return {objective: [Choice(always)] * len(mixes) for objective in objectives}
     if part.candidate.name == FIXED:
         trained_on = {int(k): set(train.tolist()) for train, test in part.folds(data) for k in test}
         trainings = [
-            sorted(set.intersection(*(trained_on[k] for k in run.kernels))) for run in subjects
+            sorted(set.intersection(*(trained_on[k] for k in mix.kernels))) for mix in mixes
         ]
         return {o: [*map(Choice, goal.best_fixed(o, data, trainings))] for o in objectives}
     sides = _predictions(part, data, goal, with_intervals=runs > 0)
-    choices: dict[str, list[Choice]] = {o: [] for o in objectives}
-    for run in subjects:
-        launches = np.array(run.launches)
-        costs = [(*rows_of(*side, run.kernels), launches) for side in sides]
-        for objective, of_objective in choices.items():
-            best = goal.best(objective, *costs[0], base)
+    choices: dict[str, list[Choice]] = {objective: [] for objective in objectives}
+    for mix in mixes:
+        costs = [mix_costs(time_ms, power_w, mix) for time_ms, power_w in sides]
+        for objective, chosen in choices.items():
+            best = goal.best(objective, costs[0], base)
             ends = goal.saving_range(objective, costs, best, base) if runs else None
-            of_objective.append(Choice(best, ends))
+            chosen.append(Choice(best, ends))
     return choices
 
 
@@ -430,41 +455,6 @@ def _interval_holds_percent(group: Rows) -> float | None:
         if row["saving_low_percent"] is not None
     ]
     return 100 * sum(held) / len(held) if held else None
-
-
-def random_runs(applications: Sequence[str], count: int) -> list[LaunchMix]:
-    """That many runs of a table whose kernels belong to these applications (K,).
-
-    A run has 1 to 8 distinct applications, each number as likely as any other, with all their
-    kernels, and leaves one application out at least. Launches are log-normal with sigma 2. The
-    same table gives the same runs, and the first of many are those of few.
-    """
-    random = np.random.default_rng(_SEED)
-    names = sorted(set(applications))
-    most = min(MOST_APPLICATIONS, len(names) - 1)
-    runs = []
-    for number in range(1, count + 1):
-        chosen = random.choice(names, random.integers(1, most + 1), replace=False)
-        kernels = np.flatnonzero(np.isin(applications, chosen)).tolist()
-        launches = random.lognormal(0.0, LAUNCH_SIGMA, len(kernels)).tolist()
-        runs.append(LaunchMix(number, tuple(kernels), tuple(launches)))
-    return runs
-
-
-def rows_of(
-    time_ms: Floats, power_w: Floats | None, kernels: Sequence[int]
-) -> tuple[Floats, Floats | None]:
-    """Time and power of some kernels by position, (n, C, E, M)."""
-    rows = list(kernels)
-    return time_ms[rows], None if power_w is None else power_w[rows]
-
-
-def run_of(
-    time_ms: Floats, power_w: Floats | None, launches: Floats
-) -> tuple[Floats, Floats | None, Floats | None]:
-    """Time [ms] and power [W] of a run of kernels, and the power of its most demanding kernel."""
-    peak_w = None if power_w is None else power_w.max(axis=0)
-    return *run_in_sequence(time_ms, power_w, launches), peak_w
 
 
 def _least(values: Floats) -> Index:

@@ -31,16 +31,11 @@ class ErrorSummary:
     worst_kernel_mape: float
 
 
-def kernel_means(errors: Floats, kernels: Sequence[str]) -> dict[str, float]:
-    """Return the mean error [%] of each kernel; errors (n, targets), the kernel of each row."""
-    names = np.array(kernels)
-    return {kernel: float(errors[names == kernel].mean()) for kernel in dict.fromkeys(kernels)}
-
-
 def summarise(errors: Floats, kernels: Sequence[str]) -> ErrorSummary:
     """Summarise errors (n, targets) [%]; a kernel may have several rows, one for each seed."""
-    means = kernel_means(errors, kernels)
-    worst = max(means, key=lambda kernel: means[kernel])
+    names = np.array(kernels)
+    means = {name: float(errors[names == name].mean()) for name in dict.fromkeys(kernels)}
+    worst = max(means, key=means.__getitem__)
     return ErrorSummary(
         mape=float(errors.mean()),
         median_kernel=float(np.median(list(means.values()))),
@@ -68,7 +63,7 @@ def standard_error(
         return None
     off = np.asarray(values, dtype=np.float64) - np.mean(values)
     sums = np.bincount([numbers[label] for label in labels], weights=off)
-    return _of_sums(sums / len(labels))
+    return _error_of_mean(sums / len(labels))
 
 
 def split_error(
@@ -86,8 +81,8 @@ def error_over(split: str) -> str:
     return "splits" if is_partial(split) else "applications"
 
 
-def _of_sums(shares: Floats) -> float:
-    """Return the standard error where each group adds that share of the mean's deviation."""
+def _error_of_mean(shares: Floats) -> float:
+    """The standard error where each group adds that share of the mean's deviation."""
     count = len(shares)
     return float(np.sqrt(count / (count - 1) * (shares**2).sum()))
 
@@ -107,7 +102,7 @@ def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, 
     mean = float(weights @ differences)
     if len(differences) < 2:
         return mean, None, False
-    error = _of_sums(weights * (differences - mean))
+    error = _error_of_mean(weights * (differences - mean))
     return mean, error, bool(abs(mean) > t.isf(LEVEL / 2, len(differences) - 1) * error)
 
 
@@ -119,13 +114,17 @@ def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
     tell it from the best at LEVEL. The oracle, which knows the truth, is never the best; None
     for it.
     """
-    means = {one: _mean(of) for one, of in errors.items() if one.name != ORACLE}
+    means = {
+        one: np.mean([value for values in by_application.values() for value in values])
+        for one, by_application in errors.items()
+        if one.name != ORACLE
+    }
     best = min(means, key=means.__getitem__, default=None)
     rows: dict[Candidate, Row] = {}
-    for candidate, of in errors.items():
+    for candidate, by_application in errors.items():
         mean = error = within = None
         if best is not None and candidate in means:
-            mean, error, is_told = paired_difference(of, errors[best])
+            mean, error, is_told = paired_difference(by_application, errors[best])
             within = candidate == best or (error is not None and not is_told)
         rows[candidate] = {
             "behind_best": mean,
@@ -133,7 +132,3 @@ def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
             "within_error_of_best": within,
         }
     return rows
-
-
-def _mean(errors: Errors) -> float:
-    return float(np.mean([value for values in errors.values() for value in values]))

@@ -89,22 +89,14 @@ class TestTheSame:
         for number, begin in enumerate(range(0, 12, 4)):
             pq.write_table(table.slice(begin, 4), tmp_path / "in" / f"{number}.parquet")
         given = ("advise", "--model", MODEL, "--minimize", "energy")
+        results = []
         for name in ("in", "f.parquet"):
-            succeed(capsys, *given, tmp_path / name, "-o", f"{tmp_path}/of-{name}/")
-        of_folder, of_file = (files_in(tmp_path / f"of-{name}") for name in ("in", "f.parquet"))
-        assert len(of_folder) == 4
-        assert {n: c for n, c in of_folder.items() if n[0] == "p"} == {
-            n: c for n, c in of_file.items() if n[0] == "p"
-        }
-        whole_runs = [json.loads(of["_fleet.json"])["whole_run"] for of in (of_folder, of_file)]
-        assert whole_runs[0] == whole_runs[1]
-
-    def test_kernels_of_one_name_are_kernels_of_their_own(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        table = write_fleet(tmp_path / "f.parquet", kernel=["same"] * 12)
-        succeed(capsys, "advise", table, "--model", MODEL, "-o", f"{tmp_path}/o/")
-        assert rows_of(tmp_path / "o")["kernel"] == ["same"] * 12
+            succeed(capsys, *given, tmp_path / name, "-o", f"{tmp_path}/from-{name}/")
+            files = files_in(tmp_path / f"from-{name}")
+            document = json.loads(files.pop("_fleet.json"))
+            results.append((files, document["whole_run"]))
+        assert len(results[0][0]) == 3
+        assert results[0] == results[1]
 
     def test_profiled_only_leaves_out(self, capsys: Capture, tmp_path: Path) -> None:
         """A whole row group, and three kernels of another."""
@@ -159,10 +151,7 @@ class TestStopped:
         assert files_in(stopped) == files_in(tmp_path / "whole")
 
     def test_what_is_whole_is_not_done_again(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         given = ("predict", write_fleet(tmp_path / "f.parquet"), "--model", MODEL)
         interrupted(capsys, *given, "-o", f"{tmp_path}/o/")
@@ -178,10 +167,7 @@ class TestStopped:
 
     @pytest.mark.parametrize("other", [("--at", "engine=1087"), ("--profiled-only",), "data"])
     def test_it_is_not_mixed_with_another(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        other: Any,
+        self, capsys: Capture, tmp_path: Path, other: Any
     ) -> None:
         table = write_fleet(tmp_path / "f.parquet")
         given = ["predict", table, "--model", MODEL, "-o", f"{tmp_path}/o/"]
@@ -213,48 +199,39 @@ class TestRefused:
         assert sorted(files_in(tmp_path / "o")) == ["part-000000.parquet", PROGRESS]
 
     @pytest.mark.parametrize(
-        ("changes", "problem"),
+        ("changes", "options", "problem"),
         [
-            ({"engine_mhz": [1380.0] * 9 + [1237.0] * 3}, "row 10: is not at the base"),
-            ({"power_w": [60.0] * 8 + [None] * 4}, "row group 2: power_w must be in all rows"),
-            ({"time_ms": [1.0] * 11 + [-1.0]}, "row 12, column 'time_ms': the value is -1"),
+            (
+                {"engine_mhz": [1380.0] * 9 + [1237.0] * 3},
+                "--base cu=80,engine=1380,memory=877 -o o/",
+                "row 10: is not at the base",
+            ),
+            ({"power_w": [60.0] * 8 + [None] * 4}, "-o o/", "row group 2: power_w must be in all"),
+            ({"time_ms": [1.0] * 11 + [-1.0]}, "-o o/", "row 12, column 'time_ms': the value is"),
+            ({}, "-o f.parquet/", "f.parquet: is a file; give the name of a folder to write to"),
+            ({}, "-o ./", "holds other Parquet files; name another folder"),
+            ({}, "-o o/ --format csv", "results of a fleet are Parquet files"),
+            (
+                {name: [None] * 12 for name in COUNTERS},
+                "-o o/ --profiled-only",
+                "no kernel has counters, and this model needs some: ",
+            ),
         ],
     )
-    def test_rows_that_do_not_belong(
-        self, capsys: Capture, tmp_path: Path, changes: dict[str, Any], problem: str
+    def test_before_anything_is_written(
+        self,
+        capsys: Capture,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        changes: dict[str, Any],
+        options: str,
+        problem: str,
     ) -> None:
+        monkeypatch.chdir(tmp_path)
         table = write_fleet(tmp_path / "f.parquet", **changes)
-        given = ("advise", table, "--model", MODEL, "--base", "cu=80,engine=1380,memory=877")
-        assert problem in refuse(capsys, tmp_path, *given, "-o", f"{tmp_path}/o/")
-
-    def test_a_file_where_the_results_should_go(self, capsys: Capture, tmp_path: Path) -> None:
-        (tmp_path / "in").mkdir()
-        write_fleet(tmp_path / "in" / "a.parquet")
-        (tmp_path / "o").touch()
-        given = ("predict", tmp_path / "in", "--model", MODEL, "-o", tmp_path / "o")
-        assert refuse(capsys, tmp_path, *given).endswith(
-            "o: is a file; give the name of a folder to write to"
+        assert problem in refuse(
+            capsys, tmp_path, "advise", table, "--model", MODEL, *options.split()
         )
-
-    def test_nothing_is_kept_of_a_fleet_without_counters(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        table = write_fleet(tmp_path / "f.parquet", **{name: [None] * 12 for name in COUNTERS})
-        given = ("predict", table, "--model", MODEL, "-o", f"{tmp_path}/o/", "--profiled-only")
-        assert refuse(capsys, tmp_path, *given).startswith(
-            "no kernel has counters, and this model needs some: "
-        )
-        assert not (tmp_path / "o").exists()
-
-    def test_a_folder_of_other_files(self, capsys: Capture, tmp_path: Path) -> None:
-        table = write_fleet(tmp_path / "f.parquet")
-        given = ("predict", table, "--model", MODEL, "-o", f"{tmp_path}/")
-        assert "holds other Parquet files" in refuse(capsys, tmp_path, *given)
-
-    def test_another_format(self, capsys: Capture, tmp_path: Path) -> None:
-        given = ("predict", write_fleet(tmp_path / "f.parquet"), "--model", MODEL, "-o", "o/")
-        said = refuse(capsys, tmp_path, *given, "--format", "csv")
-        assert "results of a fleet are Parquet files" in said
 
 
 # mlscale on two processes that kills all of them when a part is kept.

@@ -39,9 +39,9 @@ def test_a_power_that_was_drawn_counts_in_every_part(
         whole = read(tmp_path / f"whole.{form}").to_pydict()
         for flags in (rows_of(tmp_path / f"{last_w}")["flags"], whole["flags"]):
             each = len(flags) // 12
-            of_first = flags[:each]
-            assert any("above power limit" in of for of in of_first) == is_marked
-            assert flags[: 11 * each] == of_first * 11
+            first = flags[:each]
+            assert any("above power limit" in flag for flag in first) == is_marked
+            assert flags[: 11 * each] == first * 11
 
 
 def counted_on_an_h100(capsys: Capture, folder: Path) -> pa.Table:

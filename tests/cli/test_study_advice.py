@@ -79,56 +79,38 @@ class TestOutput:
         launched = [row["application"] for row in runs if row["run"] == number]
         assert ", ".join(launched) == names
 
-    def test_what_is_done_is_taken_up(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
-        command = ("study", "advice", table, *ONLY_NEAREST, "-o", tmp_path / "out")
-        first, _ = succeed(capsys, *command)
-        again, _ = succeed(capsys, *command, "--resume")
-        assert again.strip() == first.partition("\n\nWritten")[0].strip()
-        said = refuse(capsys, tmp_path, *command, "--max-power", 90)
-        assert "holds the results of another study" in said
-
     @pytest.mark.usefixtures("one_process", "no_figures")
-    def test_an_interrupted_one_is_resumed(
-        self, capsys: Capture, table: Path, tmp_path: Path
-    ) -> None:
+    def test_what_is_done_is_taken_up(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         command = ("study", "advice", table, *ONLY_NEAREST, "-o")
+        first, _ = succeed(capsys, *command, tmp_path / "whole")
+        again, _ = succeed(capsys, *command, tmp_path / "whole", "--resume")
+        assert again.strip() == first.partition("\n\nWritten")[0].strip()
+        said = refuse(capsys, tmp_path, *command, tmp_path / "whole", "--max-power", 90)
+        assert "holds the results of another study" in said
         interrupted(capsys, *command, tmp_path / "stopped")
         succeed(capsys, *command, tmp_path / "stopped", "--resume")
-        succeed(capsys, *command, tmp_path / "whole")
         assert files_in(tmp_path / "stopped") == files_in(tmp_path / "whole")
 
 
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("options", "complaint"),
-        [
-            (
-                ["--quantity", "time"],
-                "unrecognized arguments: --quantity time; see 'mlscale study advice",
-            ),
-            (["--runs", "0"], "argument --runs: '0' is not a whole number of at least 1"),
-            (["--runs", "5", "--protocol", "k-fold"], "runs are drawn where the protocol is"),
-            (["--minimize", "joy"], "invalid choice: 'joy'"),
-            (["--max-power", "-1"], "argument --max-power: '-1' is not a positive, finite number"),
-            (["--static-power", "5"], "'made': power_w is board power, static power included"),
-            (["--max-time", "1e-9"], "no configuration of any kernel keeps the limits"),
-            (["--base", "cu=8,engine=1,memory=700"], "engine_mhz 1 is not on the grid"),
-        ],
-    )
-    def test_options(
-        self, capsys: Capture, table: Path, tmp_path: Path, options: list[str], complaint: str
-    ) -> None:
-        assert complaint in refuse(
-            capsys, tmp_path, "study", "advice", table, *ONLY_NEAREST, *options
-        )
-
-    def test_its_options_with_another_study(
-        self, capsys: Capture, table: Path, tmp_path: Path
-    ) -> None:
-        said = refuse(capsys, tmp_path, "study", "errors", table, "--max-power", "50")
-        assert said == "unrecognized arguments: --max-power 50; see 'mlscale study errors --help'"
-
-    def test_dynamic_power(self, capsys: Capture, tmp_path: Path) -> None:
-        frugal.measurements(power_kind="dynamic").write(tmp_path / "hd.parquet")
-        said = refuse(capsys, tmp_path, "study", "advice", tmp_path / "hd.parquet")
-        assert said == "'hd': power_w is dynamic power; give the rest as --static-power W"
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--quantity time", "unrecognized arguments: --quantity time; see 'mlscale study advice"),
+        ("--runs 0", "argument --runs: '0' is not a whole number of at least 1"),
+        ("--runs 5 --protocol k-fold", "runs are drawn where the protocol is"),
+        ("--minimize joy", "invalid choice: 'joy'"),
+        ("--max-power -1", "argument --max-power: '-1' is not a positive, finite number"),
+        ("--static-power 5", "'made': power_w is board power, static power included"),
+        ("--max-time 1e-9", "no configuration of any kernel keeps the limits"),
+        ("--base cu=8,engine=1,memory=700", "'made': engine_mhz 1 is not on the grid"),
+        ("dynamic", "'made': power_w is dynamic power; give the rest as --static-power W"),
+    ],
+)
+def test_what_is_refused(
+    capsys: Capture, table: Path, tmp_path: Path, options: str, complaint: str
+) -> None:
+    given = options.split()
+    if options == "dynamic":
+        frugal.measurements(power_kind="dynamic").write(tmp_path / "made.parquet")
+        table, given = tmp_path / "made.parquet", []
+    assert complaint in refuse(capsys, tmp_path, "study", "advice", table, *ONLY_NEAREST, *given)

@@ -91,9 +91,9 @@ def test_predictors_of_power_use_it(predictor: str) -> None:
 
 class TestInStudies:
     def test_they_stand_for_power_alone(self) -> None:
-        assert Candidate.of("wu", "raw+power").predicts("power")
-        assert not Candidate.of("wu", "raw+power").predicts("time")
-        assert Candidate.of("wu", "raw").predicts("time")
+        assert Candidate.from_predictor("wu", "raw+power").predicts("power")
+        assert not Candidate.from_predictor("wu", "raw+power").predicts("time")
+        assert Candidate.from_predictor("wu", "raw").predicts("time")
 
     def test_plan(self) -> None:
         planned = ErrorStudy(

@@ -18,7 +18,7 @@ from mlscale.arrays import Floats
 from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.crossval import TrainingRule, cross_validate, folds, pooled, unseen
+from mlscale.studies.crossval import Training, cross_validate, folds, pooled, unseen_gpu
 
 POOLED = {"gtx980-low": 2.8, "gtx980-high": 2.8, "gtx1080ti": 1.9, "p100": 3.3}
 UNSEEN = 3.7
@@ -30,7 +30,7 @@ def tables(data_folder: Path) -> dict[str, Measurements]:
 
 
 def cross_validated(
-    targets: list[Measurements], trained_on: list[Measurements], training: TrainingRule
+    targets: list[Measurements], trained_on: list[Measurements], training: Training
 ) -> list[float]:
     """MAPE [%] of each target; all have the same applications, so a fold's fit serves all."""
     first = targets[0]
@@ -45,10 +45,10 @@ def cross_validated(
         for target, own in zip(targets, errors, strict=True):
             base = target.grid.mid
             model = copy.copy(fold.predictor)  # so that two files of one GPU keep their peaks apart
-            if training is unseen:
+            if training is unseen_gpu:
                 for_other_gpus(model).learn_peaks(target.select(train).profiles(base), target.grid)
             held_out = target.select(test)
-            grid = target.grid if training is unseen else None
+            grid = target.grid if training is unseen_gpu else None
             predicted = model.predict(held_out.profiles(base), grid).values
             found = absolute_percentage_error(predicted, held_out.relative("time", base))
             own.append(without_base(found, target.grid.index(base)))
@@ -66,5 +66,5 @@ def test_never_trained_on(tables: dict[str, Measurements], device: str) -> None:
     """Both files of the GTX 980 are left out together."""
     targets = [table for table in tables.values() if table.device == device]
     others = [table for table in tables.values() if table.device != device]
-    found = cross_validated(targets, others, unseen)
+    found = cross_validated(targets, others, unseen_gpu)
     assert max(found) <= UNSEEN

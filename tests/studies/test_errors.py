@@ -1,7 +1,6 @@
 """The error study: its figures by hand, and that nothing of what is held out leaks in."""
 
 import functools
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +10,15 @@ from synthetic import kernels as made
 from synthetic import profiled
 from synthetic.tidy import refused
 
+import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
-from mlscale.studies import candidates as candidates_module
-from mlscale.studies import errors
-from mlscale.studies.candidates import BASELINES, Candidate, candidates
-from mlscale.studies.crossval import Part
+from mlscale.studies import candidates, errors
+from mlscale.studies.base import Part
+from mlscale.studies.candidates import BASELINES, Candidate, with_baselines
 
 LOAO = "leave-one-application-out"
 MID = made.GRID.mid
 AT_MID = made.GRID.index(MID)
-LEARNT = ["mean-surface", "nearest", "extra-trees", "wu"]
 FEATURES = {"nearest": "raw", "extra-trees": "raw", "wu": "raw"}
 
 
@@ -39,71 +37,58 @@ def by_hand() -> tuple[Measurements, HardwareConfig]:
     return data, grid.mid
 
 
-def study(
+def errors_of(
     data: Measurements,
     base: HardwareConfig,
-    predictors: Sequence[str],
-    quantities: Sequence[str] = ("time",),
+    predictor: str,
+    quantity: str = "time",
     protocol: str = LOAO,
-) -> list[dict[str, Any]]:
-    """The errors of one table named 't' with three clusters, for each predictor and quantity."""
-    parts = [
-        Part("t", Candidate.of(name, FEATURES.get(name)), protocol, 0, base, quantity, 3)
-        for quantity in quantities
-        for name in predictors
-    ]
-    return [errors.part_errors(part, data) for part in parts]
+) -> dict[str, Any]:
+    """The errors of a predictor on one table named 't', with three clusters."""
+    candidate = Candidate.from_predictor(predictor, FEATURES.get(predictor))
+    return errors.part_errors(Part("t", candidate, protocol, 0, base, quantity, 3), data)
 
 
-def study_of(data: Measurements, **options: Any) -> errors.ErrorStudy:
+def study(data: Measurements, **options: Any) -> errors.ErrorStudy:
     """A study of one table named 't'."""
-    return errors.ErrorStudy(tables={"t": data}, **options)
+    return errors.ErrorStudy(tables={"t": data}, quantity=["time"], **options)
 
 
-def rows_of(data: Measurements, predictor: str) -> list[dict[str, Any]]:
-    """The rows of one predictor, without seconds."""
-    planned = study_of(data, predictors=[predictor], features=["raw"], quantity="time", seeds=1)
-    rows = [row for row in planned.rows(planned.results()) if row["predictor"] == predictor]
-    for row in rows:
-        assert row.pop("train_seconds") >= 0
-        assert row.pop("predict_microseconds") >= 0
-    return rows
+def row_of_no_scaling(data: Measurements) -> dict[str, Any]:
+    """Its row, without seconds."""
+    planned = study(data, predictors=["no-scaling"], features=["raw"], seeds=1)
+    [row] = [r for r in planned.rows(planned.results()) if r["predictor"] == "no-scaling"]
+    assert row.pop("train_seconds") >= 0
+    assert row.pop("predict_microseconds") >= 0
+    return row
 
 
 class TestByHand:
     # Errors [%] of a and b at 500 and 2000 MHz, from the times above: 100 |predicted/true - 1|.
     # a scales by 2 and 1/2, b by 1 and 1.6; no-scaling says 1, 1; engine-bound says 2, 1/2;
-    # mean-surface says what the other kernel does.
+    # mean-surface says what the other kernel does. Power of a scales by 1/2 and 1, of b not at all.
     @pytest.mark.parametrize(
-        ("predictor", "of_a", "of_b"),
+        ("predictor", "quantity", "errors_a", "errors_b"),
         [
-            ("no-scaling", [50, 100], [0, 37.5]),
-            ("engine-bound", [0, 0], [100, 68.75]),
-            ("core-bound", [0, 0], [100, 68.75]),
-            ("memory-bound", [50, 100], [0, 37.5]),
-            ("mean-surface", [50, 220], [100, 68.75]),
+            ("no-scaling", "time", [50, 100], [0, 37.5]),
+            ("engine-bound", "time", [0, 0], [100, 68.75]),
+            ("core-bound", "time", [0, 0], [100, 68.75]),
+            ("memory-bound", "time", [50, 100], [0, 37.5]),
+            ("mean-surface", "time", [50, 220], [100, 68.75]),
+            ("no-scaling", "power", [100, 0], [0, 0]),
+            ("engine-bound", "power", [0, 100], [50, 100]),
         ],
     )
-    def test_errors_of_time(self, predictor: str, of_a: list[float], of_b: list[float]) -> None:
-        [result] = study(*by_hand(), [predictor])
+    def test_errors(
+        self, predictor: str, quantity: str, errors_a: list[float], errors_b: list[float]
+    ) -> None:
+        result = errors_of(*by_hand(), predictor, quantity)
         assert (result["kernels"], result["applications"]) == (["a", "b"], ["A", "B"])
-        np.testing.assert_allclose(result["errors"], [of_a, of_b], rtol=1e-12, atol=1e-12)
-
-    # Power of a scales by 1/2 and 1, of b not at all; engine-bound says 1/2, 2.
-    @pytest.mark.parametrize(
-        ("predictor", "of_a", "of_b"),
-        [("no-scaling", [100, 0], [0, 0]), ("engine-bound", [0, 100], [50, 100])],
-    )
-    def test_errors_of_power(self, predictor: str, of_a: list[float], of_b: list[float]) -> None:
-        [result] = study(*by_hand(), [predictor], ["power"])
-        np.testing.assert_allclose(result["errors"], [of_a, of_b], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(result["errors"], [errors_a, errors_b], rtol=1e-12, atol=1e-12)
 
     def test_row_of_figures(self) -> None:
-        data, _ = by_hand()
-        [row] = rows_of(data, "no-scaling")
-        for of_best in ("behind_best", "behind_best_standard_error", "within_error_of_best"):
-            del row[of_best]
-        assert row == {
+        row = row_of_no_scaling(by_hand()[0])
+        assert {name: value for name, value in row.items() if "best" not in name} == {
             "table": "t",
             "base": {"cu_count": 4, "engine_mhz": 1000.0, "memory_mhz": 700.0},
             "predictor": "no-scaling",
@@ -126,62 +111,38 @@ class TestByHand:
         }
 
     @pytest.mark.parametrize(
+        ("faults", "faulty", "without"), [("a elsewhere", ["a"], 18.75), ("a b", ["a", "b"], None)]
+    )
+    def test_without_the_kernels_named_faulty(
+        self, faults: str, faulty: list[str], without: float | None
+    ) -> None:
+        """What is left of the first is b alone: errors 0 and 37.5 %; a is scored as ever."""
+        data = replace(by_hand()[0], metadata={"faults": dict.fromkeys(faults.split(), "is odd")})
+        row = row_of_no_scaling(data)
+        assert row["mape"] == pytest.approx((50 + 100 + 0 + 37.5) / 4)
+        assert row["faulty_kernels"] == faulty
+        assert (row["without_faulty"] or {}).get("mape") == without
+
+    @pytest.mark.parametrize(
         ("covered", "expected"), [((80.0, 90.0), 85.0), ((None, None), None), ((80.0, None), None)]
     )
-    def test_coverage_is_of_all_seeds(
+    def test_seeds_are_averaged(
         self, covered: tuple[float | None, ...], expected: float | None
     ) -> None:
-        [row] = two_seeds([{**result, "covered": share} for result, share in
-                           zip(RESULTS, covered, strict=True)])  # fmt: skip
-        assert row["coverage"] == expected
-
-    def test_without_the_kernels_named_faulty(self) -> None:
-        """What is left is b alone: errors 0 and 37.5 %; a is scored beside it as ever."""
-        data, _ = by_hand()
-        data = replace(data, metadata={"faults": {"a": "is odd", "elsewhere": "is not here"}})
-        [row] = rows_of(data, "no-scaling")
-        assert row["mape"] == pytest.approx((50 + 100 + 0 + 37.5) / 4)
-        assert row["faulty_kernels"] == ["a"]
-        assert row["without_faulty"] == {
-            "mape": pytest.approx(18.75),
-            "median_kernel": pytest.approx(18.75),
-            "p90": pytest.approx(0.9 * 37.5),
-            "worst_kernel": "b",
-            "worst_kernel_mape": pytest.approx(18.75),
-        }
-
-    def test_without_faulty_is_nothing_where_all_are(self) -> None:
-        data, _ = by_hand()
-        data = replace(data, metadata={"faults": {"a": "is odd", "b": "too"}})
-        [row] = rows_of(data, "no-scaling")
-        assert (row["faulty_kernels"], row["without_faulty"]) == (["a", "b"], None)
-
-    def test_seeds_are_averaged(self) -> None:
-        """By hand: seed 0 has a mean of 2, seed 1 of 6; a has 1 and 5, b 3 and 7."""
-        [row] = two_seeds(RESULTS)
+        """Errors of a and b: 1 and 3 with seed 0, 5 and 7 with seed 1; a has a mean of 3, b 5."""
+        planned = study(by_hand()[0], predictors=["wu"], features=["raw"], seeds=2)
+        planned.__dict__["parts"] = [part for part in planned.parts if part.candidate.name == "wu"]
+        names = {"kernels": ["a", "b"], "applications": ["A", "B"]}
+        results = [
+            {**names, "errors": values, "covered": share, "train_seconds": 0, "predict_seconds": 0}
+            for values, share in zip(([[1.0], [3.0]], [[5.0], [7.0]]), covered, strict=True)
+        ]
+        [row] = planned.rows(results)
         assert row["mape_by_seed"] == [2.0, 6.0]
         assert row["mape"] == 4.0
         assert (row["worst_kernel"], row["worst_kernel_mape"]) == ("b", 5.0)
         assert row["median_kernel"] == (3.0 + 5.0) / 2
-        assert (row["n_kernels"], row["n_seeds"]) == (2, 2)
-
-
-def result(values: list[list[float]]) -> dict[str, Any]:
-    """What the part of a seed gives, with errors of a and b."""
-    names = {"kernels": ["a", "b"], "applications": ["A", "B"]}
-    return {**names, "errors": values, "covered": None, "train_seconds": 0, "predict_seconds": 0}
-
-
-# Errors of a and b: 1 and 3 with seed 0, 5 and 7 with seed 1.
-RESULTS = [result([[1.0, 1.0], [3.0, 3.0]]), result([[5.0, 5.0], [7.0, 7.0]])]
-
-
-def two_seeds(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The row that two seeds of one predictor give."""
-    planned = study_of(by_hand()[0], predictors=["wu"], features=["raw"], quantity="time", seeds=2)
-    parts = [part for part in planned.parts if part.candidate.name == "wu"]
-    planned.__dict__["parts"] = parts
-    return planned.rows(results)
+        assert (row["n_kernels"], row["n_seeds"], row["coverage"]) == (2, 2, expected)
 
 
 class TestPlan:
@@ -202,23 +163,25 @@ class TestPlan:
         ],
     )
     def test_seeds_only_where_they_matter(self, predictor: str, protocol: str, count: int) -> None:
-        planned = study_of(
-            made.measurements(),
-            predictors=["wu", "extra-trees"],
-            quantity="time",
-            split=protocol,
-            seeds=3,
-        )
+        asked = {"predictors": ["wu", "extra-trees"], "split": protocol, "seeds": 3}
+        planned = study(made.measurements(), **asked)
         seeds = [part.seed for part in planned.parts if part.candidate.name == predictor]
         assert seeds == list(range(count))
 
     def test_baselines_and_oracle_stand_beside_wu(self) -> None:
-        everyone = candidates(["wu"], [], made.measurements(), "mid")
+        everyone = with_baselines([Candidate.from_predictor("wu")], made.measurements())
         assert [c.name for c in everyone] == [*BASELINES, "wu", "wu-oracle"]
-        assert set(BASELINES) == {
-            *("no-scaling", "engine-bound", "core-bound"),
-            *("memory-bound", "mean-surface", "nearest"),
-        }
+
+    def test_wu_has_as_many_clusters_as_there_are_training_kernels(self) -> None:
+        """By hand: of six kernels, each an application, five are trained on in every fold."""
+        data = made.measurements().select(range(6))
+        asked = {"quantity": "time", "seeds": 1, "jobs": 1}
+        default, five = (
+            mlscale.study("errors", data, "wu", **asked, **given) for given in ({}, {"clusters": 5})
+        )
+        for name in ("wu", "wu-oracle"):
+            mapes = [frame[frame.predictor == name].mape.item() for frame in (default, five)]
+            assert mapes[0] == pytest.approx(mapes[1])
 
 
 def corrupted(data: Measurements, application: str, scale: float) -> Measurements:
@@ -260,11 +223,10 @@ def four_applications() -> Measurements:
 @functools.cache
 def clean_errors(predictor: str) -> dict[str, Any]:
     """The study of the four applications as they are."""
-    [result] = study(four_applications(), MID, [predictor])
-    return result
+    return errors_of(four_applications(), MID, predictor)
 
 
-@pytest.mark.parametrize("predictor", LEARNT)
+@pytest.mark.parametrize("predictor", ["mean-surface", "nearest", "extra-trees", "wu"])
 class TestNoLeak:
     """What is held out cannot be seen: neither its targets, nor other kernels held out with it."""
 
@@ -274,15 +236,14 @@ class TestNoLeak:
             made = create(predictor, **parameters)
             return made.set_params(trees=10) if "trees" in made.get_params() else made
 
-        monkeypatch.setattr(candidates_module, "create", small)
+        monkeypatch.setattr(candidates, "create", small)
 
     def test_targets_held_out_do_not_change_their_own_prediction(self, predictor: str) -> None:
         """With true times a million times too short the error tells the prediction."""
         data = four_applications()
         bad, worse = (corrupted(data, HELD_OUT, scale) for scale in (1e-6, 1e-7))
-        [one], [other] = (study(d, MID, [predictor]) for d in (bad, worse))
+        before, after = (predicted(d, errors_of(d, MID, predictor)) for d in (bad, worse))
         clean = clean_errors(predictor)
-        before, after = predicted(bad, one), predicted(worse, other)
         for kernel in ("bandwidth1", "latency0"):
             np.testing.assert_allclose(before[kernel], after[kernel], rtol=1e-9)
             # And so the errors of the study without corruption.
@@ -295,9 +256,8 @@ class TestNoLeak:
 
     def test_they_do_change_the_others_which_learn_from_them(self, predictor: str) -> None:
         """So the test above can fail: the corrupted targets are in use."""
-        data = four_applications()
         clean = clean_errors(predictor)
-        [one] = study(corrupted(data, HELD_OUT, 1e-6), MID, [predictor])
+        one = errors_of(corrupted(four_applications(), HELD_OUT, 1e-6), MID, predictor)
         others = [k for k, a in enumerate(clean["applications"]) if a != HELD_OUT]
         assert not np.allclose(np.array(one["errors"])[others], np.array(clean["errors"])[others])
 
@@ -307,7 +267,7 @@ class TestNoLeak:
         odd = data.counter_samples.copy()
         odd[:, data.kernels.index("latency0")] = 1e6
         clean = clean_errors(predictor)
-        [one] = study(replace(data, counter_samples=odd), MID, [predictor])
+        one = errors_of(replace(data, counter_samples=odd), MID, predictor)
         at = clean["kernels"].index("bandwidth1")
         np.testing.assert_array_equal(np.array(one["errors"])[at], clean["errors"][at])
 
@@ -316,7 +276,7 @@ class TestNoLeak:
 @pytest.mark.parametrize("protocol", [LOAO, "k-fold"])
 def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
     data = made.measurements(per_group=2)
-    [result] = study(data, MID, [predictor], protocol=protocol)
+    result = errors_of(data, MID, predictor, protocol=protocol)
     assert sorted(result["kernels"]) == sorted(data.kernels)
     assert np.shape(result["errors"]) == (8, 35)
     assert np.isfinite(result["errors"]).all()
@@ -324,15 +284,14 @@ def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
 
 class TestTwoProcesses:
     def test_give_the_same_figures(self) -> None:
-        planned = study_of(by_hand()[0], predictors=["no-scaling"], features=["raw"], seeds=1)
+        planned = study(by_hand()[0], predictors=["no-scaling"], features=["raw"], seeds=1)
         alone, together = planned.results(), planned.results(jobs=2)
         assert [r["errors"] for r in alone] == [r["errors"] for r in together]
 
     def test_pass_an_error_on_and_say_nothing_themselves(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        data, _ = by_hand()
-        planned = study_of(data, predictors=["nearest"], features=["table2"], seeds=1)
+        planned = study(by_hand()[0], predictors=["nearest"], features=["table2"], seeds=1)
         with refused("^the counters give no 'table2' features; there are loads$"):
             planned.results(jobs=2)
         assert capfd.readouterr() == ("", "")

@@ -19,7 +19,6 @@ from mlscale.studies.figures import (
     draw_surface,
     new_figure,
     save_figure,
-    shades,
     strips,
     surface_figure,
 )
@@ -33,8 +32,8 @@ def drawn(values: dict[str, list[float]]) -> Axes:
 
 
 def row(name: str, kernel: str, mape: float, seed: int = 0, features: str | None = None) -> Any:
-    of = {"table": "t", "quantity": "time", "predictor": name, "features": features}
-    return {**of, "seed": seed, "application": kernel, "kernel": kernel, "mape": mape}
+    case = {"table": "t", "quantity": "time", "predictor": name, "features": features}
+    return {**case, "seed": seed, "application": kernel, "kernel": kernel, "mape": mape}
 
 
 class TestStrips:
@@ -84,18 +83,18 @@ class TestFiles:
         assert [path.name for path in paths] == ["errors-t-time.png", "errors-t-time.svg"]
         assert seen == [{"wu": [5, 1], "nn raw": [2], "nn rates": [3]}]
 
-    @pytest.mark.parametrize("of", ["kernel", "run"])
-    def test_a_choice_that_breaks_a_limit_is_not_drawn(self, of: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("what", ["kernel", "run"])
+    def test_a_choice_that_breaks_a_limit_is_not_drawn(self, what: str, tmp_path: Path) -> None:
         shared = {"table": "t", "objective": "edp", "features": None}
         rows = [
-            {**shared, "advisor": "stay-at-base", of: 1, "regret_percent": None},
-            {**shared, "advisor": "bottleneck", of: 1, "regret_percent": 2.5},
+            {**shared, "advisor": "stay-at-base", what: 1, "regret_percent": None},
+            {**shared, "advisor": "bottleneck", what: 1, "regret_percent": 2.5},
         ]
         _, svg = figures.draw_regrets(tmp_path, rows, {"t": None})
         said = svg.read_text()
         assert "<!-- bottleneck -->" in said
         assert "stay-at-base" not in said
-        assert ("random run" in said) == (of == "run")
+        assert ("random run" in said) == (what == "run")
         assert figures.draw_regrets(tmp_path, rows[:1], {"t": None}) == []
 
 
@@ -121,6 +120,8 @@ def test_shows_every_value_and_a_band_around_each_prediction(
     low, high = predictions["time"].low, predictions["time"].high
     assert low is not None
     assert high is not None
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words[-4:] == ["simulated", "predicted", "90 % interval", "base"]
     assert len(figure.axes) == 4
     for c, panel in enumerate(figure.axes):
         solid, dashed = (
@@ -139,16 +140,6 @@ def test_shows_every_value_and_a_band_around_each_prediction(
             heights = band.get_paths()[0].vertices[:, 1]
             assert heights.min() == pytest.approx(low[0, c, :, m].min() * at_base_ms)
             assert heights.max() == pytest.approx(high[0, c, :, m].max() * at_base_ms)
-
-
-@pytest.mark.parametrize("origin", ["simulated", "measured"])
-def test_the_legend_names_the_origin_of_the_data(
-    predictions: Predictions, true_ms: Floats, origin: str
-) -> None:
-    figure = surface_figure("title", predictions, true_ms, origin)
-    (legend,) = figure.legends
-    words = [text.get_text() for text in legend.get_texts()]
-    assert words[-4:] == [origin, "predicted", "90 % interval", "base"]
 
 
 def test_without_intervals_there_is_no_band(predictions: Predictions, true_ms: Floats) -> None:
@@ -181,8 +172,3 @@ def test_labels_stay_inside_and_apart_in_both_files(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["labels.png", "labels.svg"]
     boxes = [panel.get_tightbbox() for panel in (left, right)]
     assert 0 <= boxes[0].x0 < boxes[0].x1 <= boxes[1].x0 < boxes[1].x1 <= 4 * DPI
-
-
-def test_steps_differ_in_colour_and_marker() -> None:
-    colours, markers = zip(*shades(8), strict=True)
-    assert len(set(colours)) == len(set(markers)) == 8

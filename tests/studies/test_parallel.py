@@ -1,12 +1,9 @@
 """Long work in units: what is kept is not done again, and is not mixed with other work."""
 
-import json
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joblib.externals.loky import get_reusable_executor
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import DataWarning, Measurements
 from mlscale.errors import warn
 from mlscale.progress import PROGRESS, Progress
-from mlscale.studies.crossval import fingerprint, sweep
+from mlscale.studies.errors import ErrorStudy
+from mlscale.studies.parallel import sweep
 
 CALLS = [(n, 10 * n) for n in range(6)]
 
@@ -32,21 +29,6 @@ def add(left: int, right: int) -> dict[str, int]:
 
 
 EXPECTED = {n: {"sum": 11 * n} for n in range(6)}
-
-
-def stop_at(limit: int) -> Any:
-    """Work like add's that is interrupted at that call."""
-
-    def work(left: int, right: int) -> dict[str, int]:
-        if left == limit:
-            raise KeyboardInterrupt
-        return add(left, right)
-
-    return work
-
-
-def take(results: Iterator[Any]) -> dict[int, Any]:
-    return dict(results)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -67,53 +49,20 @@ def test_warnings_of_other_processes_are_this_ones(jobs: int) -> None:
     assert {str(warning.message) for warning in caught} == {"row 0 is odd", "row 1 is odd"}
 
 
-def test_what_fed_workers_has_ended_where_the_rest_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Else the interpreter may stop it while it frees a semaphore, and a leak is complained of.
-
-    Made: a thread that ends only when it is waited for.
-    """
-    from joblib.externals.loky.backend.queues import Queue
-
-    is_awaited, feed, join = threading.Event(), Queue._feed, threading.Thread.join
-
-    def feed_until_awaited(*given: Any) -> None:
-        feed(*given)
-        is_awaited.wait()
-
-    def join_noted(thread: threading.Thread, timeout: float | None = None) -> None:
-        if thread.name == "QueueFeederThread":
-            is_awaited.set()
-        join(thread, timeout)
-
-    monkeypatch.setattr(Queue, "_feed", staticmethod(feed_until_awaited))
-    monkeypatch.setattr(threading.Thread, "join", join_noted)
-    get_reusable_executor().shutdown(wait=True)  # that of another test has its thread already
-    running = sweep(add, CALLS, jobs=2)
-    next(running)
-    running.close()
-    try:
-        assert is_awaited.is_set()
-        assert "QueueFeederThread" not in [thread.name for thread in threading.enumerate()]
-    finally:
-        is_awaited.set()
-
-
 def is_deaf(_: int) -> bool:
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_other_processes_leave_an_interrupt_to_this_one() -> None:
     """A terminal sends Ctrl-C to all of them; each would print its own traceback."""
-    assert take(sweep(is_deaf, [(n,) for n in range(4)], jobs=2)) == dict.fromkeys(range(4), True)
+    assert dict(sweep(is_deaf, [(n,) for n in range(4)], jobs=2)) == dict.fromkeys(range(4), True)
     assert not is_deaf(0)
 
 
 # A study of two endless parts, each of which says which process does it.
 ENDLESS = """
 import os, sys, time
-from mlscale.studies.crossval import sweep
+from mlscale.studies.parallel import sweep
 
 def work(_):
     os.write(2, f"{os.getpid()}\\n".encode())
@@ -154,7 +103,7 @@ def test_what_is_kept_is_not_done_again(
         return add(left, right)
 
     with Progress(folder, "mark", resume=True) as progress:
-        assert take(sweep(work, CALLS, progress=progress)) == EXPECTED
+        assert dict(sweep(work, CALLS, progress=progress)) == EXPECTED
     assert sorted(done) == sorted(set(range(6)) - kept)
 
 
@@ -162,22 +111,25 @@ class TestInterrupted:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         """A folder whose study was interrupted when three of six units were done."""
+
+        def stop_at_3(left: int, right: int) -> dict[str, int]:
+            if left == 3:
+                raise KeyboardInterrupt
+            return add(left, right)
+
         with Progress(tmp_path, "mark", resume=False) as kept, pytest.raises(KeyboardInterrupt):
-            list(sweep(stop_at(3), CALLS, progress=kept))
+            list(sweep(stop_at_3, CALLS, progress=kept))
         return tmp_path
 
-    def test_leaves_a_valid_record(self, folder: Path) -> None:
-        head, *units = map(json.loads, (folder / PROGRESS).read_text().splitlines())
-        assert head == {"fingerprint": "mark"}
-        assert {u["unit"]: u["result"] for u in units} == {n: EXPECTED[n] for n in range(3)}
-
-    @pytest.mark.parametrize("cut", [1, 5, 20])
-    def test_a_line_that_was_cut_off_is_done_again(self, folder: Path, cut: int) -> None:
-        whole = (folder / PROGRESS).read_text()
-        (folder / PROGRESS).write_text(whole[:-cut] if cut > 1 else whole[:-2])
+    @pytest.mark.parametrize("damage", ["cut", ("3", "4"), ('"unit"', '"knit"'), ("{", "[")])
+    def test_a_damaged_last_line_is_done_again(self, folder: Path, damage: Any) -> None:
+        """It was cut off, or one character in it is another."""
+        *whole, last = (folder / PROGRESS).read_text().splitlines()
+        last = last[:-5] if damage == "cut" else last.replace(*damage, 1) + "\n"
+        (folder / PROGRESS).write_text("\n".join([*whole, last]))
         with Progress(folder, "mark", resume=True) as kept:
             assert sorted(kept.done) == [0, 1]
-            assert take(sweep(add, CALLS, progress=kept)) == EXPECTED
+            assert dict(sweep(add, CALLS, progress=kept)) == EXPECTED
         with Progress(folder, "mark", resume=True) as kept:
             assert kept.done == EXPECTED  # what was added after the cut is whole
 
@@ -190,33 +142,34 @@ class TestInterrupted:
         (folder / PROGRESS).write_text(text)
         with Progress(folder, "mark", resume=True) as kept:
             assert sorted(kept.done) == [0, 1]
-            assert take(sweep(add, CALLS, progress=kept)) == EXPECTED
+            assert dict(sweep(add, CALLS, progress=kept)) == EXPECTED
 
-    def test_is_not_begun_anew_by_mistake(self, folder: Path) -> None:
-        with refused("holds an unfinished study; go on with --resume, or name another folder"):
-            Progress(folder, "mark", resume=False)
-
-    def test_is_not_mixed_with_another(self, folder: Path) -> None:
+    @pytest.mark.parametrize(
+        ("mark", "resume", "problem"),
+        [
+            ("mark", False, "holds an unfinished study; go on with --resume, or name another fold"),
+            ("other", True, "was made of other data, with other settings or by another version"),
+        ],
+    )
+    def test_is_not_mixed_with_another(
+        self, folder: Path, mark: str, resume: bool, problem: str
+    ) -> None:
         before = (folder / PROGRESS).read_bytes()
-        with refused("was made of other data, with other settings or by another version"):
-            Progress(folder, "other", resume=True)
+        with refused(problem):
+            Progress(folder, mark, resume)
         assert (folder / PROGRESS).read_bytes() == before
-
-    def test_is_forgotten_when_all_is_written(self, folder: Path) -> None:
-        with Progress(folder, "mark", resume=True) as kept:
-            kept.remove()
-        assert not Progress.is_in(folder)
 
 
 class TestFingerprint:
+    """A study is taken up only with the same data and options."""
+
     DATA = made.measurements(per_group=1)
 
-    def mark(self, data: Measurements, name: str = "t", asked: Any = None) -> str:
-        return fingerprint({name: data}, asked or {"units": ["a", "b"]})
+    def mark(self, data: Measurements, name: str = "t", **options: Any) -> str:
+        return ErrorStudy(tables={name: data}, predictors=["wu"], **options).fingerprint()
 
     def test_is_the_same_for_the_same(self) -> None:
-        again = made.measurements(per_group=1)
-        assert self.mark(again) == self.mark(self.DATA)
+        assert self.mark(made.measurements(per_group=1)) == self.mark(self.DATA)
 
     @pytest.mark.parametrize("array", ["time_samples", "power_samples", "counter_samples"])
     def test_knows_every_number(self, array: str) -> None:
@@ -240,9 +193,5 @@ class TestFingerprint:
         assert self.mark(replace(self.DATA, **change)) != self.mark(self.DATA)
 
     def test_knows_what_was_asked_and_the_tables_name(self) -> None:
-        marks = {
-            self.mark(self.DATA),
-            self.mark(self.DATA, asked={"units": ["a"]}),
-            self.mark(self.DATA, name="other"),
-        }
-        assert len(marks) == 3
+        asked: list[dict[str, Any]] = [{}, {"name": "other"}, {"seeds": 2}, {"clusters": 2}]
+        assert len({self.mark(self.DATA, **options) for options in asked}) == len(asked)

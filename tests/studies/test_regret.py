@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from regret_study import regret_of
+from regret_study import regret_of, spoilt
 from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
@@ -13,9 +13,8 @@ from synthetic.tidy import refused
 from mlscale import Measurements
 from mlscale.advice.objectives import Limits
 from mlscale.studies import regret
+from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.crossval import Part
-from mlscale.studies.regret import LaunchMix
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 PROTOCOL = "leave-one-application-out"
@@ -28,11 +27,11 @@ def planned(data: Measurements = DATA, **options: Any) -> regret.RegretStudy:
     return regret_of(data, **options)
 
 
-def study(data: Measurements = DATA, **options: Any) -> tuple[list[Row], dict[str, Row]]:
+def choices_and_rows(data: Measurements = DATA, **options: Any) -> tuple[list[Row], dict[str, Row]]:
     """The choices, and the figures by advisor (of the first objective)."""
-    of = planned(data, **options)
-    results = of.results()
-    return of.choices(results), {row["advisor"]: row for row in of.rows(results)}
+    advised = planned(data, **options)
+    results = advised.results()
+    return advised.choices(results), {row["advisor"]: row for row in advised.rows(results)}
 
 
 # Closed forms of tests/synthetic/frugal.py. Best: 45.12 / (0.6 x 16) of a compute kernel,
@@ -54,7 +53,7 @@ BANDWIDTH = {
 
 class TestKnownTruth:
     def test_regrets_by_closed_form(self) -> None:
-        choices, _ = study()
+        choices, _ = choices_and_rows()
         for row in choices:
             known = COMPUTE if row["kernel"].startswith("compute") else BANDWIDTH
             expected = 100 * (known[row["advisor"]] - 1)
@@ -63,7 +62,7 @@ class TestKnownTruth:
 
     def test_rows_sum_up_the_kernels(self) -> None:
         # Three kernels of each kind: the 90th percentile of six is between the 5th and 6th.
-        _, rows = study()
+        _, rows = choices_and_rows()
         highest = rows["highest-clocks"]
         of_compute, of_bandwidth = (
             100 * (known["highest-clocks"] - 1) for known in (COMPUTE, BANDWIDTH)
@@ -76,7 +75,7 @@ class TestKnownTruth:
         assert (highest["n_kernels"], highest["n_beyond_limits"]) == (6, 0)
 
     def test_savings_are_of_the_measured_surfaces(self) -> None:
-        _, rows = study()
+        _, rows = choices_and_rows()
         best = [100 * (1 - 1 / known["stay-at-base"]) for known in (COMPUTE, BANDWIDTH)]
         for row in rows.values():
             assert row["best_saving_mean"] == pytest.approx(np.mean(best))
@@ -87,14 +86,14 @@ class TestKnownTruth:
 
     def test_wu_knows_the_two_kinds(self) -> None:
         # Two clusters of two laws: the advice is the optimum.
-        _, rows = study(predictors=["wu"])
+        _, rows = choices_and_rows(predictors=["wu"])
         assert rows["wu"]["worst_regret"] == pytest.approx(0, abs=1e-9)
 
     def test_static_power_changes_what_is_best(self) -> None:
         # With 1000 W beside dynamic power the quickest is best for compute: no regret, as of a
         # predictor that is exact.
         data = frugal.measurements(power_kind="dynamic")
-        choices, _ = study(data, static_power_w=1000.0)
+        choices, _ = choices_and_rows(data, static_power_w=1000.0)
         for advisor in ("highest-clocks", "nearest"):
             of_compute = [
                 row["regret_percent"]
@@ -107,24 +106,16 @@ class TestKnownTruth:
 class TestLeakage:
     @pytest.mark.parametrize("advisor", ["nearest", "mean-surface", "best-fixed"])
     def test_a_choice_sees_only_the_kernels_own_base(self, advisor: str) -> None:
-        # All that was measured of one kernel away from the base is made nonsense.
-        k, at = 1, DATA.grid.index(MID)
-        random = np.random.default_rng(0)
-        time, power = DATA.time_samples.copy(), DATA.power_samples
-        assert power is not None
-        power = power.copy()
-        elsewhere = np.ones(DATA.grid.shape, dtype=bool)
-        elsewhere[at] = False
-        for samples in (time, power):
-            samples[0, k][elsewhere] = random.uniform(1, 100, elsewhere.sum())
-        spoilt = replace(DATA, time_samples=time, power_samples=power)
+        """All that was measured of one kernel away from the base is made nonsense."""
+        k = 1
         goal = regret.Goal(MID, ("energy", "edp"), Limits(max_slowdown_percent=20))
         candidate = Candidate(advisor)
         if advisor not in regret.STRATEGIES:
-            candidate = Candidate.of(advisor, "raw" if advisor == "nearest" else None)
+            features = "raw" if advisor == "nearest" else None
+            candidate = Candidate.from_predictor(advisor, features)
         part = Part("made", candidate, PROTOCOL, 0, MID)
-        honest, other = (regret.part_choices(part, data, goal) for data in (DATA, spoilt))
-        where = regret.judged(part, DATA, 0).index(LaunchMix(k + 1, (k,), (1.0,)))
+        honest, other = (regret.part_choices(part, d, goal) for d in (DATA, spoilt(DATA, MID, k)))
+        where = regret.mixes_to_advise(part, DATA, 0).index(regret.single_kernel(k))
         for objective in goal.objectives:
             assert honest[objective][where] == other[objective][where]
 
@@ -132,7 +123,7 @@ class TestLeakage:
 class TestLimits:
     def test_what_breaks_a_limit_is_counted_and_not_compared(self) -> None:
         # 50 W allows 400 and 600 MHz; base (65.84 W) and highest (100 W) break it always.
-        choices, rows = study(limits=Limits(max_power_w=50))
+        choices, rows = choices_and_rows(limits=Limits(max_power_w=50))
         for advisor in ("highest-clocks", "stay-at-base"):
             assert rows[advisor]["breaks_limits_percent"] == 100
             assert rows[advisor]["regret_mean"] is None
@@ -145,32 +136,27 @@ class TestLimits:
         # No slowdown: a bandwidth kernel's best keeps 700 MHz and more, so nothing changes; a
         # compute kernel's best is 600 MHz at 16 CUs, 1.5 times as quick as the base. The highest
         # clocks regret what they do without the limit.
-        _, free = study()
-        _, kept = study(limits=Limits(max_slowdown_percent=0))
+        _, free = choices_and_rows()
+        _, kept = choices_and_rows(limits=Limits(max_slowdown_percent=0))
         assert kept["highest-clocks"]["regret_mean"] == free["highest-clocks"]["regret_mean"]
         # At most 40 % of base time: only 16 CUs at 1000 MHz keep it for compute kernels (0.4).
         quick = Limits(max_time_ms=0.4 * float(DATA.profiles(MID).time_ms[0]))
-        choices, _ = study(limits=quick)
+        choices, _ = choices_and_rows(limits=quick)
         first = [row for row in choices if row["kernel"] == DATA.kernels[0]]
         by_advisor = {row["advisor"]: row for row in first}
         assert by_advisor["highest-clocks"]["regret_percent"] == 0
         assert by_advisor["stay-at-base"]["breaks_limits"]
 
-    def test_the_fixed_configuration_keeps_the_limits_of_most(self) -> None:
-        # No slowdown: of those that all training kernels keep, the least energy.
-        _, rows = study(limits=Limits(max_slowdown_percent=0))
-        assert rows["best-fixed"]["breaks_limits_percent"] == 0
-
     def test_kernels_beyond_the_limits_are_left_out_and_counted(self) -> None:
         shortest = DATA.time_ms.min(axis=(1, 2, 3))
         limit = float(np.sort(shortest)[2]) * 1.0001  # three kernels can keep it
-        _, rows = study(limits=Limits(max_time_ms=limit))
+        _, rows = choices_and_rows(limits=Limits(max_time_ms=limit))
         assert (rows["nearest"]["n_kernels"], rows["nearest"]["n_beyond_limits"]) == (3, 3)
 
     def test_where_nothing_keeps_the_limits_the_least_breach_is_chosen(self) -> None:
-        time = np.array([[[[4.0, 2.0, 3.0]]]])
+        costs = regret.MixCosts(np.array([[[4.0, 2.0, 3.0]]]), None, None)
         goal = regret.Goal(MID, ("time",), Limits(max_time_ms=1))
-        assert goal.best("time", time, None, np.ones(1), (0, 0, 0)) == (0, 0, 1)
+        assert goal.best("time", costs, (0, 0, 0)) == (0, 0, 1)
 
 
 class TestAsking:
@@ -180,25 +166,13 @@ class TestAsking:
         assert planned(bare, objectives=()).goals["made"].objectives == ("time",)
 
     @pytest.mark.parametrize(
-        ("kind", "objectives", "limits", "static", "match"),
+        ("kind", "objectives", "limits", "static_w", "problem"),
         [
             (None, ("edp",), {}, 5.0, None),
             ("dynamic", ("power", "time"), {}, None, None),
-            (
-                "dynamic",
-                ("energy",),
-                {},
-                None,
-                "'made': power_w is dynamic power; give the rest as",
-            ),
-            ("dynamic", ("time",), {"max_power_w": 9.0}, None, "'made': power_w is dynamic power"),
-            (
-                "board",
-                ("energy",),
-                {},
-                5.0,
-                "'made': power_w is board power, static power included",
-            ),
+            ("dynamic", ("energy",), {}, None, "power_w is dynamic power; give the rest as"),
+            ("dynamic", ("time",), {"max_power_w": 9.0}, None, "power_w is dynamic power"),
+            ("board", ("energy",), {}, 5.0, "power_w is board power, static power included"),
         ],
     )
     def test_kinds_of_power(
@@ -206,32 +180,34 @@ class TestAsking:
         kind: str | None,
         objectives: tuple[str, ...],
         limits: dict[str, float],
-        static: float | None,
-        match: str | None,
+        static_w: float | None,
+        problem: str | None,
     ) -> None:
         data = frugal.measurements(power_kind=kind)
-        options = {"objectives": objectives, "limits": Limits(**limits), "static_power_w": static}
-        if match is None:
-            assert planned(data, **options).goals["made"].static_power_w == (static or 0)
+        options = {"objectives": objectives, "limits": Limits(**limits), "static_power_w": static_w}
+        if problem is None:
+            assert planned(data, **options).goals["made"].static_power_w == (static_w or 0)
             return
-        with refused(match):
+        with refused(f"'made': {problem}"):
             _ = planned(data, **options).goals
 
-    def test_no_power(self) -> None:
+    @pytest.mark.parametrize(
+        ("objective", "limits", "what"),
+        [
+            ("edp", Limits(), "the objective 'edp'"),
+            ("time", Limits(max_power_w=5), "a limit of power"),
+        ],
+    )
+    def test_no_power(self, objective: str, limits: Limits, what: str) -> None:
         bare = replace(DATA, power_samples=None)
-        with refused("the objective 'edp' needs power; 'made' has no column 'power_w'"):
-            _ = planned(bare, objectives=("edp",)).goals
-        with refused("a limit of power needs power; 'made' has no column 'power_w'"):
-            _ = planned(bare, objectives=("time",), limits=Limits(max_power_w=5)).goals
+        with refused(f"{what} needs power; 'made' has no column 'power_w'"):
+            _ = planned(bare, objectives=(objective,), limits=limits).goals
 
     def test_a_predictor_without_power_stands_where_time_is_asked(self) -> None:
         both = {"predictors": ["wang-chu", "nearest"], "seeds": 3}
-        of = planned(objectives=("time", "energy"), **both)
-        predictors = [part for part in of.parts if part.candidate.predictor]
-        found = [
-            (part.candidate.name, regret.known_objectives(part.candidate, of.goals["made"]))
-            for part in predictors
-        ]
+        study = planned(objectives=("time", "energy"), **both)
+        predictors = [part.candidate for part in study.parts if part.candidate.predictor]
+        found = [(one.name, study.goals["made"].known_to(one)) for one in predictors]
         assert sorted(found) == [("nearest", ("time", "energy")), ("wang-chu", ("time",))]
         capped = planned(objectives=("time",), limits=Limits(max_power_w=90), **both)
         names = [part.candidate.name for part in capped.parts if part.candidate.predictor]

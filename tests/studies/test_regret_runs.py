@@ -1,5 +1,6 @@
-"""Regret of whole runs: closed forms, brute force, and nothing learnt from the run itself."""
+"""Regret of whole runs: how they are drawn, closed forms, brute force, and no leakage."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from regret_study import regret_of
+from regret_study import regret_of, spoilt
 from synthetic import frugal
 from synthetic import kernels as made
-from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements, Profiles, Surfaces
 from mlscale.advice.objectives import Limits
 from mlscale.predictors.baselines import Nearest
 from mlscale.studies import regret
+from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.crossval import Part
-from mlscale.studies.regret import LaunchMix, random_runs
+from mlscale.studies.regret import LaunchMix, MixCosts, mix_costs, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 DATA = frugal.measurements(per_group=10).in_order  # so that every training has both kinds
 RUNS = 60
+MANY = [f"app{n}" for n in range(27)]
 POWER_W = {400: 34.48, 600: 45.12, 800: 65.84, 1000: 100.0}  # of tests/synthetic/frugal.py
 
 
@@ -61,10 +62,42 @@ def best_fixed_mhz(run: LaunchMix) -> int:
     return 400 if at_400 < at_600 else 600
 
 
+class TestRandomRuns:
+    @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=2).filter(lambda x: len(set(x)) > 1))
+    def test_whole_applications_and_one_left_out(self, applications: list[str]) -> None:
+        """What is promised: all kernels of 1 to 8 applications, never of all of them."""
+        for run in random_runs(applications, 20):
+            chosen = {applications[k] for k in run.kernels}
+            assert 1 <= len(chosen) <= min(8, len(set(applications)) - 1)
+            assert list(run.kernels) == [k for k, a in enumerate(applications) if a in chosen]
+            assert len(run.launches) == len(run.kernels)
+            assert all(launches > 0 for launches in run.launches)
+
+    def test_the_first_of_many_are_those_of_few(self) -> None:
+        runs = random_runs(MANY, 30)
+        assert random_runs(MANY, 7) == runs[:7]
+        assert [run.number for run in runs] == list(range(1, 31))
+        assert len(set(runs)) == 30
+
+    def test_sizes_are_as_likely_and_launches_log_normal(self) -> None:
+        """4000 / 8 = 500 of each number of applications; the standard deviation of a count is 21.
+
+        Logarithms have mean 0 and standard deviation 2; 90 % of them lie within 3.29 of 0.
+        """
+        runs = random_runs(MANY, 4000)
+        sizes = Counter(len(run.kernels) for run in runs)
+        assert sorted(sizes) == list(range(1, 9))
+        assert all(abs(count - 500) < 100 for count in sizes.values())
+        logs = np.log([n for run in runs for n in run.launches])
+        assert abs(logs.mean()) < 0.05
+        assert abs(logs.std() - 2) < 0.05
+        assert abs((np.abs(logs) < 3.29).mean() - 0.9) < 0.01
+
+
 class TestKnownTruth:
     def test_regret_of_every_run_by_closed_form(self) -> None:
-        of = planned()
-        choices = of.choices(of.results())
+        study = planned()
+        choices = study.choices(study.results())
         assert len(choices) == 4 * RUNS
         seen = set()
         for row in choices:
@@ -85,12 +118,12 @@ class TestKnownTruth:
         assert seen == {400, 600}  # mixes of either best clock were drawn
 
     def test_rows_sum_up_the_runs(self) -> None:
-        of = planned()
-        results = of.results()
-        choices = of.choices(results)
-        for row in of.rows(results):
-            own = [c for c in choices if c["advisor"] == row["advisor"]]
-            regrets = np.array([c["regret_percent"] for c in own])
+        study = planned()
+        results = study.results()
+        choices = study.choices(results)
+        for row in study.rows(results):
+            same = [c for c in choices if c["advisor"] == row["advisor"]]
+            regrets = np.array([c["regret_percent"] for c in same])
             assert row["n_runs"] == RUNS
             assert row["n_beyond_limits"] == 0
             assert row["regret_mean"] == pytest.approx(regrets.mean())
@@ -98,12 +131,12 @@ class TestKnownTruth:
             assert row["regret_standard_error"] == pytest.approx(error)
             assert row["regret_median"] == pytest.approx(np.median(regrets))
             assert row["worst_regret"] == pytest.approx(regrets.max())
-            assert own[row["worst_run"] - 1]["regret_percent"] == row["worst_regret"]
-            assert row["worst_run_applications"] == own[row["worst_run"] - 1]["applications"]
+            assert same[row["worst_run"] - 1]["regret_percent"] == row["worst_regret"]
+            assert row["worst_run_applications"] == same[row["worst_run"] - 1]["applications"]
 
     def test_launches_are_written_as_drawn(self) -> None:
-        of = planned(runs=5)
-        written = of.files(of.results())["runs"]
+        study = planned(runs=5)
+        written = study.files(study.results())["runs"]
         runs = random_runs(DATA.applications, 5)
         assert [row["launches"] for row in written] == [n for run in runs for n in run.launches]
         assert [row["run"] for row in written] == [run.number for run in runs for _ in run.kernels]
@@ -111,8 +144,8 @@ class TestKnownTruth:
     def test_a_limit_of_power_holds_for_every_kernel_of_a_run(self) -> None:
         # 50 W leaves 400 and 600 MHz, at 16 CUs and 1000 MHz as good as without; so the fixed
         # and the advised choice keep it, base (65.84 W) and highest clocks (100 W) never do.
-        of = planned(limits=Limits(max_power_w=50))
-        rows = {row["advisor"]: row for row in of.rows(of.results())}
+        study = planned(limits=Limits(max_power_w=50))
+        rows = {row["advisor"]: row for row in study.rows(study.results())}
         broken = {name: row["breaks_limits_percent"] for name, row in rows.items()}
         assert broken == {
             "highest-clocks": 100, "stay-at-base": 100, "best-fixed": 0, "nearest": 0,
@@ -127,9 +160,9 @@ class TestKnownTruth:
         pair = [names.index(True), names.index(False)]
         goal = regret.Goal(MID, ("energy",), Limits(max_slowdown_percent=0))
         base = DATA.grid.index(MID)
-        time_ms, power_w = DATA.time_ms[pair], DATA.power_w[pair]  # type: ignore[index]
-        launches = np.array([share, 1.0]) / time_ms[:, *base]
-        assert goal.keeps(time_ms, power_w, launches, base)[1, 0, -1] == keeps
+        launches = np.array([share, 1.0]) / DATA.time_ms[pair][:, *base]
+        mix = LaunchMix(1, tuple(pair), tuple(launches))
+        assert goal.keeps(mix_costs(DATA.time_ms, DATA.power_w, mix), base)[1, 0, -1] == keeps
 
 
 @dataclass
@@ -167,38 +200,37 @@ class TestIntervals:
         self, predictor: type[Nearest], percent: float
     ) -> None:
         """By definition; every run's best is not the base."""
-        of = planned(predictors=[predictor(features="raw")], features=())
-        rows = {row["advisor"]: row for row in of.rows(of.results())}
+        study = planned(predictors=[predictor(features="raw")], features=())
+        rows = {row["advisor"]: row for row in study.rows(study.results())}
         assert rows[predictor.name]["interval_holds_percent"] == percent
         assert rows["best-fixed"]["interval_holds_percent"] is None
 
     def test_of_a_saving_by_hand(self) -> None:
-        """Of 3 x 2 ms x 10 W + 4 ms x 5 W = 80 mJ: a choice of 40 mJ, 20 to 160 at the ends."""
+        """Of 8 ms x 10 W = 80 mJ: a choice of 40 mJ, 20 to 160 at the ends."""
         goal = regret.Goal(MID, ("energy",), Limits())
-        time_ms = np.array([[2.0, 1.0], [4.0, 2.0]])[:, None, :, None]
-        power_w = np.array([10.0, 5.0])[:, None, None, None] * np.ones_like(time_ms)
-        launches = np.array([3.0, 1.0])
-        ends = [(time_ms * f, power_w * f, launches) for f in (1.0, 0.5**0.5, 2.0)]
-        assert goal.saving_range("energy", ends, (0, 1, 0), (0, 0, 0)) == pytest.approx((-100, 75))
-        assert goal.saving_range("energy", ends, (0, 0, 0), (0, 0, 0)) is None
-        none = [(time_ms * np.nan, power_w, launches)]
-        assert goal.saving_range("energy", ends + none, (0, 1, 0), (0, 0, 0)) is None
+        time_ms, power_w = np.array([[[8.0], [4.0]]]), np.array([[[10.0], [10.0]]])
+        sides = [MixCosts(time_ms * f, power_w * f, None) for f in (1.0, 0.5**0.5, 2.0)]
+        assert goal.saving_range("energy", sides, (0, 1, 0), (0, 0, 0)) == pytest.approx((-100, 75))
+        assert goal.saving_range("energy", sides, (0, 0, 0), (0, 0, 0)) is None
+        none = MixCosts(time_ms * np.nan, power_w, None)
+        assert goal.saving_range("energy", [*sides, none], (0, 1, 0), (0, 0, 0)) is None
 
 
-class TestBruteForce:
+class TestGoal:
     @given(
         arrays(float, (3, 1, 4, 2), elements=st.floats(0.1, 10)),
         arrays(float, (3, 1, 4, 2), elements=st.floats(10, 300)),
         arrays(float, 3, elements=st.floats(0.01, 100)),
         st.sampled_from([0, 1, 2]),
     )
-    def test_best_of_a_run(
+    def test_best_of_a_run_by_brute_force(
         self, time_ms: np.ndarray, power_w: np.ndarray, launches: np.ndarray, delays: int
     ) -> None:
-        # Energy and time of the run summed launch by launch.
+        """Energy and time of the run summed launch by launch."""
         goal = regret.Goal(MID, (), Limits())
         objective = ("energy", "edp", "ed2p")[delays]
-        c, e, m = goal.best(objective, time_ms, power_w, launches, (0, 0, 0))
+        mix = LaunchMix(1, (0, 1, 2), tuple(launches))
+        c, e, m = goal.best(objective, mix_costs(time_ms, power_w, mix), (0, 0, 0))
         costs = np.zeros((4, 2))
         for at in np.ndindex(4, 2):
             energy = sum(n * t[0][at] * p[0][at] for n, t, p in zip(launches, time_ms, power_w))  # noqa: B905
@@ -207,29 +239,31 @@ class TestBruteForce:
         assert c == 0
         assert costs[e, m] == pytest.approx(costs.min(), rel=1e-8)
 
+    def test_the_best_fixed_one_breaks_the_fewest_limits(self) -> None:
+        """By hand: at half the clock the first takes twice as long, which is not allowed.
+
+        There both need a half and a fourth of the energy, so that without the first it is the best.
+        """
+        grid = ConfigGrid((4,), (500.0, 1000.0), (700.0,))
+        times_ms = np.array([[2.0, 1.0], [1.0, 1.0]]).reshape(1, 2, 1, 2, 1)
+        powers_w = np.array([[10.0, 40.0], [10.0, 40.0]]).reshape(1, 2, 1, 2, 1)
+        nothing = np.empty((1, 2, 1, 2, 1, 0))
+        data = Measurements("gpu", grid, ("a", "b"), ("a", "b"), times_ms, powers_w, (), nothing)
+        goal = regret.Goal(grid.highest, ("energy",), Limits(max_slowdown_percent=10))
+        assert goal.best_fixed("energy", data, [[0, 1], [1]]) == [(0, 1, 0), (0, 0, 0)]
+
 
 class TestLeakage:
-    def spoilt(self, k: int) -> Measurements:
-        """All that was measured of one kernel away from the base made nonsense."""
-        random = np.random.default_rng(0)
-        time, power = DATA.time_samples.copy(), DATA.power_samples
-        assert power is not None
-        power = power.copy()
-        elsewhere = np.ones(DATA.grid.shape, dtype=bool)
-        elsewhere[DATA.grid.index(MID)] = False
-        for samples in (time, power):
-            samples[0, k][elsewhere] = random.uniform(1, 100, elsewhere.sum())
-        return replace(DATA, time_samples=time, power_samples=power)
-
     def changed(self, advisor: str, k: int) -> set[int]:
         """The numbers of the runs whose choice a kernel's measurements change."""
         candidate = Candidate(advisor)
         if advisor not in regret.STRATEGIES:
-            candidate = Candidate.of(advisor, "raw")
+            candidate = Candidate.from_predictor(advisor, "raw")
         part = Part("made", candidate, "leave-one-application-out", 0, MID)
         goal = regret.Goal(MID, ("energy",), Limits())
         honest, other = (
-            regret.part_choices(part, data, goal, RUNS)["energy"] for data in (DATA, self.spoilt(k))
+            regret.part_choices(part, data, goal, RUNS)["energy"]
+            for data in (DATA, spoilt(DATA, MID, k))
         )
         pairs = zip(honest, other, strict=True)
         return {number for number, (one, two) in enumerate(pairs, 1) if one != two}
@@ -249,14 +283,8 @@ class TestLeakage:
         assert number not in changed
 
 
-class TestAsking:
-    @pytest.mark.parametrize("protocol", ["k-fold", "holdout"])
-    def test_another_protocol_is_refused(self, protocol: str) -> None:
-        with refused("runs are drawn where the protocol is 'leave-one-application-out'"):
-            _ = planned(split=protocol).parts
-
-    def test_held_out_kernels_alone_can_be_beyond_the_limits(self) -> None:
-        # One split of twenty applications holds out four; the other sixteen are not asked about.
-        of = planned(runs=0, split="holdout")
-        rows = of.rows(of.results())
-        assert {(row["n_kernels"], row["n_beyond_limits"]) for row in rows} == {(4, 0)}
+def test_held_out_kernels_alone_can_be_beyond_the_limits() -> None:
+    """One split of twenty applications holds out four; the other sixteen are not asked about."""
+    study = planned(runs=0, split="holdout")
+    rows = study.rows(study.results())
+    assert {(row["n_kernels"], row["n_beyond_limits"]) for row in rows} == {(4, 0)}

@@ -1,14 +1,24 @@
-"""Standard errors and differences between predictors: by hand, and by SciPy."""
+"""What sums up errors, how sure it is, and who is best: by hand, by SciPy, and by properties."""
 
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.stats import sem, ttest_rel
 
+from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import application_errors
-from mlscale.studies.statistics import behind_best, paired_difference, split_error, standard_error
+from mlscale.studies.statistics import (
+    behind_best,
+    paired_difference,
+    split_error,
+    standard_error,
+    summarise,
+)
 
 NAMES = "abcdef"
 
@@ -16,6 +26,80 @@ NAMES = "abcdef"
 def by_application(values: list[float]) -> dict[str, list[float]]:
     """One kernel of each application."""
     return {name: [value] for name, value in zip(NAMES, values, strict=False)}
+
+
+class TestErrors:
+    def test_percentages_by_hand(self) -> None:
+        """The sign is dropped, and the actual value divides: 50 for 100 is 50 %."""
+        predicted = np.array([110.0, 90.0, 100.0, 50.0, 100.0])
+        actual = np.array([100.0, 100.0, 100.0, 100.0, 50.0])
+        errors = absolute_percentage_error(predicted, actual)
+        np.testing.assert_allclose(errors, [10.0, 10.0, 0.0, 50.0, 100.0], atol=1e-12)
+
+    def test_the_base_and_nothing_else_is_left_out(self) -> None:
+        """2 kernels x 1 x 2 x 3, numbered 0 to 11; the base (0, 1, 0) is the fourth of six."""
+        errors = np.arange(12.0).reshape(2, 1, 2, 3)
+        expected = [[0, 1, 2, 4, 5], [6, 7, 8, 10, 11]]
+        np.testing.assert_array_equal(without_base(errors, (0, 1, 0)), expected)
+
+    @settings(max_examples=50)
+    @given(
+        arrays(np.float64, 6, elements=st.floats(0.01, 100.0)),
+        st.floats(0.0, 3.0),
+        st.floats(0.01, 100.0),
+    )
+    def test_a_prediction_that_is_out_by_a_factor_errs_by_that(
+        self, actual: np.ndarray, factor: float, unit: float
+    ) -> None:
+        """Closed form: 100 |factor - 1|, in whatever unit both are given."""
+        errors = absolute_percentage_error(actual * unit * factor, actual * unit)
+        np.testing.assert_allclose(errors, 100 * abs(factor - 1), atol=1e-10)
+
+    def test_of_an_application_are_those_of_its_kernels_and_seeds(self) -> None:
+        """a has the kernels 1 (errors 1, 3) and 2 (5, 7) with seed 0, all 2 more with seed 1."""
+        values = np.array([[1.0, 3.0], [10.0, 30.0], [5.0, 7.0]])
+        results = [
+            {"applications": ["a", "b", "a"], "errors": errors.tolist()}
+            for errors in (values, values + 2)
+        ]
+        assert application_errors(results) == {"a": [2.0, 6.0, 4.0, 8.0], "b": [20.0, 22.0]}
+
+
+class TestSummary:
+    # Means 2.5, 25 and 6; sum 10 + 100 + 24 = 134 over 12 values.
+    ERRORS = np.array([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [5.0, 5.0, 6.0, 8.0]])
+
+    def test_by_hand(self) -> None:
+        summary = summarise(self.ERRORS, ("a", "b", "c"))
+        assert summary.mape == pytest.approx(134 / 12)
+        # The median of 2.5, 6, 25; the median of all values would be 5.5.
+        assert summary.median_kernel == pytest.approx(6.0)
+        # Sorted: 1 2 3 4 5 5 6 8 10 20 30 40; position 0.9 x 11 = 9.9 lies at 20 + 0.9 x 10.
+        assert summary.p90 == pytest.approx(29.0)
+        assert (summary.worst_kernel, summary.worst_kernel_mape) == ("b", pytest.approx(25.0))
+
+    def test_several_seeds_of_a_kernel_count_as_one_kernel(self) -> None:
+        """Means of a 5, b 2, c 5.5. The worst single row, c's first, has 10; its kernel 5.5."""
+        errors = np.array([[2, 4], [1, 1], [20, 0], [6, 8], [3, 3], [2, 0]], dtype=float)
+        summary = summarise(errors, ("a", "b", "c", "a", "b", "c"))
+        assert summary.mape == pytest.approx(50 / 12)
+        assert summary.median_kernel == pytest.approx(5.0)
+        assert (summary.worst_kernel, summary.worst_kernel_mape) == ("c", pytest.approx(5.5))
+
+    @settings(max_examples=50)
+    @given(
+        arrays(np.float64, (4, 5), elements=st.floats(0.0, 500.0)), st.permutations(list("abcd"))
+    )
+    def test_the_order_of_kernels_is_of_no_matter_and_the_worst_is_the_worst(
+        self, errors: np.ndarray, order: list[str]
+    ) -> None:
+        one = summarise(errors, list("abcd"))
+        other = summarise(errors[["abcd".index(name) for name in order]], order)
+        assert other.mape == pytest.approx(one.mape)
+        assert other.median_kernel == pytest.approx(one.median_kernel)
+        assert other.worst_kernel_mape == one.worst_kernel_mape
+        assert one.mape <= one.worst_kernel_mape * (1 + 1e-12)
+        assert one.p90 <= errors.max()
 
 
 class TestStandardError:
@@ -44,14 +128,22 @@ class TestStandardError:
             inside.append(abs(values.mean()) < (standard_error(values, groups.tolist()) or 0))
         assert np.mean(inside) == pytest.approx(0.68, abs=0.06)
 
-    def test_over_splits_or_applications_as_the_protocol_is(self) -> None:
+    @pytest.mark.parametrize(
+        ("protocol", "expected"),
+        # Means of the splits are 2 and 4, of the applications 1.5 and 4.5: half of their distance.
+        # The last two hold out all kernels with each seed.
+        [
+            ("holdout", 1),
+            ("random-kernels", 1),
+            ("leave-one-application-out", 1.5),
+            ("k-fold", 1.5),
+        ],
+    )
+    def test_over_splits_or_applications_as_the_protocol_is(
+        self, protocol: str, expected: float
+    ) -> None:
         values, applications, seeds = [1.0, 3.0, 2.0, 6.0], ["a", "b", "a", "b"], [0, 0, 1, 1]
-        # Means of the splits 2 and 4, of the applications 1.5 and 4.5: half of their distance.
-        assert split_error(values, applications, seeds, "holdout") == pytest.approx(1)
-        assert split_error(values, applications, seeds, "random-kernels") == pytest.approx(1)
-        # These hold out all kernels with each seed, so that splits differ by their training alone.
-        for protocol in ("leave-one-application-out", "k-fold"):
-            assert split_error(values, applications, seeds, protocol) == pytest.approx(1.5)
+        assert split_error(values, applications, seeds, protocol) == pytest.approx(expected)
 
 
 class TestPairedDifference:
@@ -79,36 +171,21 @@ class TestPairedDifference:
 
 class TestBehindBest:
     # `close` errs 1, -1, 1, -1, 1, -0.4 more than the best, `far` 4 to 6 more.
-    BEST: ClassVar = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     ERRORS: ClassVar = {
-        "best": BEST,
+        "best": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
         "close": [2.0, 1.0, 4.0, 3.0, 6.0, 5.6],
         "far": [5.0, 7.0, 9.0, 8.0, 10.0, 12.0],
         "wu-oracle": [0.0] * 6,
     }
 
-    def rows(self) -> dict[str, dict[str, Any]]:
-        errors = {Candidate(name): by_application(values) for name, values in self.ERRORS.items()}
-        return {candidate.name: row for candidate, row in behind_best(errors).items()}
-
     def test_what_is_within_the_error(self) -> None:
-        rows = self.rows()
+        """The oracle, which knows the truth, is not the best."""
+        errors = {Candidate(name): by_application(values) for name, values in self.ERRORS.items()}
+        rows: dict[str, Any] = {one.name: row for one, row in behind_best(errors).items()}
         within = {name: row["within_error_of_best"] for name, row in rows.items()}
         assert within == {"best": True, "close": True, "far": False, "wu-oracle": None}
+        assert rows["wu-oracle"]["behind_best"] is None
         assert rows["best"]["behind_best"] == 0
         assert rows["close"]["behind_best"] == pytest.approx(0.1)
-        differences = np.subtract(self.ERRORS["far"], self.BEST)
+        differences = np.subtract(self.ERRORS["far"], self.ERRORS["best"])
         assert rows["far"]["behind_best_standard_error"] == pytest.approx(sem(differences))
-
-    def test_the_oracle_is_not_the_best(self) -> None:
-        assert self.rows()["wu-oracle"]["behind_best"] is None
-
-
-def test_errors_of_an_application_are_those_of_its_kernels_and_seeds() -> None:
-    """a has the kernels 1 (errors 1, 3) and 2 (5, 7) with seed 0, all 2 more with seed 1."""
-    values = np.array([[1.0, 3.0], [10.0, 30.0], [5.0, 7.0]])
-    results = [
-        {"applications": ["a", "b", "a"], "errors": errors.tolist()}
-        for errors in (values, values + 2)
-    ]
-    assert application_errors(results) == {"a": [2.0, 6.0, 4.0, 8.0], "b": [20.0, 22.0]}

@@ -1,0 +1,100 @@
+"""Every study by its name, and a study as a function that gives a frame of figures."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlscale.data.measurements import Measurements, read
+from mlscale.errors import InputError, extra_named
+from mlscale.studies.base import Study, Tables, flat
+from mlscale.studies.candidates import AnyPredictor
+from mlscale.studies.errors import ErrorStudy
+from mlscale.studies.regret import RegretStudy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AnyTable = Measurements | str | Path
+AnyTables = AnyTable | Sequence[AnyTable] | Mapping[str, Measurements]
+
+STUDIES: dict[str, type[Study]] = {study.name: study for study in (ErrorStudy, RegretStudy)}
+
+
+@extra_named("a study", "study")
+def study(
+    name: str,
+    tables: AnyTables,
+    predictors: AnyPredictor | Sequence[AnyPredictor] | None = None,
+    jobs: int | None = None,
+    **options: Any,
+) -> "pd.DataFrame":
+    """Measure errors by cross-validation; a row of figures for each case, errors in percent.
+
+    name: 'errors', or 'advice' for its regret. tables: measurements or their files; several in a
+    list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or
+    objects, whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
+
+    options: of both studies base='mid', features=['raw'], clusters=8,
+    split='leave-one-application-out' and seeds, how many; and those of the class in STUDIES, such
+    as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to train on instead. None
+    leaves the default.
+    The columns are those of docs/file-formats.md. Raises InputError.
+
+    Example:
+        rows = mlscale.study("errors", "table.parquet", ["nearest", "wu"], quantity="time")
+    """
+    import pandas as pd
+
+    planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
+    results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
+    return pd.DataFrame([flat(row) for row in planned.rows(results)])
+
+
+def plan(name: str, tables: Tables, **options: Any) -> Study:
+    """The study of that name; an option that is None is left to its default.
+
+    Raises InputError on a name or an option that does not exist, and where nothing can be studied.
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study '{name}'; one of {', '.join(STUDIES)}")
+    given = {option: value for option, value in options.items() if value is not None}
+    known = options_of(name)
+    if unknown := [option for option in given if option not in known]:
+        raise InputError(
+            f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
+        )
+    for option in ("predictors", "features", "quantity", "objectives"):
+        if option in given and not isinstance(given[option], list | tuple):
+            given[option] = [given[option]]
+    if "train_on" in given:
+        given["train_on"] = tables_by_name(given["train_on"])
+    if not tables:
+        raise InputError("a study needs a table")
+    planned = STUDIES[name](tables=tables, **given)
+    if not planned.parts:
+        raise InputError("no table has a column 'power_w'")
+    return planned
+
+
+def options_of(name: str) -> list[str]:
+    """Return what a study can be planned with."""
+    return [field.name for field in fields(STUDIES[name]) if field.name != "tables"]
+
+
+def tables_by_name(tables: AnyTables) -> Tables:
+    """Return tables by name: the file's without suffix, or the device. Raises InputError."""
+    if isinstance(tables, Mapping):
+        return dict(tables)
+    named: Tables = {}
+    several: Any = tables if isinstance(tables, list | tuple) else [tables]
+    for table in several:
+        if isinstance(table, Measurements):
+            name, data = table.device, table
+        else:
+            name, data = Path(table).stem, read(table)
+        if name in named:
+            raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
+        named[name] = data
+    return named
