@@ -202,10 +202,6 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: mlscale.train(made.measurements(), MID, RandomForestRegressor()),
         "RandomForestRegressor.* is not a predictor",
     ),
-    "a text for a number": (
-        lambda: mlscale.train(made.measurements(), MID, "wu", clusters="8"),
-        "^clusters is a whole number or 'auto', not '8'$",
-    ),
     "a base that is none": (
         lambda: mlscale.train(made.measurements(), "middle"),
         "^'middle' is not a configuration; write it as cu=16,engine=800",

@@ -98,11 +98,11 @@ def test_applications_have_dcgms_names_and_our_units(capsys: Capture, tmp_path: 
 @pytest.mark.parametrize(
     ("rows", "lacking", "said"),
     [
-        (sampled_files.micro_rows, ("DRAMA", "argNo"), "lacks the columns argNo, DRAMA of sampled"),
+        (sampled_files.micro_rows, ("DRAMA", "argNo"), "there are no columns 'argNo', 'DRAMA'"),
         (
             sampled_files.application_rows,
             ("mem_copy_utilization", "sm_active"),
-            "lacks the columns sm_active, mem_copy_utilization of sampled",
+            "there are no columns 'sm_active', 'mem_copy_utilization'",
         ),
     ],
 )
@@ -120,7 +120,7 @@ def test_what_else_is_refused(capsys: Capture, tmp_path: Path) -> None:
     assert "row 3, column 'average_power': the value is 0;" in message
     no_memory_clock = words(tmp_path, sampled_files.application_rows(), "simulated-gcn3")
     message = refuse(capsys, tmp_path, *no_memory_clock)
-    assert message.endswith("names no memory clock, nor does the entry of 'simulated-gcn3'")
+    assert message.endswith("names no memory clock, nor does 'simulated-gcn3'")
 
 
 A100, RTX8000, V100 = (

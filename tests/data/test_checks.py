@@ -248,14 +248,16 @@ def test_a_simulated_model_is_refused_for_a_real_gpu_unless_forced() -> None:
 
 
 def test_sentences_without_a_place() -> None:
-    """Notes of an answer: 920 MHz below a grid from 960 on; a feature 1 % above its range."""
+    """Notes of an answer: 920 MHz below a grid from 960 on; a feature above its range."""
+
+    def shown(_: str, value: float) -> str:
+        return f"{value:g}"
+
     [note] = sentences("setting", "engine_mhz", 920.0, 960.0, 1980.0, True)
     assert note.startswith("engine_mhz 920 is below 960, the lowest that the training data speak")
     assert note.endswith(": extrapolated, with a wider interval")
-    assert sentences("feature", "loads", 2.01, 1.0, 2.0, 1.0) == [
-        "loads 2.01 above trained 2 by 1 % of the range"
-    ]
-    assert sentences("feature", "loads", 2.0, 1.0, 2.0, 0.0) == []
+    assert sentences("feature", "loads", 2.01, 1.0, 2.0, shown) == ["loads 2.01 above trained 2"]
+    assert sentences("feature", "loads", 2.0, 1.0, 2.0, shown) == []
 
 
 def test_the_table_of_rules() -> None:

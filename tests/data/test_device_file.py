@@ -30,7 +30,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, write_table
 from mlscale.errors import DataWarning
-from mlscale.studies.crossval import sweep
+from mlscale.studies.parallel import sweep
 
 UNITS = {
     "key": "made-gpu",
