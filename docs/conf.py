@@ -42,7 +42,7 @@ add_module_names = False
 
 # Names of other libraries and of type variables: their documentation is elsewhere.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(numpy|np|pandas|pd|pathlib|collections|typing|abc|argparse|os|sklearn)\b.*"),
+    (r"py:.*", r"(numpy|np|pandas|pd|pa|pathlib|collections|typing|abc|argparse|os|sklearn)\b.*"),
     (
         r"py:.*",
         r"(Floats|Indices|Mask|NDArray|Rates|DataFrame|Path|ABC|Any|ClassVar|Self|optional|Client)",

@@ -146,11 +146,11 @@ def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list
     missing: list[str] = []
     if plan.device.profiler:
         base = recording.base(samples)
-        of_kernels, missing = counters.collect_counters(plan, base, folder / "counters")
+        counted_kernels, missing = counters.collect_counters(plan, base, folder / "counters")
         for line in missing:
             warn(line)
-        if of_kernels:
-            samples = recording.with_counters(samples, of_kernels)
+        if counted_kernels:
+            samples = recording.with_counters(samples, counted_kernels)
     paths = recording.write_tables(folder, samples, plan)
     power = "with" if samples["power_w"].notna().any() else "without"
     summary = (

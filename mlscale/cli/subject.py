@@ -30,7 +30,7 @@ from mlscale.predictors.base import Predictor, PredictsOtherGpus
 from mlscale.readers.given import Given
 from mlscale.text import counted
 
-FurtherRun = tuple[Path | Table, HardwareConfig | None]  # None: where its rows say
+Reading = tuple[Path | Table, HardwareConfig | None]  # None: where its rows say
 
 _MODEL_SUFFIX = ".mlscale"
 
@@ -147,14 +147,14 @@ def _profiles(
 
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
-    readings: list[FurtherRun] = []
+    readings: list[Reading] = []
     if len(paths) == 1 and is_tidy(paths[0]):
         table = read_table(paths[0]) if head is None else head
-        profiles = _of_table(table, asked.given, model)
+        profiles = _profiles_of_rows(table, asked.given, model)
         if head is None and _has_readings_elsewhere(table, profiles):
             readings = [(table, None)]
     else:
-        profiles = _of_run(paths, asked.given)
+        profiles = _profiles_of_exports(paths, asked.given)
     if asked.weights:
         profiles = with_weights(profiles, input_file(asked.weights))
     notes: list[str] = []
@@ -198,7 +198,7 @@ def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
 # The first run.
 
 
-def _of_run(paths: Sequence[Path], given: Given) -> Profiles:
+def _profiles_of_exports(paths: Sequence[Path], given: Given) -> Profiles:
     """Profiles of the exports, or the log, of a run. Raises InputError."""
     from mlscale.readers.reading import read as read_run
 
@@ -210,7 +210,7 @@ def _of_run(paths: Sequence[Path], given: Given) -> Profiles:
     return read_run(paths, given)
 
 
-def _of_table(table: Table, given: Given, model: Model | None) -> Profiles:
+def _profiles_of_rows(table: Table, given: Given, model: Model | None) -> Profiles:
     """Profiles of a table's rows at the base. Raises InputError."""
     table = with_cu_counts(table)
     device, base = _device_and_base(table, given, model)
@@ -290,12 +290,12 @@ def _is_for(model: Model, table: Table) -> bool:
 # Further runs: the same kernels, or the same run, measured at further configurations.
 
 
-def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> list[FurtherRun]:
+def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> list[Reading]:
     """What --also names, tables, traces or logs, as `add_points` takes it. Raises InputError.
 
     paths: of the profiles.
     """
-    further: list[FurtherRun] = []
+    further: list[Reading] = []
     for text in asked.also:
         file, separator, settings = text.rpartition("@")
         config = None

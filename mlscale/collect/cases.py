@@ -88,11 +88,11 @@ def _gather(n: int, table: int) -> Case:
     return Case(arguments, {2: sample(data[index])})
 
 
-def _stencil(side: int, dimensions: int, own: float, neighbour: float) -> Case:
+def _stencil(side: int, dimensions: int, centre: float, neighbour: float) -> Case:
     """A weighted sum of each inner point and its neighbours along the axes."""
     grid = uniform(side**dimensions).reshape((side,) * dimensions)
     mixed, inner = np.zeros_like(grid), (slice(1, -1),) * dimensions
-    mixed[inner] = own * grid[inner]
+    mixed[inner] = centre * grid[inner]
     for axis in range(dimensions):
         for step in (-1, 1):
             mixed[inner] += neighbour * np.roll(grid, step, axis)[inner]

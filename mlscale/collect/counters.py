@@ -141,10 +141,10 @@ def _part(export: Path, kernels: Sequence[str], folder: Path) -> None:
     table = [*csv.reader(line for line in lines if line[:1] == '"')]
     shutil.rmtree(export.parent)
     for kernel in kernels:
-        if own := [row for row in table[2:] if kernel in row]:
+        if rows := [row for row in table[2:] if kernel in row]:
             (folder / kernel).mkdir()
             with (folder / kernel / "ncu.csv").open("w", newline="") as file:
-                csv.writer(file, quoting=csv.QUOTE_ALL).writerows([*table[:2], *own])
+                csv.writer(file, quoting=csv.QUOTE_ALL).writerows([*table[:2], *rows])
 
 
 def _read(plan: Plan, kernel: str, base: Mapping[str, float], folder: Path) -> dict[str, float]:

@@ -67,9 +67,11 @@ def main(place: int) -> None:
     import pyopencl
 
     platforms = [platform.get_devices() for platform in pyopencl.get_platforms()]
-    devices = [(p, n, device) for p, of in enumerate(platforms) for n, device in enumerate(of)]
+    devices = [
+        (p, n, device) for p, there in enumerate(platforms) for n, device in enumerate(there)
+    ]
     gpu = pyopencl.device_type.GPU
-    devices.sort(key=lambda of: not of[2].type & gpu)
+    devices.sort(key=lambda found: not found[2].type & gpu)
     if place == len(devices):
         return
     platform, number, device = devices[place]

@@ -18,7 +18,7 @@ from mlscale.data.checks import check
 from mlscale.data.devices import find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.logs import is_sampled
-from mlscale.data.predicates import FurtherRun
+from mlscale.data.predicates import Reading
 from mlscale.data.profiles import (
     MeasuredPoint,
     Profiles,
@@ -225,7 +225,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
             "let the runs take longer, or sample more often"
         )
     runs = [
-        FurtherRun(
+        Reading(
             f"'{one.kernel}'",
             base_mhz,
             one.config.engine_mhz,
@@ -242,7 +242,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     worked = working_ms / base_working_ms if is_worked_known else np.nan
     for mhz in clocks:
         time = float(np.median([run.time for run in runs if run.mhz == mhz]))
-        run = FurtherRun("the run", base_mhz, mhz, time, np.nan, worked, resolution)
+        run = Reading("the run", base_mhz, mhz, time, np.nan, worked, resolution)
         check("scaling", table.source, run)
 
 
@@ -258,7 +258,7 @@ def _check_traces(profiles: Profiles, table: Table, readings: Sequence[_Reading]
         known = _positions(profiles, here)
         times_ms = profiles.weights[known] * np.array([one.time_ms for one in here])
         ratio = float(times_ms.sum() / profiles.run_times_ms[known].sum())
-        run = FurtherRun("its kernels", base_mhz, mhz, ratio, is_log=False)
+        run = Reading("its kernels", base_mhz, mhz, ratio, is_log=False)
         check("further run", table.source, run)
         check("scaling", table.source, run)
 

@@ -291,7 +291,7 @@ GIVE_TIMES = (
 
 
 @dataclass(frozen=True)
-class FurtherRun:
+class Reading:
     """A run of the same work at another engine clock; its numbers are over those of the base's run.
 
     what: it is called. power, worked (how long the GPU worked): NaN where not known. resolution: to
@@ -322,7 +322,7 @@ class FurtherRun:
         return {"takes": takes, "mhz": self.mhz, "base_mhz": self.base_mhz, **others}
 
 
-def other_work(run: FurtherRun) -> Fields:
+def other_work(run: Reading) -> Fields:
     """Times that no clock explains, or power that falls as the clock rises."""
     files = "logs" if run.is_log else "traces"
     least, most = sorted((1.0, 1 / run.clock))
@@ -334,7 +334,7 @@ def other_work(run: FurtherRun) -> Fields:
     return None
 
 
-def hidden_slowdown(run: FurtherRun) -> Fields:
+def hidden_slowdown(run: Reading) -> Fields:
     """The GPU worked longer at the lower clock by more than the whole run took: pauses hide it."""
     if not run.at_lower_clock(run.worked / run.time) > _HIDDEN:
         return None
@@ -342,7 +342,7 @@ def hidden_slowdown(run: FurtherRun) -> Fields:
     return run.fields() | {"worked": run.worked, "lower_mhz": lower_mhz}
 
 
-def no_clock_matters(run: FurtherRun) -> Fields:
+def no_clock_matters(run: Reading) -> Fields:
     """Runs that take no longer at the lower clock: as one run given twice, or of a set length.
 
     Two runs of one length may differ by what a time is known to.

@@ -69,8 +69,7 @@ def supply_of(device: str, *drawn: float) -> Supply:
     known, drawn_w = known_device(device), max(drawn, default=0.0)
     if known is None or known.most_power_w is None or known.default_power_w is None:
         return UNLIMITED
-    most_w, default_w = (max(of, drawn_w) for of in (known.most_power_w, known.default_power_w))
-    return Supply(most_w, default_w, drawn_w)
+    return Supply(max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w), drawn_w)
 
 
 def drawn_w(profiles: Profiles) -> float:

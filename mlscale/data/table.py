@@ -45,8 +45,8 @@ class Table:
     def numbered(self, name: str) -> tuple[tuple[str, ...], Indices]:
         """Number an identity column: its distinct cells in order, and which one each row has."""
         positions: dict[str, int] = {}
-        of_row = [positions.setdefault(cell, len(positions)) for cell in self.text[name]]
-        return tuple(positions), np.array(of_row, dtype=np.intp)
+        places = [positions.setdefault(cell, len(positions)) for cell in self.text[name]]
+        return tuple(positions), np.array(places, dtype=np.intp)
 
     def select(self, rows: Sequence[int]) -> "Table":
         """Some rows of it, by position."""

@@ -338,10 +338,10 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
 
 def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
     """Say how what the profile was computed from differs from the training kernels'."""
-    of_run = _power_of_run(model, profiles)
+    at_base = _power_of_run(model, profiles)
     profiles = profiles.profiled
     return (
-        of_run
+        at_base
         + _power_warnings(model, profiles)
         + _table_2_warnings(model, profiles)
         + _source_warnings(model, profiles)
@@ -356,8 +356,8 @@ def _power_of_run(model: Model, profiles: Profiles) -> list[str]:
     if (profiles.power_w != profiles.power_w[0]).any():
         return []
     watts = f"{profiles.power_w[0]:.4g} W"
-    of_run = f"every kernel's power at the base is that of the run, {watts}"
-    return [f"{of_run}: no sensor tells one kernel from another"]
+    at_base = f"every kernel's power at the base is that of the run, {watts}"
+    return [f"{at_base}: no sensor tells one kernel from another"]
 
 
 def _power_warnings(model: Model, profiles: Profiles) -> list[str]:

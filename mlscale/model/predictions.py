@@ -243,9 +243,9 @@ class Predictions(Mapping[str, Surfaces]):
         """Of each row, of this power [W], the flags."""
         marks = self._marks(self._configs(targets))
         flags = [
-            (*mark, *of_kernel)
-            for of_targets, of_kernel in zip(marks, self.flags, strict=True)
-            for mark in of_targets
+            (*mark, *kernel_flags)
+            for target_marks, kernel_flags in zip(marks, self.flags, strict=True)
+            for mark in target_marks
         ]
         for row in np.flatnonzero(~self.supply.suffices(power_w)):
             flags[row] = (ABOVE_LIMIT, *flags[row])

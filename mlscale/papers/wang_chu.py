@@ -323,7 +323,7 @@ def period_cycles(
 def over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
     """Return the inputs with arrays (K, 1, ...), to broadcast against (K, *clocks).
 
-    >>> kernels = WarpInputs.of(
+    >>> kernels = WarpInputs.from_numbers(
     ...     warps=[32, 64], resident_warps=1, global_transactions=0, l2_hit_rate=1,
     ...     memory_instructions=1, compute_instructions=1)
     >>> print(over_clocks(kernels, 700, [400, 700, 1000]).warps.shape)

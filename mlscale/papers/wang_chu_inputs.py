@@ -395,7 +395,7 @@ class WarpInputs:
     flags: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(  # noqa: PLR0913 - what a warp does has so many numbers
+    def from_numbers(  # noqa: PLR0913 - what a warp does has so many numbers
         cls,
         *,
         warps: ArrayLike,
@@ -436,7 +436,7 @@ class WarpInputs:
         )
 
     @classmethod
-    def of_row(cls, row: Mapping[str, float], gpu: GpuParameters) -> Self:
+    def from_row(cls, row: Mapping[str, float], gpu: GpuParameters) -> Self:
         """Make it of the counters of one run, by nvprof's names, as a row of a table has them.
 
         Raises InputError as `derive_inputs` does.
@@ -448,7 +448,7 @@ class WarpInputs:
         ...     "dram_read_transactions": 600, "dram_write_transactions": 200,
         ...     "l2_read_transactions": 1200, "l2_write_transactions": 400,
         ...     "shared_load_transactions": 0, "shared_store_transactions": 0}
-        >>> kernel = WarpInputs.of_row(row, load_gpu("gtx980"))
+        >>> kernel = WarpInputs.from_row(row, load_gpu("gtx980"))
         >>> print(kernel.global_transactions, kernel.l2_hit_rate, kernel.compute_instructions)
         16.0 0.5 46.0
         """
@@ -460,7 +460,7 @@ class WarpInputs:
 
 # A kernel of easy numbers, of the functions' examples: all hits; four periods of 50 instructions
 # and four transactions each; 32 rounds of 64 warps on the 16 CUs of a GTX 980.
-EXAMPLE = WarpInputs.of(
+EXAMPLE = WarpInputs.from_numbers(
     warps=32_768,
     resident_warps=64,
     global_transactions=16,
@@ -490,11 +490,11 @@ def require_counters(counter_names: Sequence[str]) -> None:
         others = f"; nor {', '.join(missing[1:])}" if len(missing) > 1 else ""
         raise InputError(
             f"Wang and Chu's model needs counters as nvprof names them: {what}{others}"
-            + _of_ncu(counter_names)
+            + _lacking_of_ncu(counter_names)
         )
 
 
-def _of_ncu(counter_names: Sequence[str]) -> str:
+def _lacking_of_ncu(counter_names: Sequence[str]) -> str:
     """What to ask ncu for, where the counters are its metrics; its import names the others."""
     if not any("__" in name for name in counter_names):
         return ""
@@ -509,8 +509,8 @@ def _of_ncu(counter_names: Sequence[str]) -> str:
 def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
     """The inputs of every kernel of the profiles, as `warp_inputs` says.
 
-    `WarpInputs.of_row` has an example by hand; here 4 CUs of 128 CUDA cores hold a quarter of their
-    64 warps each.
+    `WarpInputs.from_row` has an example by hand; here 4 CUs of 128 CUDA cores hold a quarter of
+    their 64 warps each.
 
     >>> from mlscale.data.grid import HardwareConfig
     >>> profiles = Profiles(

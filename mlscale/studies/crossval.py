@@ -1,7 +1,7 @@
 """The one cross-validation of all studies: what is held out is predicted from everything else.
 
 Everything random and everything chosen is fitted anew inside each fold. `folds` says who is held
-out; a training, such as `own_table`, says which kernels of which tables are learnt from instead.
+out; a training, such as `same_table`, says which kernels of which tables are learnt from instead.
 """
 
 import time
@@ -84,7 +84,7 @@ def is_random(split: str) -> bool:
     return split != LEAVE_ONE_OUT
 
 
-def own_table(target: ProfiledTable, fold: Fold, _: Sequence[ProfiledTable] = ()) -> Learnt:
+def same_table(target: ProfiledTable, fold: Fold, _: Sequence[ProfiledTable] = ()) -> Learnt:
     """Learn from the target itself, without what is held out."""
     return [(target, fold[0])]
 
@@ -111,7 +111,7 @@ def unseen_gpu(target: ProfiledTable, fold: Fold, tables: Sequence[ProfiledTable
 
 
 TRAININGS: dict[str, Training] = {
-    "own-table": own_table,
+    "own-table": same_table,
     "pooled": pooled,
     "unseen-gpu": unseen_gpu,
 }
@@ -194,7 +194,7 @@ def cross_validate(
     bases: Sequence[HardwareConfig],
     folds: Sequence[Fold],
     make: Callable[[], Sequence[Predictor]],
-    training: Training = own_table,
+    training: Training = same_table,
     tables: Sequence[ProfiledTable] = (),
     coverage: float | None = None,
 ) -> Iterator[FoldPrediction]:

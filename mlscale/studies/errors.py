@@ -37,8 +37,8 @@ from mlscale.studies.crossval import (
     Training,
     cross_validate,
     is_elsewhere,
-    own_table,
     pooled,
+    same_table,
     warn_of_tested_kernels,
 )
 from mlscale.studies.statistics import behind_best, error_over, split_error, summarise
@@ -150,7 +150,7 @@ class ErrorStudy(Study):
                 "a study that trains on other tables has a protocol of its own: leave out "
                 f"'{other}'"
             )
-        if self.rule is not own_table and self.split == RANDOM_KERNELS:
+        if self.rule is not same_table and self.split == RANDOM_KERNELS:
             raise InputError(f"'{RANDOM_KERNELS}' is for predictors that learn from one table")
         if self.training == "pooled" and len(self.tables) < 2:
             raise InputError("training on several GPUs at once needs two tables at least")
@@ -253,7 +253,7 @@ class ErrorStudy(Study):
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """Return what measures the errors of a part, and each part's arguments."""
-        pool = [] if self.rule is own_table else list(self.pool.values())
+        pool = [] if self.rule is same_table else list(self.pool.values())
         return part_errors, [
             (part, self.tables[part.table], self.rule, pool) for part in self.parts
         ]
@@ -345,7 +345,7 @@ class ErrorStudy(Study):
 def part_errors(
     part: Part,
     data: Measurements,
-    training: Training = own_table,
+    training: Training = same_table,
     tables: Sequence[ProfiledTable] = (),
 ) -> dict[str, Any]:
     """Errors [%] of each held-out kernel at every configuration but the base. Raises InputError.

@@ -58,7 +58,7 @@ def joined(one: Costs, other: Costs) -> Costs:
 def state_of(costs: Costs) -> dict[str, Any]:
     """Summed costs as JSON values."""
     arrays = {name: getattr(costs, name) for name in _ARRAYS}
-    state = {name: None if of is None else of.tolist() for name, of in arrays.items()}
+    state = {name: None if array is None else array.tolist() for name, array in arrays.items()}
     return {**state, "is_bounded": costs.is_bounded}
 
 
@@ -95,7 +95,7 @@ def advise_part(
     columns["launches"] = costs.launches
     columns["share_percent"] = 100 * costs.launches * costs.base_ms / run_ms
     columns |= at_best
-    flags = ["; ".join(of) for of in kernel_flags(predictions, best, too_slow)]
+    flags = ["; ".join(flags) for flags in kernel_flags(predictions, best, too_slow)]
     columns["flags"] = np.array(flags, dtype=object)
     return columns, costs.summed()
 
@@ -175,8 +175,8 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
                 yield as_arrow(predictions.columns(list(work.targets) or None))
             else:
                 notes.update(dict.fromkeys(feature_warnings(model, profiles)))
-                columns, of_these = advise_part(model, profiles, work.terms, work.base)
-                sums[:] = [reduce(joined, [*sums, of_these])]
+                columns, part_sums = advise_part(model, profiles, work.terms, work.base)
+                sums[:] = [reduce(joined, [*sums, part_sums])]
                 yield as_arrow(columns)
 
     def footer() -> dict[str, str]:

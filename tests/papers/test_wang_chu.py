@@ -309,7 +309,7 @@ class TestInvariantsOfTheKernel:
 
 def test_numbers_give_numbers() -> None:
     """One kernel made of numbers, at one pair of clocks, is one number; the same as an array."""
-    one = WarpInputs.of(
+    one = WarpInputs.from_numbers(
         warps=1e5,
         resident_warps=48.0,
         global_transactions=20.0,

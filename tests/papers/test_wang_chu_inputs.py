@@ -35,14 +35,14 @@ def test_by_hand() -> None:
 def test_a_row_of_a_frame_has_numpy_numbers() -> None:
     """Whole numbers and fractions; what is text is no counter."""
     row = {name: np.int64(value) if value > 1 else value for name, value in KERNEL.items()}
-    assert WarpInputs.of_row({"kernel": "k", **row}, GTX_980).compute_instructions == 42
+    assert WarpInputs.from_row({"kernel": "k", **row}, GTX_980).compute_instructions == 42
 
 
 def test_arrays_of_other_lengths_are_no_kernels() -> None:
     arrays = {field.name: np.ones(2) for field in fields(WarpInputs) if field.name != "flags"}
-    assert WarpInputs.of(**arrays).flags == ((), ())
+    assert WarpInputs.from_numbers(**arrays).flags == ((), ())
     with refused("the inputs are of different numbers of kernels"):
-        WarpInputs.of(**{**arrays, "warps": np.ones(3)})
+        WarpInputs.from_numbers(**{**arrays, "warps": np.ones(3)})
 
 
 def test_fp64_instructions_are_counted_by_thread() -> None:

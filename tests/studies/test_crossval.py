@@ -24,8 +24,8 @@ from mlscale.studies.crossval import (
     RANDOM_KERNELS,
     Training,
     folds,
-    own_table,
     pooled,
+    same_table,
     unseen_gpu,
 )
 from mlscale.studies.errors import ErrorStudy
@@ -144,7 +144,7 @@ class TestTrainings:
             return [table for table, _ in training(target, fold, BASED)]
 
         target, sibling, other = BASED
-        assert tables(own_table, target) == [target]
+        assert tables(same_table, target) == [target]
         assert tables(pooled, sibling) == [sibling, target, other]  # the target comes first
         assert tables(unseen_gpu, target) == [other]
 
