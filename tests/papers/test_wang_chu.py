@@ -108,14 +108,13 @@ def test_memory_queue_has_no_jump_where_it_fills(latency: float, trans: float, w
     assert below == pytest.approx(above, rel=1e-6)
 
 
-def test_execution_time() -> None:
-    """By hand: 2.5 rounds of 10 000 cycles at 500 MHz are 0.05 ms."""
+def test_execution_time_and_average_compute() -> None:
+    """By hand: 2.5 rounds of 10 000 cycles at 500 MHz are 0.05 ms.
+
+    160 instructions at 0.25 cycles and 8 shared cycles in 4 periods are 12 cycles each.
+    """
     time = model.execution_time_ms(10_000, 2.5 * 32 * 16, 32, 16, 500)
     assert time == pytest.approx(0.05, rel=1e-12)
-
-
-def test_average_compute() -> None:
-    """By hand: 160 instructions at 0.25 cycles and 8 shared cycles in 4 periods."""
     assert model.average_compute_cycles(0.25, 160, 4, 8) == 12
 
 
