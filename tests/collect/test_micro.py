@@ -41,12 +41,6 @@ class TestProbes:
         most = max(probe.warps for probe, _ in every)
         assert held / 2 < most * wave <= held
 
-    def test_sets_follow_the_cache(self) -> None:
-        """2 MiB of L2: a chase through 1 MiB stays in it, one through 16 MiB does not."""
-        words = {p.quantity: entry.case().arguments[0].size * 4 for p, entry in PROBES[:6]}
-        assert words["l2_latency"] == 1 << 20
-        assert words["dram_latency"] == 16 << 20
-
     def test_memory_is_saturated(self) -> None:
         """64 warps on each of 16 CUs, and 8 loads of 16 bytes of each thread on their way."""
         for quantity in ("volkov", "dram_delay"):
