@@ -64,10 +64,6 @@ class TestStructure:
         first = page(trained("wu"), new_profiles(), (0, 1), SOURCE)
         assert page(trained("wu"), new_profiles(), (0, 1), SOURCE) == first
 
-    def test_a_date_is_shown_only_if_it_is_given(self) -> None:
-        assert "Date" not in report().texts("dt")
-        assert "14 March" in report(source=replace(SOURCE, date="14 March")).one("header").text
-
 
 class TestKnownTruth:
     """Laws of tests/synthetic/kernels.py; the nearest training kernel follows the same law."""
@@ -142,14 +138,6 @@ class TestKnownTruth:
 
 
 class TestEvidence:
-    def test_a_feature_outside_the_training_range_is_flagged(self) -> None:
-        odd = new_profiles()
-        counters = odd.counters.copy()
-        counters[0, 0] = 7.0
-        root = report(profiles=replace(odd, counters=counters))
-        flags = text_of(section(root, "What is extrapolated"))
-        assert "busy_compute 7 above trained" in flags
-
     def test_counters_that_are_not_used_are_named(self) -> None:
         plain = new_profiles()
         profiles = replace(

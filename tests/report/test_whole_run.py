@@ -185,12 +185,6 @@ class TestNumbers:
         assert "Energy is not known, so there is no Pareto front." in run.text
         assert "lowest engine clock, under a slowdown of at most 5 %" in run.text
 
-    def test_what_bounds_it_sums_to_the_whole(self) -> None:
-        _, run = run_of_three()
-        rows = below(run, "What bounds the run").one("table").rows()
-        assert sum(int(row[1]) for row in rows) == 3
-        assert sum(float(row[2]) for row in rows) == pytest.approx(100, abs=0.02)
-
 
 class TestPowerCaps:
     def test_are_shown_if_they_are_asked_for(self) -> None:
