@@ -118,9 +118,9 @@ def test_rocprofv3(folder: Path) -> None:
     counters, missing = collected(folder, MI210)
     assert missing == []
     assert set(counters) == set(KERNELS)
-    for of_kernel in counters.values():
-        assert of_kernel["NumWorkGroups"] == 64
-        assert of_kernel["ReadBandwidth"] == pytest.approx(4096 * 1024 / 50e-6)
+    for found in counters.values():
+        assert found["NumWorkGroups"] == 64
+        assert found["ReadBandwidth"] == pytest.approx(4096 * 1024 / 50e-6)
 
 
 WRITES = "import sys\nopen(sys.argv[sys.argv.index('--log-file') + 1], 'w').write({!r})"

@@ -27,7 +27,7 @@ pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed
 from mlscale.collect import measuring
 
 AS_IT_IS: dict[str, tuple[int, ...]] = {"engine_mhz": (), "memory_mhz": (), "cap_w": ()}
-_OF_CUDA = [
+_CUDA_MODULES = [
     "kernel_tuner.utils.nvcuda", "kernel_tuner.observers.nvcuda", "kernel_tuner.backends.nvcuda",
     "kernel_tuner.observers.nvml",
 ]  # fmt: skip
@@ -56,9 +56,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[cuda_gpu.Gpu]:
     }.items():
         monkeypatch.setitem(sys.modules, name, content)
     monkeypatch.setattr(device, "find_spec", lambda _: True)
-    for name in _OF_CUDA:
+    for name in _CUDA_MODULES:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    for name in _OF_CUDA:
+    for name in _CUDA_MODULES:
         importlib.import_module(name)
     return made
 
@@ -114,8 +114,8 @@ def test_power_over_the_whole_window(
     launches = 1e6 / kernel_us
 
     def power_mw(gpu: cuda_gpu.Gpu) -> int:
-        of_count = gpu.sms_used.count(132) % launches
-        return round(1e3 * (100 + 200 * of_count / launches))
+        launch = gpu.sms_used.count(132) % launches
+        return round(1e3 * (100 + 200 * launch / launches))
 
     gpu.power_mw = power_mw
     on_all = measured(repeat=1).query("cu_count == 132")
@@ -197,7 +197,7 @@ def test_the_device(gpu: cuda_gpu.Gpu) -> None:
     assert cu_counts((8, 130), info) == (8, 132)
 
 
-def of_bindings(monkeypatch: pytest.MonkeyPatch, name: str, function: str, *answer: Any) -> None:
+def answering(monkeypatch: pytest.MonkeyPatch, name: str, function: str, *answer: Any) -> None:
     """Let a function of cuda-python answer so."""
     module = getattr(sys.modules["cuda.bindings"], name)
     monkeypatch.setattr(module, function, lambda: answer)
@@ -211,8 +211,8 @@ def test_what_a_device_can(
 
     NVIDIA's release file tells a Jetson, which has its own sensors.
     """
-    of_bindings(monkeypatch, "runtime", "cudaDriverGetVersion", 0, driver)
-    of_bindings(monkeypatch, "nvrtc", "nvrtcVersion", 0, 12, 3)
+    answering(monkeypatch, "runtime", "cudaDriverGetVersion", 0, driver)
+    answering(monkeypatch, "nvrtc", "nvrtcVersion", 0, 12, 3)
     assert device_at_hand().cu_axis == axis
     monkeypatch.setattr(cuda_gpu, "UUID_TEXT", "another")
     assert device_at_hand("cuda").sensors == ""
@@ -239,7 +239,7 @@ def test_what_a_device_can(
 def test_what_does_not_fit_together(
     gpu: cuda_gpu.Gpu, monkeypatch: Any, function: str, answer: tuple[Any, ...], message: str
 ) -> None:
-    of_bindings(monkeypatch, "runtime", function, *answer)
+    answering(monkeypatch, "runtime", function, *answer)
     with pytest.raises(InputError, match=message):
         device_at_hand("cuda")
 

@@ -44,8 +44,8 @@ class TestProbes:
     def test_memory_is_saturated(self) -> None:
         """64 warps on each of 16 CUs, and 8 loads of 16 bytes of each thread on their way."""
         for quantity in ("volkov", "dram_delay"):
-            of_quantity = [entry for p, entry in PROBES if p.quantity == quantity]
-            assert max(entry.threads for entry in of_quantity) == 64 * 32 * 16
+            entries = [entry for p, entry in PROBES if p.quantity == quantity]
+            assert max(entry.threads for entry in entries) == 64 * 32 * 16
 
     def test_work_is_what_the_kernel_does(self) -> None:
         """Steps of a chase; a read's set in sectors of 32 bytes, by 16 CUs, as often as swept."""

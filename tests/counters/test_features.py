@@ -1,4 +1,4 @@
-"""Features from counters: raw, rates, utilisation and Table II."""
+"""Features from counters: raw, rates, utilisation and Table II; by hand, and real tables' bound."""
 
 import math
 from pathlib import Path

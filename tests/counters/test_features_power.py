@@ -1,4 +1,7 @@
-"""Features with the power at the base beside them: who gets them, and who is refused."""
+"""Features with the power at the base beside them: who gets them, and who is refused.
+
+Watts are made: of a few kernels by hand, else so that they alone tell the kernels apart.
+"""
 
 from dataclasses import replace
 

@@ -43,8 +43,8 @@ EXPECTED = {
 
 def fit(kernels: PowerInputs) -> LinearPowerModel:
     """The model of all kernels, by Mem/Inst."""
-    rates, of = kernels.matrix("Mem/Inst"), groups(kernels, "application")
-    penalty = chosen_penalty(rates, kernels.power_w, of, range(SHUFFLES))
+    rates, applications = kernels.matrix("Mem/Inst"), groups(kernels, "application")
+    penalty = chosen_penalty(rates, kernels.power_w, applications, range(SHUFFLES))
     return fit_power_model(rates, kernels.power_w, penalty)
 
 

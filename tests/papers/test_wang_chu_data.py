@@ -81,7 +81,7 @@ def errors_of(
     return without_base(errors, data.grid.index(base))
 
 
-def of_paper(folder: Path) -> Measurements:
+def paper_kernels(folder: Path) -> Measurements:
     """The 11 kernels of Table VI on the authors' GTX 980."""
     data = measured(folder, GTX980_49)
     return data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
@@ -116,12 +116,12 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
 def test_absolute_errors_from_other_bases(
     data_folder: Path, engine: float, memory: float, expected: float
 ) -> None:
-    found = errors_of(of_paper(data_folder), HardwareConfig(16, engine, memory), "absolute")
+    found = errors_of(paper_kernels(data_folder), HardwareConfig(16, engine, memory), "absolute")
     assert found.mean() == pytest.approx(expected, abs=0.01)
 
 
 @pytest.mark.parametrize(
-    ("name", "kernels", "absolute", "of_model", "of_rule"),
+    ("name", "kernels", "absolute", "wang_chu", "max_overlap"),
     # docs/equations.md, 1.6: from counters alone, wang-chu and max-overlap; FP64 delays 8
     # (GeForce) and 1 (P100).
     [
@@ -133,14 +133,14 @@ def test_absolute_errors_from_other_bases(
     ],
 )
 def test_errors_of_every_table(
-    data_folder: Path, name: str, kernels: int, absolute: float, of_model: float, of_rule: float
+    data_folder: Path, name: str, kernels: int, absolute: float, wang_chu: float, max_overlap: float
 ) -> None:
     data, base = measured(data_folder, name), BASES[name]
     assert load_gpu(data.device).fp64_delay == (1 if name == "p100" else 8)
     assert len(data.kernels) == kernels
     from_counters = errors_of(data, base, "absolute").mean()
     assert from_counters == pytest.approx(absolute, abs=0.06)
-    for kind, mape in (("max-overlap", of_rule), ("wang-chu", of_model)):
+    for kind, mape in (("max-overlap", max_overlap), ("wang-chu", wang_chu)):
         errors, profiles = errors_of(data, base, kind), data.profiles(base)
         factors = create(kind).fit([], []).predict(profiles, data.grid).values
         times = absolute_values(factors, profiles.time_ms)

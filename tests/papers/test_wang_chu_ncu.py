@@ -60,11 +60,11 @@ def test_ncu_and_nvprof_give_the_same_inputs(tmp_path: Path) -> None:
             count = profiles.counter(name)[0]
             is_missing = value == 0 and name.endswith("_per_request")  # 0 of 0, which ncu omits
             assert np.isnan(count) if is_missing else count == pytest.approx(value)
-    of_ncu, of_nvprof = derive_inputs(profiles, GTX_980), derive(KERNEL)
-    for field in fields(of_ncu):
+    from_ncu, from_nvprof = derive_inputs(profiles, GTX_980), derive(KERNEL)
+    for field in fields(from_ncu):
         if field.name != "flags":
-            values = getattr(of_ncu, field.name)
-            np.testing.assert_allclose(values, getattr(of_nvprof, field.name), err_msg=field.name)
+            values = getattr(from_ncu, field.name)
+            np.testing.assert_allclose(values, getattr(from_nvprof, field.name), err_msg=field.name)
 
 
 def test_what_ncu_was_not_asked_for_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Charts of the page: numbers and marks stand where they belong."""
+"""Charts of the page: numbers and marks stand where they belong. Numbers by hand."""
 
 import itertools
 import re
@@ -81,8 +81,8 @@ class TestAxisChart:
         figure = axis_chart("x", steps, base, [ChartCurve("time", np.ones(len(steps)))])
         [axes] = figure.axes
         labels = [label.get_text() for label in axes.get_xticklabels()]
-        of_tick = dict(zip(axes.get_xticks().tolist(), labels, strict=True))
-        assert of_tick[steps[base]] == f"{steps[base]:g}"
+        label_of_tick = dict(zip(axes.get_xticks().tolist(), labels, strict=True))
+        assert label_of_tick[steps[base]] == f"{steps[base]:g}"
         assert "" not in labels
         assert overlapping(figure) == []
 

@@ -1,4 +1,4 @@
-"""Heat maps: numbers, marks and colours stand where they belong."""
+"""Heat maps: numbers, marks and colours stand where they belong. Numbers by hand."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The report as a page: its parts, and known truth in them."""
+"""The report as a page: its parts, and in them the made kernels' laws."""
 
 from dataclasses import replace
 
@@ -151,7 +151,7 @@ class TestEvidence:
         assert looked_at == {**dict.fromkeys(plain.counter_names, "yes"), "spare": "not as it is"}
 
     def test_a_kernel_of_the_training_set_is_told(self) -> None:
-        own = made.measurements().profiles(MID)
-        root = report(profiles=own)
+        known = made.measurements().profiles(MID)
+        root = report(profiles=known)
         assert "among the model's training kernels" in root.one("header").text
         assert "among the model's training kernels" not in report().one("header").text

@@ -1,4 +1,7 @@
-"""The report says what data are and what lacks, on any grid, and foreign names are text."""
+"""The report says what data are and what lacks, on any grid, and foreign names are text.
+
+Kernels are made, by the laws of `synthetic/kernels.py` and `synthetic/frugal.py`.
+"""
 
 from dataclasses import replace
 from typing import Any

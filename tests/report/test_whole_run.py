@@ -33,11 +33,11 @@ def model() -> Model:
 def application(count: int = 3) -> Profiles:
     """So many kernels of the laws of synthetic.frugal, with launches, and times that differ."""
     one = frugal.measurements(per_group=1).profiles(MID)
-    own = one.select([k % len(one.kernels) for k in range(count)])
+    made = one.select([k % len(one.kernels) for k in range(count)])
     return replace(
-        own,
+        made,
         kernels=tuple(f"kernel {k}" for k in range(count)),
-        time_ms=own.time_ms * (1 + np.arange(count)),
+        time_ms=made.time_ms * (1 + np.arange(count)),
         launches=np.resize(LAUNCHES, count),
     )
 
@@ -142,14 +142,14 @@ class TestNumbers:
         assert root.one("header").one("p", "verdict").text == verdict(advice)
         costs = {row[0]: row[1:] for row in run.all("div", "block")[0].one("table").rows()}
         best, base = advice.whole_run.best, advice.whole_run.base
-        for row, of_base, of_best in (
+        for row, at_base, at_best in (
             ("engine MHz", base.config.engine_mhz, best.config.engine_mhz),
             ("time ms", base.time_ms, best.time_ms),
             ("power W", base.power_w, best.power_w),
             ("energy mJ", base.energy_mj, best.energy_mj),
         ):
             shown = [float(cell.replace(" ", "")) for cell in costs[row][:2]]
-            assert shown == pytest.approx([of_base, of_best], rel=5e-4), row
+            assert shown == pytest.approx([at_base, at_best], rel=5e-4), row
         assert costs["time ms"][2] == f"{advice.whole_run.slowdown_percent:+.1f} %"
         assert costs["energy mJ"][2] == f"{-advice.whole_run.saving_percent:+.1f} %"
 

@@ -1,5 +1,7 @@
 """GTX 980 kernels whose inputs of Wang and Chu's model, or whose times, are known by hand."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,3 +75,26 @@ def measurements() -> Measurements:
         applications=names,
         metadata={},
     )
+
+
+def gpu_file(folder: Path, **changed: object) -> str:
+    """A gpu.json as `collect --micro` writes it; DRAM gives a CU a sector each 10 memory cycles.
+
+    changed: of the document, other than this.
+    """
+    latencies = {"dram_latency_slope": 0, "dram_latency_offset": 400, "l2_latency": 200}
+    row = {
+        "dram_delay_slope": 0, "dram_delay_offset": 10, "l2_delay": 1, "shared_latency": 28,
+        "shared_delay": 1, "instruction_factor": 1, "fp64_delay": 8, "source": "made", "note": "",
+    }  # fmt: skip
+    unit = dict.fromkeys(
+        ("arithmetic_latency_cycles", "memory_latency_cycles", "issue_per_cycle",
+         "arithmetic_per_cycle", "memory_per_cycle"), 1.0,
+    )  # fmt: skip
+    document = {
+        "device": "gtx980", "name": "made", "wang_chu": {**latencies, **row},
+        "compute_unit": unit, "volkov": [],
+    }  # fmt: skip
+    path = folder / "gpu.json"
+    path.write_text(json.dumps({**document, **changed}))
+    return str(path)
