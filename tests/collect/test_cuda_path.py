@@ -244,6 +244,15 @@ def test_what_does_not_fit_together(
         device_at_hand("cuda")
 
 
+def test_without_the_compiler(gpu: cuda_gpu.Gpu, monkeypatch: Any) -> None:
+    def missing() -> None:
+        raise RuntimeError("Failure finding libnvrtc.so")
+
+    monkeypatch.setattr(sys.modules["cuda.bindings"].nvrtc, "nvrtcVersion", missing)
+    with pytest.raises(InputError, match="NVRTC, CUDA's compiler, is missing: pip install"):
+        device_at_hand("cuda")
+
+
 @pytest.mark.parametrize("name", ["cuda.bindings.driver", "cuda.bindings.runtime", "pynvml"])
 def test_the_stand_ins_have_the_signatures_of_the_packages(name: str) -> None:
     package = pytest.importorskip(name, reason=f"{name} is not installed")
