@@ -45,10 +45,10 @@ def test_best_and_front_are_those_of_the_advice(objective: str, has_uncounted: b
     """By hand: with all kernels counted the bandwidth kernel is best at another memory clock."""
     profiles = counted_and_not() if has_uncounted else frugal.new_kernels()
     advice = advise(MODEL, profiles, objective)
-    for one, advised in zip(reports(MODEL, profiles, advice), advice.kernels, strict=True):
-        assert one.grid.config(one.best(objective)) == advised.best.config
+    for one, of_advice in zip(reports(MODEL, profiles, advice), advice.kernels, strict=True):
+        assert one.grid.config(one.best(objective)) == of_advice.best.config
         times = one.quantities["time"][one.front]
-        assert sorted(set(times.round(9))) == pytest.approx([p.time_ms for p in advised.front])
+        assert sorted(set(times.round(9))) == pytest.approx([p.time_ms for p in of_advice.front])
         assert (one.memory_note is not None) == has_uncounted
     assert ({kernel.best.config.memory_mhz for kernel in advice.kernels} == {700}) == has_uncounted
 
@@ -74,12 +74,12 @@ def test_intervals_are_held_to_what_the_board_supplies() -> None:
     model = model_for(shipped_model(profiles)[1], profiles)
     advice = advise(model, profiles, "time", Limits(max_power_w=550))
     assert not (advice.surfaces["power"].high <= 700).all()
-    for one, advised in zip(reports(model, profiles, advice), advice.kernels, strict=True):
+    for one, of_advice in zip(reports(model, profiles, advice), advice.kernels, strict=True):
         assert (one.intervals["power"][1] <= 700).all()
-        index = one.grid.index(advised.best.config)
+        index = one.grid.index(of_advice.best.config)
         at_base = one.quantities["time"][one.base]
         ends = [100 * (end[index] / at_base - 1) for end in one.intervals["time"]]
-        assert ends == pytest.approx(advised.slowdown_range)
+        assert ends == pytest.approx(of_advice.slowdown_range)
 
 
 def test_each_kernel_has_its_own_place_and_counters() -> None:

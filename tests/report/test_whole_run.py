@@ -142,14 +142,14 @@ class TestNumbers:
         assert root.one("header").one("p", "verdict").text == verdict(advice)
         costs = {row[0]: row[1:] for row in run.all("div", "block")[0].one("table").rows()}
         best, base = advice.whole_run.best, advice.whole_run.base
-        for row, at_base, at_best in (
+        for row, of_base, of_best in (
             ("engine MHz", base.config.engine_mhz, best.config.engine_mhz),
             ("time ms", base.time_ms, best.time_ms),
             ("power W", base.power_w, best.power_w),
             ("energy mJ", base.energy_mj, best.energy_mj),
         ):
             shown = [float(cell.replace(" ", "")) for cell in costs[row][:2]]
-            assert shown == pytest.approx([at_base, at_best], rel=5e-4), row
+            assert shown == pytest.approx([of_base, of_best], rel=5e-4), row
         assert costs["time ms"][2] == f"{advice.whole_run.slowdown_percent:+.1f} %"
         assert costs["energy mJ"][2] == f"{-advice.whole_run.saving_percent:+.1f} %"
 
