@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,14 +76,35 @@ def test_what_is_set(board: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) ->
     assert not [name for name, *_ in board.done if "Locked" in name]
 
 
-def test_the_marker_stands_while_the_board_may_be_set(board: SimpleNamespace) -> None:
-    with clocks.given_back(GPU, sets_board=True):
+@pytest.mark.parametrize("ends", [None, KeyboardInterrupt])
+def test_the_marker_stands_while_the_board_may_be_set(
+    board: SimpleNamespace, ends: type[BaseException] | None
+) -> None:
+    """However the run ends, clocks and limit are given back."""
+    with suppress(KeyboardInterrupt), clocks.given_back(GPU, sets_board=True):
         assert json.loads(board.marker.read_text())["power_limit_mw"] == 600_000
         board.limit = 300_000  # as kernel_tuner sets it
         assert ("nvmlDeviceResetGpuLockedClocks",) not in board.done
+        if ends:
+            raise ends
     assert board.limit == 600_000
     assert ("nvmlDeviceResetGpuLockedClocks",) in board.done
     assert ("nvmlDeviceResetMemoryLockedClocks",) in board.done
+    assert not board.marker.exists()
+
+
+def test_a_board_that_refuses_is_told_of_and_the_marker_stays(board: SimpleNamespace) -> None:
+    """What it cannot do at all is no error."""
+    board.refuse = NvmlError("no permission")
+    with (
+        pytest.raises(InputError, match="as root: nvidia-smi"),
+        clocks.given_back(GPU, sets_board=True),
+    ):
+        pass
+    assert board.marker.exists()
+    board.refuse = NotSupportedError()
+    with pytest.warns(DataWarning), clocks.given_back(GPU, sets_board=True):
+        pass
     assert not board.marker.exists()
 
 
@@ -108,26 +130,3 @@ def test_two_runs_do_not_share_a_board(board: SimpleNamespace) -> None:
         pytest.raises(InputError, match="another mlscale writes there"),
     ):
         clocks.given_back(GPU, sets_board=True).__enter__()
-
-
-def test_an_error_in_the_run_resets_too(board: SimpleNamespace) -> None:
-    with pytest.raises(KeyboardInterrupt), clocks.given_back(GPU, sets_board=True):
-        raise KeyboardInterrupt
-    assert ("nvmlDeviceResetGpuLockedClocks",) in board.done
-
-
-def test_a_board_that_refuses_is_told_of_and_the_marker_stays(board: SimpleNamespace) -> None:
-    board.refuse = NvmlError("no permission")
-    with (
-        pytest.raises(InputError, match="as root: nvidia-smi"),
-        clocks.given_back(GPU, sets_board=True),
-    ):
-        pass
-    assert board.marker.exists()
-
-
-def test_what_a_board_cannot_do_at_all_is_no_error(board: SimpleNamespace) -> None:
-    board.refuse = NotSupportedError()
-    with clocks.given_back(GPU, sets_board=True):
-        pass
-    assert not board.marker.exists()

@@ -138,10 +138,6 @@ class TestCuda:
         }
         assert max(1, round(132 * 6.0606 / 100)) == 8
 
-    def test_nothing_is_set_that_was_not_asked_for(self) -> None:
-        varied = measuring.parameters(ENTRY, Plan("small", H200, (ENTRY,), (132,), AS_IT_IS), 132)
-        assert set(varied) == {"block_size_x", "repetition", "cu_count", "cuda_sm_percentage"}
-
     def test_the_board_is_set_once_for_each_configuration(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -155,17 +151,17 @@ class TestCuda:
         assert done == [{"engine_mhz": 990}, {"engine_mhz": 1980}]
         assert observer.get_results() == {"cu_count_granted": 64}
 
-    def test_rows_are_at_what_the_driver_granted(self, cuda_samples: pd.DataFrame) -> None:
-        """64 of 60 asked for; the median of 1, 1.1 and 0.9 is 1: 1e5 / 64 / 990 ms."""
+    def test_rows_are_at_what_the_driver_granted_and_at_the_clock_under_load(
+        self, cuda_samples: pd.DataFrame
+    ) -> None:
+        """64 of 60 asked for; the median of 1, 1.1 and 0.9 is 1: 1e5 / 64 / 990 ms.
+
+        1500 of 1980 MHz under the limit of 300 W; else the clock that was set.
+        """
         at_64 = cuda_samples.query("cu_count == 64 and engine_mhz == 990")
         assert at_64["time_ms"].tolist() == pytest.approx([1e5 / 64 / 990] * 4, rel=1e-6)
         assert set(at_64["power_w"]) == {250}
         assert set(cuda_samples["cu_count"]) == {8, 16, 32, 64, 104, 132}
-
-    def test_the_clock_is_that_under_load_and_off_it_is_throttled(
-        self, cuda_samples: pd.DataFrame
-    ) -> None:
-        """1500 of 1980 MHz under the limit of 300 W; else the clock that was set."""
         assert set(cuda_samples["engine_mhz_observed"]) == {990, 1980, 1500}
         throttled = cuda_samples[cuda_samples["throttled"]]
         assert set(throttled["cap_w"]) == {300}
@@ -192,32 +188,8 @@ class TestCuda:
         assert set(table.numbers["engine_mhz"][there]) == {1980}
         assert table.metadata["counter_tool"] == "ncu"
 
-    def test_the_times_over_the_sm_axis_come_back(
-        self, cuda_samples: pd.DataFrame, tmp_path: Path
-    ) -> None:
-        """Made times fall as 1 / SMs: so does the table's surface, at the counts granted."""
-        [path, _] = recording.write_tables(tmp_path, cuda_samples, CUDA)
-        data = read(path)
-        times = data.time_ms[0, :, 0, 0]
-        assert times * np.array(data.grid.cu_count) == pytest.approx(1e5 / 990, rel=1e-6)
-
 
 class TestHip:
-    def test_amd_smi_counts_in_hz(self, play_back: PlayBack, tmp_path: Path) -> None:
-        """1.7e9 Hz is 1700 MHz."""
-
-        def answer(given: dict[str, Any]) -> dict[str, Any]:
-            return {
-                "time": 1.0, "times": [104 / given["cu_count"]] * 3, "amdsmi_power": 200.0,
-                "amdsmi_core_freq": 1.7e9, "amdsmi_mem_freq": 1.6e9, "amdsmi_temperature": 60.0,
-            }  # fmt: skip
-
-        assert len(play_back(HIP, answer)) == 2
-        rows = recording.samples(tmp_path, HIP)
-        assert rows[["cu_count", "time_ms"]].to_numpy().tolist() == [[52, 2.0], [104, 1.0]]
-        columns = ["engine_mhz", "memory_mhz", "power_w"]
-        assert rows[columns].drop_duplicates().to_numpy().tolist() == [[1700, 1600, 200]]
-
     @pytest.mark.parametrize(("suite", "time_ms"), [("small", 3.0), ("micro", 2.0)])
     def test_the_time_is_the_median_and_of_micro_benchmarks_the_least(
         self, play_back: PlayBack, tmp_path: Path, suite: str, time_ms: float
@@ -241,59 +213,54 @@ class TestHip:
         assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
 
 
-class TestSensors:
-    """kernel_tuner's own observers, on stand-ins of what they read."""
+def observed(observer: Any, about: SimpleNamespace) -> dict[str, float]:
+    """What kernel_tuner's own observer reads while a kernel of 2 ms runs in a loop."""
+    observer.register_device(about)
+    window = observer.continuous_observer
+    window.warmup_time = 0.0
+    window.results = {"time": 2.0}
+    window.before_start()
+    window.after_start()
+    for _ in range(1000):
+        window.during()
+    window.after_finish()
+    return readings({"time": 2.0, **window.get_results()})
 
-    @staticmethod
-    def observed(window: Any) -> dict[str, float]:
-        """What is read while a kernel of 2 ms runs in a loop."""
-        window.results = {"time": 2.0}
-        window.before_start()
-        window.after_start()
-        for _ in range(1000):
-            window.during()
-        window.after_finish()
-        return readings({"time": 2.0, **window.get_results()})
 
-    def test_amd_smi(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """2 mJ in 10 us are 200 W; its clocks are in Hz."""
-        counted = itertools.count()
-        kinds = SimpleNamespace(GFX=1.7e9, MEM=1.6e9, HOTSPOT=60, CURRENT=0)
-        smi = SimpleNamespace(
-            amdsmi_init=int, amdsmi_get_processor_handles=lambda: ["board"],
-            amdsmi_get_gpu_device_uuid=lambda _: "abc", amdsmi_get_gpu_bdf_id=lambda _: 0x100,
-            amdsmi_get_temp_metric=lambda _, kind, __: kind,
-            amdsmi_get_clk_freq=lambda _, kind: {"frequency": [0, kind], "current": 1},
-            amdsmi_get_energy_count=lambda _: {
-                "energy_accumulator": 1000 * (n := next(counted)), "counter_resolution": 2.0,
-                "timestamp": 10_000 * n,
-            },
-            AmdSmiClkType=kinds, AmdSmiTemperatureType=kinds, AmdSmiTemperatureMetric=kinds,
-        )  # fmt: skip
-        monkeypatch.setitem(sys.modules, "amdsmi", smi)
-        monkeypatch.delitem(sys.modules, "kernel_tuner.observers.amd", raising=False)
-        [observer] = measuring._sensors(MI210, 0.01)
-        place = {"pci_domain_id": 0, "pci_bus_id": 1, "pci_device_id": 0}
-        observer.register_device(SimpleNamespace(env={"uuid": "abc", **place}))
-        window = observer.continuous_observer
-        window.warmup_time = 0.0
-        assert self.observed(window) == {
-            "power_w": pytest.approx(200), "engine_mhz_observed": 1700,
-            "memory_mhz_observed": 1600, "temperature_c": 60,
-        }  # fmt: skip
-        [observer] = measuring._sensors(MI210, 0.0)
-        assert not observer.use_continuous_observer
+def test_amd_smi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 mJ in 10 us are 200 W; its clocks are in Hz."""
+    counted = itertools.count()
+    kinds = SimpleNamespace(GFX=1.7e9, MEM=1.6e9, HOTSPOT=60, CURRENT=0)
+    smi = SimpleNamespace(
+        amdsmi_init=int, amdsmi_get_processor_handles=lambda: ["board"],
+        amdsmi_get_gpu_device_uuid=lambda _: "abc", amdsmi_get_gpu_bdf_id=lambda _: 0x100,
+        amdsmi_get_temp_metric=lambda _, kind, __: kind,
+        amdsmi_get_clk_freq=lambda _, kind: {"frequency": [0, kind], "current": 1},
+        amdsmi_get_energy_count=lambda _: {
+            "energy_accumulator": 1000 * (n := next(counted)), "counter_resolution": 2.0,
+            "timestamp": 10_000 * n,
+        },
+        AmdSmiClkType=kinds, AmdSmiTemperatureType=kinds, AmdSmiTemperatureMetric=kinds,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "amdsmi", smi)
+    monkeypatch.delitem(sys.modules, "kernel_tuner.observers.amd", raising=False)
+    place = {"pci_domain_id": 0, "pci_bus_id": 1, "pci_device_id": 0}
+    [observer] = measuring._sensors(MI210, 0.01)
+    assert observed(observer, SimpleNamespace(env={"uuid": "abc", **place})) == {
+        "power_w": pytest.approx(200), "engine_mhz_observed": 1700,
+        "memory_mhz_observed": 1600, "temperature_c": 60,
+    }  # fmt: skip
+    [observer] = measuring._sensors(MI210, 0.0)
+    assert not observer.use_continuous_observer
 
-    def test_a_jetson(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The GPU's rail and clock, over the seconds that were asked for."""
-        rail = SimpleNamespace(gr_clock=1_300_500_000, read_gpu_power=lambda: 7.5)
-        monkeypatch.setattr("kernel_tuner.observers.tegra.tegra", lambda **_: rail)
-        [observer] = measuring._sensors(replace(H200, sensors="tegra"), 2.0)
-        observer.register_device(SimpleNamespace(units={}))
-        window = observer.continuous_observer
-        assert window.continuous_duration == 2
-        found = self.observed(window)
-        assert (found["power_w"], found["engine_mhz_observed"]) == (7.5, 1300.5)
+
+def test_a_jetson(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU's rail and clock."""
+    rail = SimpleNamespace(gr_clock=1_300_500_000, read_gpu_power=lambda: 7.5)
+    monkeypatch.setattr("kernel_tuner.observers.tegra.tegra", lambda **_: rail)
+    [observer] = measuring._sensors(replace(H200, sensors="tegra"), 0.01)
+    found = observed(observer, SimpleNamespace(units={}))
+    assert (found["power_w"], found["engine_mhz_observed"]) == (7.5, 1300.5)
 
 
 def test_a_kernel_without_power_is_left_out(

@@ -41,17 +41,11 @@ class TestProbes:
         most = max(probe.warps for probe, _ in every)
         assert held / 2 < most * wave <= held
 
-    def test_sets_follow_the_cache(self) -> None:
-        """2 MiB of L2: a chase through 1 MiB stays in it, one through 16 MiB does not."""
-        words = {p.quantity: entry.case().arguments[0].size * 4 for p, entry in PROBES[:6]}
-        assert words["l2_latency"] == 1 << 20
-        assert words["dram_latency"] == 16 << 20
-
     def test_memory_is_saturated(self) -> None:
         """64 warps on each of 16 CUs, and 8 loads of 16 bytes of each thread on their way."""
         for quantity in ("volkov", "dram_delay"):
-            of_quantity = [entry for p, entry in PROBES if p.quantity == quantity]
-            assert max(entry.threads for entry in of_quantity) == 64 * 32 * 16
+            entries = [entry for p, entry in PROBES if p.quantity == quantity]
+            assert max(entry.threads for entry in entries) == 64 * 32 * 16
 
     def test_work_is_what_the_kernel_does(self) -> None:
         """Steps of a chase; a read's set in sectors of 32 bytes, by 16 CUs, as often as swept."""

@@ -3,14 +3,11 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pocl
 import pytest
 
-from mlscale.collect import cases, running
-from mlscale.collect.device import DeviceInfo
+from mlscale.collect import cases
 from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file, carry_out
 from mlscale.readers.kernel_tuner import read_document
@@ -37,28 +34,6 @@ def plan(tmp_path: Path) -> Plan:
         entries.append(replace(small, name=name, source=str(tmp_path / name)))
     settings: dict[str, tuple[int, ...]] = {"engine_mhz": (), "memory_mhz": (), "cap_w": ()}
     return Plan("small", device, (*entries, replace(small, name="last")), (COUNT,), settings)
-
-
-def test_processes_by_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two kernels at two counts. CUDA: one for each kernel; HIP: for each count too; PoCL: two."""
-    begun: list[dict[str, str]] = []
-
-    def worker(_: Path, environment: dict[str, str]) -> Any:
-        begun.append(environment)
-        return SimpleNamespace(measure=lambda *_: "", end=lambda: None)
-
-    monkeypatch.setattr(running, "_Worker", worker)
-    entries = select("small", ["copy", "scan"], "cuda")
-    for backend, axis, processes in (
-        ("cuda", "green contexts", 2),
-        ("hip", "CU mask", 4),
-        ("opencl", "threads", 2),
-    ):
-        begun.clear()
-        info = DeviceInfo(backend, "", "", "", 2, 0, 32, cu_axis=axis)
-        plan = Plan("small", info, entries, (1, 2), {})
-        assert carry_out(plan, tmp_path, str) == {}
-        assert len(begun) == processes
 
 
 def test_a_kernel_that_fails_is_told_and_the_others_go_on(

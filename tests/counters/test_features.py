@@ -1,4 +1,4 @@
-"""Features from counters: raw, rates, utilisation and Table II."""
+"""Features from counters: raw, rates, utilisation and Table II; by hand, and real tables' bound."""
 
 import math
 from pathlib import Path
@@ -103,17 +103,6 @@ class TestUtilisation:
         issued = features.values[:, features.names.index("issue_utilisation")]
         assert issued[1] / issued[0] == pytest.approx(5 / 8, rel=1e-12)
 
-    def test_a_counter_that_several_features_need_is_named_once(self) -> None:
-        given = {("DRAM_read_transactions" if n.startswith("dram_read") else n): v
-                 for n, v in COUNTERS.items()}  # fmt: skip
-        lacking = "dram_utilisation, log_dram_bytes_per_instruction, l2_miss_ratio"
-        with refused(
-            f"^the model needs 23 features, 4 of which the counters do not give: {lacking}, "
-            "dram_write_share; there is no column 'dram_read_transactions'; "
-            "is 'DRAM_read_transactions' meant[?] Names are matched to the letter$"
-        ):
-            utilisation(given, names=tuple(BY_HAND))
-
     def test_peaks_are_those_of_the_device_at_the_profiled_clocks(self) -> None:
         # By hand for a P100 (1.024 GB/s per MHz, 2 schedulers a CU): 10 CUs at 500 MHz for 2 ms
         # are 1e7 cycles; 1000 MHz of memory pass 2.048e9 bytes in 2 ms.
@@ -150,18 +139,9 @@ class TestUtilisation:
             for name in COUNTERS
             if name.endswith("_transactions")
         }
-        assert len(throughputs) == 9
         assert utilisation(COUNTERS | throughputs) == utilisation(COUNTERS)
-
-    def test_throughput_is_no_substitute(self) -> None:
-        counters = {n: v for n, v in COUNTERS.items() if not n.startswith("dram_")}
-        found = utilisation(counters | {"dram_read_throughput": 1.0, "dram_write_throughput": 1.0})
-        assert BY_HAND.keys() - found.keys() == {
-            "dram_utilisation",
-            "log_dram_bytes_per_instruction",
-            "l2_miss_ratio",
-            "dram_write_share",
-        }
+        without = {name: v for name, v in COUNTERS.items() if not name.startswith("dram_")}
+        assert utilisation(without | throughputs) == utilisation(without)
 
     @settings(max_examples=30)
     @given(st.floats(0.01, 100))
@@ -185,38 +165,26 @@ class TestUtilisation:
             del expected[name], found[name]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
-    def test_a_missing_value_is_missing(self) -> None:
-        found = utilisation(COUNTERS | {"dram_write_transactions": math.nan})
-        missing = {name for name, value in found.items() if math.isnan(value)}
-        assert missing == {
-            "dram_utilisation",
-            "log_dram_bytes_per_instruction",
-            "dram_write_share",
-        }
-
-    def test_what_cannot_be_divided_is_missing(self) -> None:
-        found = utilisation(COUNTERS | {"inst_executed": 0.0, "warps": 0.0})
-        missing = {name for name, value in found.items() if math.isnan(value)}
-        assert missing == {
-            "log_dram_bytes_per_instruction",
-            "log_l2_bytes_per_instruction",
-            "log_warps",
-        }
+    @pytest.mark.parametrize(
+        ("changed", "missing"),
+        [
+            (
+                {"dram_write_transactions": math.nan},
+                {"dram_utilisation", "log_dram_bytes_per_instruction", "dram_write_share"},
+            ),
+            # What cannot be divided.
+            (
+                {"inst_executed": 0.0, "warps": 0.0},
+                {"log_dram_bytes_per_instruction", "log_l2_bytes_per_instruction", "log_warps"},
+            ),
+        ],
+    )
+    def test_a_missing_value_is_missing(self, changed: dict[str, float], missing: set[str]) -> None:
+        found = utilisation(COUNTERS | changed)
+        assert {name for name, value in found.items() if math.isnan(value)} == missing
 
     def test_the_miss_ratio_is_at_most_two(self) -> None:
-        counters = COUNTERS | {"l2_read_transactions": 10.0}
-        assert utilisation(counters)["l2_miss_ratio"] == 2.0
-
-    def test_an_unknown_device_is_refused(self) -> None:
-        kernel = profiles({name: [value] for name, value in COUNTERS.items()})
-        with refused(r"peaks of 'made-gpu'.*not in the device table; use --features raw or rates"):
-            compute_features("utilisation", kernel, None)
-
-    def test_counters_of_another_tool_are_refused(self) -> None:
-        # The time alone is no feature of the counters.
-        kernel = profiles({"VALUBusy": [50.0], "CacheHit": [20.0]})
-        with refused("counters give no 'utilisation' features; there are VALUBusy, CacheHit"):
-            compute_features("utilisation", kernel, GTX980)
+        assert utilisation(COUNTERS | {"l2_read_transactions": 10.0})["l2_miss_ratio"] == 2.0
 
     def test_real_shares_of_a_peak_are_below_one(self, data_folder: Path) -> None:
         # Bound: physics; no kernel moves or issues more than its device can.
@@ -231,24 +199,20 @@ class TestUtilisation:
             assert np.nanmax(values[:, 0]) > 0.7  # some kernel streams from DRAM
 
 
-class TestRawAndTable2:
-    def test_raw_is_the_columns_as_they_are(self) -> None:
-        kernels = profiles({"loads": [1.0, 2.0], "gld_throughput": [3.0, math.nan]})
-        features = compute_features("raw", kernels, None)
-        assert features.names == ("loads", "gld_throughput")
-        np.testing.assert_array_equal(features.values, [[1.0, 3.0], [2.0, math.nan]])
-
-    def test_table_2_has_22_features(self) -> None:
-        # The paper's Table II.
-        assert len(set(TABLE_2)) == len(TABLE_2) == 22
-
-    def test_table_2_takes_its_own_columns_only(self) -> None:
-        kernels = profiles({"waves": [9.0], "CacheHit": [20.0], "VALUBusy": [50.0]})
-        features = compute_features("table2", kernels, None)
-        assert dict(zip(features.names, features.values[0], strict=True)) == {
-            "VALUBusy": 50.0,
-            "CacheHit": 20.0,
-        }
+def test_raw_and_table_2() -> None:
+    """The columns as they are; and the paper's Table II, which has 22."""
+    kernels = profiles({"loads": [1.0, 2.0], "gld_throughput": [3.0, math.nan]})
+    features = compute_features("raw", kernels, None)
+    assert features.names == ("loads", "gld_throughput")
+    np.testing.assert_array_equal(features.values, [[1.0, 3.0], [2.0, math.nan]])
+    assert (
+        compute_features("raw", kernels, None, features.names[::-1]).names == features.names[::-1]
+    )
+    assert len(set(TABLE_2)) == len(TABLE_2) == 22
+    kernels = profiles({"waves": [9.0], "CacheHit": [20.0], "VALUBusy": [50.0]})
+    features = compute_features("table2", kernels, None)
+    assert features.names == ("VALUBusy", "CacheHit")
+    assert features.values.tolist() == [[50.0, 20.0]]
 
 
 class TestRates:
@@ -274,94 +238,75 @@ class TestRates:
             rel=1e-12,
         )
 
-    def test_no_instructions_no_rate(self) -> None:
-        kernel = profiles({"inst_executed": [0.0], "gld_transactions": [500.0]})
-        features = compute_features("rates", kernel, None, ("gld_transactions_per_instruction",))
-        assert math.isnan(features.values[0, 0])
-
-    # nvprof's own description of each metric: a count of events, or a ratio.
-    @pytest.mark.parametrize(
-        ("name", "counts"),
-        [
-            ("inst_executed", True),
-            ("inst_fp_32", True),
-            ("flop_count_sp_special", True),
-            ("cf_executed", True),
-            ("ldst_executed", True),
-            ("issue_slots", True),
-            ("warps", True),
-            ("gld_transactions", True),
-            ("tex_cache_transactions", True),
-            ("gld_transactions_per_request", False),
-            ("inst_per_warp", False),
-            ("inst_replay_overhead", False),
-            ("eligible_warps_per_cycle", False),
-            ("dram_read_throughput", False),
-            ("tex_cache_hit_rate", False),
-            ("ipc", False),
-        ],
-    )
-    def test_what_counts_events(self, name: str, counts: bool) -> None:
-        assert is_count(name) is counts
-
-
-class TestDefaultKind:
-    def test_amd_names(self) -> None:
-        assert default_kind(("waves", *TABLE_2), "gtx980") == "table2"
-
-    def test_nvprof_names(self) -> None:
-        assert default_kind(tuple(COUNTERS), "gtx980") == "utilisation"
-
-    def test_a_few_names_of_table_2_do_not_decide(self) -> None:
-        assert default_kind((*COUNTERS, "Occupancy", "MemTime"), "gtx980") == "utilisation"
-
-    def test_names_that_nobody_knows(self) -> None:
-        assert default_kind(("busy_compute", "busy_memory"), "gtx980") == "raw"
-
-    def test_nvprof_names_on_a_device_without_peaks(self) -> None:
-        assert default_kind(tuple(COUNTERS), "made-gpu") == "raw"
-
-
-class TestNamedFeatures:
-    def test_come_in_the_order_asked_for(self) -> None:
-        kernels = profiles({"a": [1.0], "b": [2.0], "c": [3.0]})
-        features = compute_features("raw", kernels, None, ("c", "a"))
-        assert features.names == ("c", "a")
-        np.testing.assert_array_equal(features.values, [[3.0, 1.0]])
-
-    @pytest.mark.parametrize(
-        ("kind", "counter", "given", "feature"),
-        [
-            ("raw", "loads", "Loads", "loads"),
-            ("table2", "CacheHit", "cachehit", "CacheHit"),
-            ("rates", "gld_transactions", "GLD_Transactions", "log_gld_transactions_per_ms"),
-            (
-                "utilisation",
-                "dram_read_transactions",
-                "Dram_Read_Transactions",
-                "dram_utilisation",
-            ),
-        ],
-    )
-    def test_a_missing_counter_is_named_with_a_hint_on_case(
-        self, kind: str, counter: str, given: str, feature: str
-    ) -> None:
-        columns = {given: [1.0], "dram_write_transactions": [1.0]}
-        message = (
-            rf"needs the feature '{feature}': there is no column '{counter}'; "
-            rf"is '{given}' meant\? Names are matched to the letter"
+    def test_what_counts_events(self) -> None:
+        """nvprof's own description of each metric: a count of events, or a ratio."""
+        counts = (
+            *("inst_executed", "inst_fp_32", "flop_count_sp_special", "cf_executed", "warps"),
+            *("ldst_executed", "issue_slots", "gld_transactions", "tex_cache_transactions"),
         )
-        with refused(message):
-            compute_features(kind, profiles(columns), GTX980, (feature,))
+        ratios = (
+            *("gld_transactions_per_request", "inst_per_warp", "inst_replay_overhead", "ipc"),
+            *("eligible_warps_per_cycle", "dram_read_throughput", "tex_cache_hit_rate"),
+        )
+        assert all(map(is_count, counts))
+        assert not any(map(is_count, ratios))
 
-    def test_a_missing_counter_without_a_like_has_no_hint(self) -> None:
-        with refused(r"needs the feature 'CacheHit': there is no column 'CacheHit'$"):
-            compute_features("table2", profiles({"waves": [1.0]}), None, ("CacheHit",))
 
-    def test_a_rate_that_lacks_the_instructions_says_so(self) -> None:
-        kernel = profiles({"gld_transactions": [500.0]})
-        with refused("there is no column 'inst_executed'"):
-            compute_features("rates", kernel, None, ("gld_transactions_per_instruction",))
+@pytest.mark.parametrize(
+    ("names", "device", "kind"),
+    [
+        (("waves", *TABLE_2), "gtx980", "table2"),
+        (tuple(COUNTERS), "gtx980", "utilisation"),
+        ((*COUNTERS, "Occupancy", "MemTime"), "gtx980", "utilisation"),  # a few do not decide
+        (("busy_compute", "busy_memory"), "gtx980", "raw"),
+        (tuple(COUNTERS), "made-gpu", "raw"),  # without peaks
+    ],
+)
+def test_the_default_kind_follows_from_names(
+    names: tuple[str, ...], device: str, kind: str
+) -> None:
+    assert default_kind(names, device) == kind
+
+
+ANOTHER_CASE = {("DRAM_read_transactions" if name == "dram_read_transactions" else name): value
+                for name, value in COUNTERS.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "counters", "names", "message"),
+    [
+        ("ratio", {"a": 1}, None, "no features 'ratio'; one of raw, rates, utilisation"),
+        ("rates", {}, None, "counters give no 'rates' features; there are none"),
+        # The time alone is no feature of the counters.
+        ("utilisation", {"CacheHit": 20}, None, "give no 'utilisation' features; there are Cac"),
+        ("table2", {"waves": 1}, ("CacheHit",), "feature 'CacheHit': there is no column 'Cache"),
+        (
+            "rates",
+            {"GLD_Transactions": 1},
+            ("log_gld_transactions_per_ms",),
+            "no column 'gld_transactions'; is 'GLD_Transactions' meant",
+        ),
+        # A counter that several features need is named once.
+        (
+            "utilisation",
+            ANOTHER_CASE,
+            tuple(BY_HAND),
+            "4 of which .*: dram_utilisation, .*; there is no column 'dram_read_transactions'",
+        ),
+    ],
+)  # fmt: skip
+def test_refusals(
+    kind: str, counters: dict[str, float], names: tuple[str, ...] | None, message: str
+) -> None:
+    columns = {name: [float(value)] for name, value in counters.items()}
+    with refused(message):
+        compute_features(kind, profiles(columns, [1.0]), GTX980, names)
+
+
+def test_a_gpu_without_peaks() -> None:
+    kernel = profiles({name: [value] for name, value in COUNTERS.items()})
+    with refused(r"peaks of 'made-gpu'.*not in the device table; use --features raw or rates"):
+        compute_features("utilisation", kernel, None)
 
 
 class TestEveryKind:
@@ -379,12 +324,3 @@ class TestEveryKind:
         together = compute_features(kind, self.KERNELS, GTX980)
         alone = [compute_features(kind, one, GTX980).values[0] for one in one_by_one(self.KERNELS)]
         np.testing.assert_array_equal(together.values, alone)
-
-    @pytest.mark.parametrize("kind", ["raw", "rates", "table2"])
-    def test_no_counters_are_refused(self, kind: str) -> None:
-        with refused(f"counters give no '{kind}' features; there are none"):
-            compute_features(kind, profiles({}, [1.0]), None)
-
-    def test_an_unknown_kind_is_refused(self) -> None:
-        with refused("no features 'ratio'; one of raw, rates, utilisation, table2"):
-            compute_features("ratio", self.KERNELS, None)

@@ -1,4 +1,7 @@
-"""Features with the power at the base beside them: who gets them, and who is refused."""
+"""Features with the power at the base beside them: who gets them, and who is refused.
+
+Watts are made: of a few kernels by hand, else so that they alone tell the kernels apart.
+"""
 
 from dataclasses import replace
 
@@ -12,7 +15,6 @@ from synthetic.tidy import refused
 from mlscale import Profiles, create
 from mlscale.counters.features import compute_features
 from mlscale.predictors.features import FeatureScaling
-from mlscale.predictors.state import restored, state_of
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import ErrorStudy
 
@@ -42,28 +44,15 @@ def test_is_scaled_as_every_feature_is() -> None:
     assert flags[1] == ("base_power_w 130 above trained 120",)
 
 
-def test_a_restored_scaling_asks_for_it_too() -> None:
-    scaling = restored(
-        FeatureScaling, state_of(FeatureScaling.fit("raw+power", powered(80.0, 120.0)))
-    )
-    assert scaling.transform(powered(100.0))[0].tolist() == [[0, 0.5]]
-    assert scaling.needs == ("busy", "base_power_w")
-
-
-class TestWithoutPower:
-    def test_in_training(self) -> None:
-        with refused(r"^features with '\+power' need the column 'power_w'$"):
-            FeatureScaling.fit("raw+power", profiles({"busy": [1.0, 2.0]}))
-
-    def test_in_a_profile(self) -> None:
-        scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
-        with refused("^the model needs the feature 'base_power_w': there is no column 'power_w'"):
-            scaling.transform(profiles({"busy": [1.0]}))
-
-    def test_of_one_kernel(self) -> None:
-        scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
-        with refused(r"^kernel 'k1' has no value for 'base_power_w', .* profile it with its power"):
-            scaling.transform(powered(100.0, np.nan))
+def test_without_power() -> None:
+    """In training, in a profile, and of one kernel."""
+    with refused(r"^features with '\+power' need the column 'power_w'$"):
+        FeatureScaling.fit("raw+power", profiles({"busy": [1.0, 2.0]}))
+    scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
+    with refused("^the model needs the feature 'base_power_w': there is no column 'power_w'"):
+        scaling.transform(profiles({"busy": [1.0]}))
+    with refused(r"^kernel 'k1' has no value for 'base_power_w', .* profile it with its power"):
+        scaling.transform(powered(100.0, np.nan))
 
 
 @pytest.mark.parametrize("predictor", ["nearest", "wu", "extra-trees"])

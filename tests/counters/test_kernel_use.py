@@ -1,4 +1,4 @@
-"""What a kernel uses, from whichever source the profile has."""
+"""What a kernel uses, from whichever source the profile has; shares by hand."""
 
 import numpy as np
 import pytest
@@ -15,21 +15,21 @@ TRANSACTIONS = {"dram_read_transactions": [2.5e6], "dram_write_transactions": [1
 SHARES = {"dram_utilisation": [0.3], "core_utilisation": [0.8], "occupancy": [0.6]}
 
 
-def of(counters: dict[str, list[float]], **metadata: object) -> Profiles:
-    own = profiles(counters, base=BASE, device="gtx980")
-    own.metadata.update(metadata)
-    return own
+def gtx980_profile(counters: dict[str, list[float]], **metadata: object) -> Profiles:
+    made = profiles(counters, base=BASE, device="gtx980")
+    made.metadata.update(metadata)
+    return made
 
 
 def test_shares_stand_in_for_counts() -> None:
-    use = kernel_use(of(SHARES))
+    use = kernel_use(gtx980_profile(SHARES))
     assert (use.memory[0], use.issue[0], use.occupancy[0]) == (0.3, 0.8, 0.6)
     assert np.isnan([use.l2[0], use.write_share[0]]).all()
 
 
 def test_counts_come_before_shares() -> None:
     """112 MB in the profile's 1 ms are half of 224 GB/s, and 1 of 3.5 sectors is written."""
-    use = kernel_use(of({**SHARES, **TRANSACTIONS}))
+    use = kernel_use(gtx980_profile({**SHARES, **TRANSACTIONS}))
     assert use.memory[0] == pytest.approx(0.5)
     assert use.write_share[0] == pytest.approx(2 / 7, rel=1e-5)
     assert np.isnan(use.workgroups[0])
@@ -65,9 +65,9 @@ def test_a_cu_of_rdna_takes_two_waves_a_cycle(device: str, share: float) -> None
 
 def test_workgroups_are_those_of_one_launch() -> None:
     """Table II counts those of all launches: 64 in 4 of them; a launch has one at least."""
-    counted = of({**SHARES, "NumWorkGroups": [64.0], "n_launches": [4.0]})
+    counted = gtx980_profile({**SHARES, "NumWorkGroups": [64.0], "n_launches": [4.0]})
     assert kernel_use(counted).workgroups[0] == 16
-    few = of({**SHARES, "NumWorkGroups": [2.0], "n_launches": [4.0]})
+    few = gtx980_profile({**SHARES, "NumWorkGroups": [2.0], "n_launches": [4.0]})
     assert kernel_use(few).workgroups[0] == 1
 
 
@@ -82,11 +82,11 @@ def test_without_a_counter_of_stalls_waves_over_instructions_tell(device: str, w
 
 
 def test_the_issue_share_comes_before_that_of_the_busiest_unit() -> None:
-    assert kernel_use(of({**SHARES, "issue_utilisation": [0.2]})).issue[0] == 0.2
+    assert kernel_use(gtx980_profile({**SHARES, "issue_utilisation": [0.2]})).issue[0] == 0.2
 
 
 def test_what_a_model_was_trained_with_comes_first() -> None:
-    both = of({**SHARES, **TRANSACTIONS})
+    both = gtx980_profile({**SHARES, **TRANSACTIONS})
     trained = {"memory": ("dram_utilisation",)}
     assert kernel_use(both, trained).memory[0] == 0.3
     assert use_sources(both, trained)["memory"] == ("dram_utilisation",)
@@ -95,7 +95,7 @@ def test_what_a_model_was_trained_with_comes_first() -> None:
 
 def test_a_source_is_called_by_what_the_table_says_of_it() -> None:
     text = "DRAM throughput, % of peak = {a}/100; DRAM bytes = {b}/peak_bytes_per_s"
-    sources = use_sources(of(SHARES, utilisation_sources={"dram_utilisation": text}))
+    sources = use_sources(gtx980_profile(SHARES, utilisation_sources={"dram_utilisation": text}))
     assert sources["memory"] == ("DRAM throughput, % of peak or DRAM bytes",)
     assert sources["issue"] == ("core_utilisation",)
     assert sources["l2"] == ()
@@ -104,17 +104,17 @@ def test_a_source_is_called_by_what_the_table_says_of_it() -> None:
 def test_each_kernel_has_its_own_source() -> None:
     counters = {"dram_utilisation": [0.3, 0.4], "ReadBandwidth": [112e9, np.nan],
                 "WriteBandwidth": [0.0, 0.0]}  # fmt: skip
-    own = of(counters)
-    assert kernel_use(own).memory == pytest.approx([0.5, 0.4])
-    assert use_sources(own)["memory"] == ("DRAM bytes", "dram_utilisation")
+    made = gtx980_profile(counters)
+    assert kernel_use(made).memory == pytest.approx([0.5, 0.4])
+    assert use_sources(made)["memory"] == ("DRAM bytes", "dram_utilisation")
 
 
 def test_without_any_measure_of_dram_use() -> None:
     with pytest.raises(InputError, match="needs the DRAM traffic: dram_utilisation"):
-        kernel_use(of({"core_utilisation": [0.8]}))
+        kernel_use(gtx980_profile({"core_utilisation": [0.8]}))
     with pytest.raises(InputError, match="rocprofv3's counters FETCH_SIZE and WRITE_SIZE; or"):
-        kernel_use(of({"core_utilisation": [0.8]}, counter_tool="rocprofv3"))
+        kernel_use(gtx980_profile({"core_utilisation": [0.8]}, counter_tool="rocprofv3"))
     with pytest.raises(InputError, match=r"bytes_read\.sum, lacks dram__bytes_write\.sum$"):
-        kernel_use(of({"dram__bytes_read.sum": [1e7]}, counter_tool="ncu"))
+        kernel_use(gtx980_profile({"dram__bytes_read.sum": [1e7]}, counter_tool="ncu"))
     with pytest.raises(InputError, match=r"'k1' lacks its DRAM traffic .* name no model, or"):
-        kernel_use(of({"dram_utilisation": [0.3, np.nan]}))
+        kernel_use(gtx980_profile({"dram_utilisation": [0.3, np.nan]}))

@@ -1,4 +1,4 @@
-"""Where kernels stand between the peaks of their GPU."""
+"""Where kernels stand between the peaks of their GPU; shares by hand."""
 
 import math
 
@@ -12,9 +12,9 @@ BASE = HardwareConfig(16, 1000.0, 3500.0)  # a GTX 980: 224 GB/s, 4 issue slots 
 
 
 def places(counters: dict[str, list[float]], **metadata: object) -> tuple[RooflinePlace, ...]:
-    own = profiles(counters, base=BASE, device="gtx980")
-    own.metadata.update(metadata)
-    return roofline(own)
+    made = profiles(counters, base=BASE, device="gtx980")
+    made.metadata.update(metadata)
+    return roofline(made)
 
 
 @pytest.mark.parametrize(
@@ -93,5 +93,5 @@ def test_an_upper_bound_is_called_one() -> None:
 
 
 def test_a_gpu_without_peaks_has_no_place() -> None:
-    own = profiles({"dram_utilisation": [0.9, 0.8]}, base=BASE, device="no-such-gpu")
-    assert [str(place) for place in roofline(own)] == ["not known"] * 2
+    made = profiles({"dram_utilisation": [0.9, 0.8]}, base=BASE, device="no-such-gpu")
+    assert [str(place) for place in roofline(made)] == ["not known"] * 2

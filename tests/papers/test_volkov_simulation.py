@@ -66,20 +66,16 @@ def test_no_schedule_beats_the_bounds(warps: int, intensity: int, cu: ComputeUni
 
 
 @pytest.mark.parametrize(
-    ("warps", "intensity", "message"),
+    ("warps", "intensity", "issue_per_cycle", "message"),
     [
-        (0, 8, "warps must be a whole number of at least 1 to simulate: 0"),
-        (1.5, 8, "warps must be a whole number of at least 1 to simulate: 1.5"),
-        (float("nan"), 8, "warps must be a whole number of at least 1 to simulate: nan"),
-        (8, 0, "intensity must be a whole number of at least 1 to simulate: 0"),
-        (8, 1025, "1025 arithmetic instructions .* at most 1024"),
+        (1.5, 8, 4, "warps must be a whole number of at least 1 to simulate: 1.5"),
+        (8, 0, 4, "intensity must be a whole number of at least 1 to simulate: 0"),
+        (8, 1025, 4, "1025 arithmetic instructions .* at most 1024"),
+        (1, 1, 2.5, r"whole instructions in a cycle, not 2\.5"),
     ],
 )
-def test_what_cannot_be_simulated(warps: int, intensity: int, message: str) -> None:
+def test_what_cannot_be_simulated(
+    warps: int, intensity: int, issue_per_cycle: float, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
-        simulate(warps, intensity)
-
-
-def test_rates_that_are_not_whole_cannot_be_simulated() -> None:
-    with pytest.raises(InputError, match=r"whole instructions in a cycle, not 2\.5"):
-        simulate(1, 1, dataclasses.replace(GTX_980, issue_per_cycle=2.5))
+        simulate(warps, intensity, dataclasses.replace(GTX_980, issue_per_cycle=issue_per_cycle))

@@ -1,4 +1,4 @@
-"""Charts of the page: numbers and marks stand where they belong."""
+"""Charts of the page: numbers and marks stand where they belong. Numbers by hand."""
 
 import itertools
 import re
@@ -13,7 +13,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mlscale.report.charts import WIDTH, ChartCurve, axis_chart, front_chart, roofline_chart, svg
+from mlscale.report.charts import ChartCurve, axis_chart, front_chart, roofline_chart, svg
 
 
 def lines(figure: Figure) -> dict[str, Line2D]:
@@ -58,21 +58,6 @@ class TestAxisChart:
         (word,) = figure.axes[0].texts
         assert (word.get_text(), word.get_position()[0]) == ("base", 800)
 
-    def test_curves_differ_by_dashes_and_marks_and_are_named(self) -> None:
-        ones = np.ones(3)
-        figure = self.one(*(ChartCurve(name, ones) for name in ("time", "power", "energy")))
-        curves = [lines(figure)[name] for name in ("time", "power", "energy")]
-        assert len({line.get_marker() for line in curves}) == 3
-        assert len({line.get_color() for line in curves}) == 3
-        drawn = parse(svg(figure, "t", "s"))
-        dashes = [
-            re.findall("stroke-dasharray: [^;]*", path.attributes["style"])
-            for path in drawn.all("path")
-            if "stroke-width: 2" in path.attributes.get("style", "")
-        ]
-        assert len({str(dash) for dash in dashes}) == 3
-        assert {"time", "power", "energy"} <= set(drawn.texts("text"))
-
     def test_an_interval_is_a_band_around_the_curve(self) -> None:
         values = np.array([2.0, 1.0, 0.8])
         figure = self.one(ChartCurve("time", values, values * 0.9, values * 1.1))
@@ -96,8 +81,8 @@ class TestAxisChart:
         figure = axis_chart("x", steps, base, [ChartCurve("time", np.ones(len(steps)))])
         [axes] = figure.axes
         labels = [label.get_text() for label in axes.get_xticklabels()]
-        of_tick = dict(zip(axes.get_xticks().tolist(), labels, strict=True))
-        assert of_tick[steps[base]] == f"{steps[base]:g}"
+        label_of_tick = dict(zip(axes.get_xticks().tolist(), labels, strict=True))
+        assert label_of_tick[steps[base]] == f"{steps[base]:g}"
         assert "" not in labels
         assert overlapping(figure) == []
 
@@ -117,12 +102,6 @@ class TestFrontChart:
         assert [text.get_text() for text in figure.axes[0].texts] == ["base"]
         assert "base" in parse(svg(figure, "t", "s")).texts("text")
 
-    def test_one_configuration_is_a_point(self) -> None:
-        one = np.array([2.0])
-        figure = front_chart(one, one, np.array([True]), 0)
-        assert len(lines(figure)["front"].get_xydata()) == 1
-        assert len(parse(svg(figure, "t", "s")).all("g", "front")) == 1
-
     def test_the_best_is_marked_too_and_units_are_as_given(self) -> None:
         front = np.array([True, True, True, False])
         figure = front_chart(self.TIME, self.ENERGY, front, 3, 1, ("s", "kJ"))
@@ -133,26 +112,6 @@ class TestFrontChart:
             [[2.0, 5.0]],
         ]
         assert (axes.get_xlabel(), axes.get_ylabel()) == ("time [s]", "energy [kJ]")
-
-    @settings(max_examples=8)
-    @given(st.floats(1e-6, 1e6), st.floats(1e-4, 10))
-    def test_points_and_labels_stay_inside(self, low: float, spread: float) -> None:
-        time = low * (1 + spread * np.linspace(0, 1, 5))
-        front = np.array([True, False, False, False, True])
-        figure = front_chart(time, time[::-1], front, 2)
-        assert overlapping(figure) == []
-        (axes,) = figure.axes
-        assert len(axes.get_xticks()) >= 1
-        whole = figure.bbox
-        for text in [*axes.get_xticklabels(), *axes.get_yticklabels(), *axes.texts]:
-            box = text.get_window_extent()
-            if text.get_text() and spread >= 1e-2:  # closer ones need too many digits
-                assert box.x0 >= whole.x0
-                assert box.x1 <= whole.x1
-        for line in axes.get_lines():
-            at = axes.transData.transform(line.get_xydata())
-            assert (at >= 0).all()
-            assert (at <= [whole.x1, whole.y1]).all()
 
 
 class TestRooflineChart:
@@ -175,38 +134,6 @@ class TestRooflineChart:
         assert above == [[50, 60], [90, 100]]
         assert below == [[60, 50], [100, 90]]
 
-    @settings(max_examples=10)
-    @given(st.integers(1, 20), st.integers(0, 1000))
-    def test_no_label_lies_under_a_dot_or_over_a_word(self, count: int, seed: int) -> None:
-        """As drawn; dots crowd around one place as often as they lie far apart."""
-        random = np.random.default_rng(seed)
-        spread = random.choice([0.02, 0.1, 0.5])
-        core, dram = np.clip(random.normal(0.4, spread, (2, count)), 0, 1)
-        run = random.dirichlet(np.ones(count))
-        labels = [str(number) for number in range(1, count + 1)]
-        figure = roofline_chart(core, dram, run, labels)
-        (axes,) = figure.axes
-        figure.draw_without_rendering()
-        pixels = figure.dpi / 72
-        (dots,) = axes.collections
-        centres = axes.transData.transform(dots.get_offsets())
-        radii = np.sqrt(dots.get_sizes() / np.pi) * pixels
-        boxes = {text.get_text(): text.get_window_extent() for text in axes.texts}
-        assert sorted(boxes) == sorted([*labels, "memory-bound", "latency-bound", "core-bound"])
-        for label, own in boxes.items():
-            assert not any(own.overlaps(box) for other, box in boxes.items() if other != label)
-            if not label.isdigit():
-                continue
-            for number, (x, y), radius in zip(labels, centres, radii, strict=True):
-                across = max(abs(x - (own.x0 + own.x1) / 2) - own.width / 2, 0)
-                above = max(abs(y - (own.y0 + own.y1) / 2) - own.height / 2, 0)
-                is_inside = number == label and np.hypot(across, above) == 0
-                assert is_inside or np.hypot(across, above) >= radius
-
-    def test_shares_above_the_peak_are_inside(self) -> None:
-        (axes,) = roofline_chart(self.CORE, np.array([1.04, 0.2]), self.RUN, ["", ""]).axes
-        assert axes.get_ylim()[1] == pytest.approx(104)
-
 
 class TestSvg:
     def chart(self) -> Figure:
@@ -225,14 +152,3 @@ class TestSvg:
         assert not ids[0] & ids[1]
         used = re.findall(r'(?:href="|url\()#(\w+)', svg(self.chart(), "t", "a"))
         assert set(used) <= ids[0]
-
-    def test_all_colours_are_those_of_the_style_sheet(self) -> None:
-        """So that dark pages have light lines."""
-        text = svg(self.chart(), "t", "s")
-        assert re.findall("#[0-9a-f]{6}", text) == []
-        assert {"var(--line-0)", "var(--rule)"} <= set(re.findall(r"var\(--[\w-]+\)", text))
-
-    def test_fits_a_phone(self) -> None:
-        """At most 358 px wide: a phone of 390 px less the page's margins."""
-        assert WIDTH <= 358
-        assert parse(svg(self.chart(), "t", "s")).one("svg").attributes["width"] == f"{WIDTH}"

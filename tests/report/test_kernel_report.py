@@ -13,7 +13,6 @@ from mlscale import Limits, Model, Profiles, advise, train
 from mlscale.advice.recommendation import Advice
 from mlscale.data.datasets import path
 from mlscale.model.shipped import model_for, shipped_model
-from mlscale.predictors.baselines import Nearest
 from mlscale.readers.reading import import_profile
 from mlscale.report.kernel_report import KernelReport, kernel_reports
 
@@ -103,30 +102,3 @@ def test_each_kernel_has_its_own_place_and_counters() -> None:
     assert unknown.counters == {}
     for k, one in enumerate((triad, gemm)):
         assert list(one.counters.values()) == [n for n in both.counters[k] if not np.isnan(n)]
-
-
-class Unsure(frugal.Unsure, Nearest):
-    name = "unsure"
-
-
-def test_the_head_of_a_kernel_is_of_what_the_board_supplies() -> None:
-    """By hand: of 800 W at 1000 MHz an H100 has 700, and 527 W at 800 MHz may be a fifth more."""
-    both = frugal.new_kernels()
-    assert both.power_w is not None
-    hot = replace(both, device="h100-sxm5", power_w=8 * both.power_w)
-    model = replace(frugal.model_of(Unsure), device="h100-sxm5")
-    head = report(model, hot).one("section", "kernel").text
-    low, at_base = 8 * 34.48, 8 * 65.84
-    expected = f"{at_base:.1f} W at the base; predicted {low:.1f} to {at_base:.1f} W"
-    assert f"{expected} (90 % intervals {0.9 * low:.1f} to {1.2 * at_base:.1f} W)" in head
-
-
-def test_a_page_with_limits_says_where_the_best_within_them_is() -> None:
-    limited = replace(SOURCE, limits=Limits(max_slowdown_percent=5), objective="energy")
-    free = replace(SOURCE, objective="energy")
-    words = "Without the limits of the run: the table of kernels has the best within them."
-    for source, is_limited in ((limited, True), (free, False)):
-        shown = text_of(
-            section(report(MODEL, frugal.new_kernels(), [0], source), "Best configurations")
-        )
-        assert (words in shown) == is_limited

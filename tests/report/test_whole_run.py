@@ -15,7 +15,7 @@ from mlscale.advice.caps import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.predictors.baselines import Nearest
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
-from mlscale.report.markup import percent, range_in_words, scale_and_unit
+from mlscale.report.markup import range_in_words
 from mlscale.report.page import page
 
 LAUNCHES = np.array([1.0, 30.0, 2.5])
@@ -33,11 +33,11 @@ def model() -> Model:
 def application(count: int = 3) -> Profiles:
     """So many kernels of the laws of synthetic.frugal, with launches, and times that differ."""
     one = frugal.measurements(per_group=1).profiles(MID)
-    own = one.select([k % len(one.kernels) for k in range(count)])
+    made = one.select([k % len(one.kernels) for k in range(count)])
     return replace(
-        own,
+        made,
         kernels=tuple(f"kernel {k}" for k in range(count)),
-        time_ms=own.time_ms * (1 + np.arange(count)),
+        time_ms=made.time_ms * (1 + np.arange(count)),
         launches=np.resize(LAUNCHES, count),
     )
 
@@ -109,11 +109,6 @@ class TestEveryKernel:
         rare = np.where(np.arange(25) == 0, 1000.0, 1.0)
         assert largest_kernels(replace(profiles, launches=rare))[0] == 0
 
-    def test_all_are_shown_where_there_are_few(self) -> None:
-        _, run = run_of_three()
-        assert "The other" not in run.text
-        assert list(foot(below(run, "Kernels"))) == ["whole run"]
-
     def test_without_launches_each_runs_once(self) -> None:
         _, run = the_run(replace(application(), launches=None))
         assert "3 kernels, each run once" in run.text
@@ -174,12 +169,6 @@ class TestNumbers:
         assert costs["time s"][3] == range_in_words(whole.best.slowdown_range)
         assert costs["energy kJ"][3] == range_in_words((-most, -least))
 
-    def test_launches_and_coverage_are_said(self) -> None:
-        """By hand: 1 + 30 + 2.5 launches."""
-        _, run = the_run(application())
-        assert "33.5 launches of 3 kernels" in run.text
-        assert "100.0 % of the kernels' time" in run.text
-
     def test_the_front_is_that_of_the_advice(self) -> None:
         advice = advise(model(), application())
         _, run = run_of_three()
@@ -196,12 +185,6 @@ class TestNumbers:
         assert "Energy is not known, so there is no Pareto front." in run.text
         assert "lowest engine clock, under a slowdown of at most 5 %" in run.text
 
-    def test_what_bounds_it_sums_to_the_whole(self) -> None:
-        _, run = run_of_three()
-        rows = below(run, "What bounds the run").one("table").rows()
-        assert sum(int(row[1]) for row in rows) == 3
-        assert sum(float(row[2]) for row in rows) == pytest.approx(100, abs=0.02)
-
 
 class TestPowerCaps:
     def test_are_shown_if_they_are_asked_for(self) -> None:
@@ -211,24 +194,6 @@ class TestPowerCaps:
         table = below(run, "Power caps").one("table")
         assert column(table, "cap W") == ["30", "80", "150"]
         assert "below the clocks tried" in column(table, "note")[0]
-
-    def test_a_high_cap_changes_nothing_at_the_highest_clock(self) -> None:
-        """Uncapped every kernel runs at 1000 MHz, as at the base moved there."""
-        _, run = the_run(application(), power_caps_w=(500.0, 600.0))
-        table = below(run, "Power caps").one("table")
-        assert column(table, "engine MHz") == ["1000", "1000"]
-        times = column(table, "time ms")
-        assert times[0] == times[1]
-
-    @pytest.mark.parametrize(("objective", "name"), [("time", "energy"), ("edp", "EDP")])
-    def test_what_is_saved_is_named(self, objective: str, name: str) -> None:
-        """Expected: the saving of the advice; its sign is that of a change."""
-        _, run = the_run(application(), power_caps_w=(80.0,), objective=objective)
-        caps = advise_caps(model(), application(), [80.0], objective)
-        assert caps.points[0].run is not None
-        shown = column(below(run, "Power caps").one("table"), name)
-        assert shown == [percent(-caps.points[0].run.saving_percent / 100)]
-        assert f"least {'EDP' if objective == 'edp' else 'time'}" in run.text
 
     def test_numbers_and_intervals_are_those_of_the_advice(self) -> None:
         """Of a long run, in seconds and kilojoules; what is saved is a negative change."""
@@ -263,22 +228,6 @@ class TestPowerCaps:
             assert said == cap_verdict(caps, advise(model(), application()))
             assert words in said + below(run, "Commands").text
             assert "The clocks; mlscale runs none" not in run.text
-
-
-@pytest.mark.parametrize(
-    ("value", "cost", "scale", "unit"),
-    [
-        (9999, "time_ms", 1, "ms"),
-        (84786, "time_ms", 1e3, "s"),
-        (393, "power_w", 1, "W"),
-        (658.4, "energy_mj", 1, "mJ"),
-        (31e3, "energy_mj", 1e3, "J"),
-        (33e6, "energy_mj", 1e6, "kJ"),
-        (4e11, "energy_mj", 1e9, "MJ"),
-    ],
-)
-def test_long_runs_have_larger_units(value: float, cost: str, scale: float, unit: str) -> None:
-    assert scale_and_unit(value, cost) == (scale, unit)
 
 
 @pytest.mark.parametrize("caps", [None, (80.0, 150.0)])

@@ -37,8 +37,8 @@ def measurements(
     """
     random = np.random.default_rng(seed)
     share, c = random.uniform(0.3, 1, count), random.uniform(0.2, 0.95, count)
-    own = np.array(shift)[:, None] + spread * random.normal(size=(3, count))
-    latents = MEANS[:, None] + SLOPES[:, None] * np.log(share / 0.6) + UNITS[:, None] * own
+    offsets = np.array(shift)[:, None] + spread * random.normal(size=(3, count))
+    latents = MEANS[:, None] + SLOPES[:, None] * np.log(share / 0.6) + UNITS[:, None] * offsets
     slowdown = CLOCKS[-1] / CLOCKS
     time = (1 - c[:, None] + c[:, None] * slowdown**P) ** (1 / P)
     parts = relative_parts(latents, time)

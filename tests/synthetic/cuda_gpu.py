@@ -281,10 +281,6 @@ class NvmlNotSupportedError(NvmlError):
     """As pynvml's."""
 
 
-class NvmlDeprecatedError(NvmlError):
-    """As pynvml's of code 26: no kind of the one before."""
-
-
 class Nvml:
     """The board is the second of NVML's order, known by its whole name; a clock takes 1 ms."""
 
@@ -326,9 +322,6 @@ class Nvml:
 
     def nvmlDeviceGetAutoBoostedClocksEnabled(self, handle: str) -> list[int]:
         raise NvmlNotSupportedError
-
-    def nvmlDeviceGetDefaultApplicationsClock(self, handle: str, type: int) -> int:  # noqa: A002
-        raise NvmlDeprecatedError  # as drivers from 610 on
 
     def nvmlDeviceGetSupportedMemoryClocks(self, handle: str) -> list[int]:
         return [2619]

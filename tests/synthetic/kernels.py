@@ -43,17 +43,14 @@ def measurements(
         for k in range(per_group):
             names.append(f"{group}{k}")
             times.append(surface(law, grid) * random.uniform(0.5, 5.0))
-            own = np.zeros(len(laws))
-            own[position] = 1.0
-            busy.append(own + random.uniform(0, 0.1, len(laws)))
+            is_group = np.zeros(len(laws))
+            is_group[position] = 1.0
+            busy.append(is_group + random.uniform(0, 0.1, len(laws)))
     time = np.array(times)
     relative = time / time[:, :1, :1, :1]
     return profiled.measurements(
         *(grid, time, 100.0 * relative**-0.5 if power else None),
-        {
-            f"busy_{group}": of_group
-            for group, of_group in zip(laws, np.transpose(busy), strict=True)
-        },
+        {f"busy_{group}": shares for group, shares in zip(laws, np.transpose(busy), strict=True)},
         device=device,
         kernels=tuple(names),
         applications=tuple(f"app-{name}" for name in names),

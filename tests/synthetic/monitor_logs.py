@@ -8,7 +8,7 @@ PERIOD_S = 2.0  # dmon's times are whole seconds
 START = datetime(2026, 2, 3, 23, 59, 58)
 
 
-def dcgmi_dmon(ticks: Ticks, period_s: float = 0.1) -> str:
+def dcgmi_dmon(ticks: Ticks) -> str:
     """The table of dcgmi dmon: two header lines that come again every five rows, no time."""
     header = "#Entity   GRACT   DRAMA   POWER   SMCLK   MMCLK\nID                  W\n"
     lines = []
@@ -20,36 +20,34 @@ def dcgmi_dmon(ticks: Ticks, period_s: float = 0.1) -> str:
     return "\n".join(lines) + "\n"
 
 
-def query(ticks: Ticks, period_s: float = 0.1, units: bool = True, index: bool = True) -> str:
+def query(ticks: Ticks, period_s: float = 0.1) -> str:
     """nvidia-smi --query-gpu as CSV."""
-    w, mhz, percent = (" W", " MHz", " %") if units else ("", "", "")
-    names = ["timestamp", "power.draw [W]", "clocks.current.sm [MHz]",
+    names = ["index", "timestamp", "power.draw [W]", "clocks.current.sm [MHz]",
              "clocks.current.memory [MHz]", "utilization.gpu [%]"]  # fmt: skip
-    lines = [", ".join(["index", *names] if index else names)]
+    lines = [", ".join(names)]
     for n, r in flat(ticks):
         stamp = START + timedelta(seconds=n * period_s)
         cells = [
+            str(r.gpu),
             f"{stamp:%Y/%m/%d %H:%M:%S}.{stamp.microsecond // 1000:03d}",
-            "[N/A]" if r.power_w is None else f"{r.power_w:.2f}{w}",
-            "[Not Supported]" if r.engine_mhz is None else f"{r.engine_mhz:g}{mhz}",
-            f"{MEMORY_MHZ}{mhz}",
-            "[Unknown Error]" if r.activity is None else f"{100 * r.activity:.0f}{percent}",
+            "[N/A]" if r.power_w is None else f"{r.power_w:.2f} W",
+            "[Not Supported]" if r.engine_mhz is None else f"{r.engine_mhz:g} MHz",
+            f"{MEMORY_MHZ} MHz",
+            "[Unknown Error]" if r.activity is None else f"{100 * r.activity:.0f} %",
         ]
-        lines.append(", ".join([str(r.gpu), *cells] if index else cells))
+        lines.append(", ".join(cells))
     return "\n".join(lines) + "\n"
 
 
-def smi_dmon(ticks: Ticks, period_s: float = 0.1, times: bool = False) -> str:
-    """The table of nvidia-smi dmon, with -o T where times are asked for."""
+def smi_dmon(ticks: Ticks) -> str:
+    """The table of nvidia-smi dmon, without times."""
     names, units = "gpu    pwr  gtemp     sm    mem   mclk   pclk", "Idx      W      C      %"
     lines = []
-    for row, (n, r) in enumerate(flat(ticks)):
+    for row, (_, r) in enumerate(flat(ticks)):
         if row % 7 == 0:
-            lines += [f"# {'Time ' * times}{names}", f"# {'HH:MM:SS ' * times}{units}"]
-        stamp = f"{START + timedelta(seconds=n * period_s):%H:%M:%S} " if times else ""
+            lines += [f"# {names}", f"# {units}"]
         cells = [text(v, "-", f) for v, f in ((r.power_w, 1), (None, 1), (r.activity, 100))]
         lines.append(
-            f" {stamp}   {r.gpu}  " + "  ".join(cells) + f"  -  {MEMORY_MHZ}  "
-            f"{text(r.engine_mhz, '-')} "
+            f"    {r.gpu}  " + "  ".join(cells) + f"  -  {MEMORY_MHZ}  {text(r.engine_mhz, '-')} "
         )
     return "\n".join(lines) + "\n"

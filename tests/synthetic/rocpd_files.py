@@ -20,39 +20,25 @@ from synthetic.exports import V3_COUNTERS, V3_TRACE
 GUID = "00000dbe-6d37-7d4f-9c8b-3b7d2d1a4f10"
 _ID = "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT NOT NULL DEFAULT 'GUID'"
 _ABOUT = "nid INTEGER NOT NULL, pid INTEGER NOT NULL"
-_MORE = "extdata JSONB NOT NULL DEFAULT '{}'"
 _XYZ = ", ".join(
     f"{what}_size_{axis} INTEGER NOT NULL" for what in ("workgroup", "grid") for axis in "xyz"
 )
 TABLES = {
-    "rocpd_string": f"{_ID}, string TEXT NOT NULL UNIQUE",
     "rocpd_info_node": f"{_ID}, hash BIGINT NOT NULL UNIQUE, machine_id TEXT NOT NULL UNIQUE, "
-    "system_name TEXT, hostname TEXT, release TEXT, version TEXT, hardware_name TEXT, "
-    "domain_name TEXT",
-    "rocpd_info_process": f"{_ID}, nid INTEGER NOT NULL, ppid INTEGER, pid INTEGER NOT NULL, "
-    'init BIGINT, fini BIGINT, start BIGINT, "end" BIGINT, command TEXT, '
-    f"environment JSONB NOT NULL DEFAULT '{{}}', {_MORE}",
+    "hostname TEXT",
+    "rocpd_info_process": f"{_ID}, nid INTEGER NOT NULL, pid INTEGER NOT NULL, command TEXT",
     "rocpd_info_agent": f"{_ID}, {_ABOUT}, type TEXT CHECK (type IN ('CPU', 'GPU', 'NIC')), "
-    "absolute_index INTEGER, logical_index INTEGER, type_index INTEGER, uuid INTEGER, name TEXT, "
-    f"model_name TEXT, vendor_name TEXT, product_name TEXT, user_name TEXT, {_MORE}",
-    "rocpd_info_pmc": f"{_ID}, {_ABOUT}, agent_id INTEGER, target_arch TEXT, event_code INT, "
-    "instance_id INTEGER, name TEXT NOT NULL, symbol TEXT NOT NULL, description TEXT, "
-    "long_description TEXT DEFAULT '', component TEXT, units TEXT DEFAULT '', value_type TEXT, "
-    f"block TEXT, expression TEXT, is_constant INTEGER, is_derived INTEGER, {_MORE}",
+    "absolute_index INTEGER, logical_index INTEGER, name TEXT, product_name TEXT, "
+    "extdata JSONB NOT NULL DEFAULT '{}'",
+    "rocpd_info_pmc": f"{_ID}, {_ABOUT}, name TEXT NOT NULL, symbol TEXT NOT NULL",
     "rocpd_info_kernel_symbol": f"{_ID}, {_ABOUT}, code_object_id INTEGER NOT NULL, "
-    "kernel_name TEXT, display_name TEXT, kernel_object INTEGER, kernarg_segment_size INTEGER, "
-    "kernarg_segment_alignment INTEGER, group_segment_size INTEGER, private_segment_size INTEGER, "
-    f"sgpr_count INTEGER, arch_vgpr_count INTEGER, accum_vgpr_count INTEGER, {_MORE}",
-    "rocpd_event": f"{_ID}, category_id INTEGER, stack_id INTEGER, parent_stack_id INTEGER, "
-    "correlation_id INTEGER, call_stack JSONB NOT NULL DEFAULT '{}', "
-    f"line_info JSONB NOT NULL DEFAULT '{{}}', {_MORE}",
-    "rocpd_pmc_event": f"{_ID}, event_id INTEGER, pmc_id INTEGER NOT NULL, "
-    f"value REAL DEFAULT 0.0, {_MORE}",
+    "kernel_name TEXT, display_name TEXT",
+    "rocpd_event": _ID,
+    "rocpd_pmc_event": f"{_ID}, event_id INTEGER, pmc_id INTEGER NOT NULL, value REAL DEFAULT 0.0",
     "rocpd_kernel_dispatch": f"{_ID}, {_ABOUT}, tid INTEGER, agent_id INTEGER NOT NULL, "
     "kernel_id INTEGER NOT NULL, dispatch_id INTEGER NOT NULL, queue_id INTEGER NOT NULL, "
     'stream_id INTEGER NOT NULL, start BIGINT NOT NULL, "end" BIGINT NOT NULL, '
-    f"private_segment_size INTEGER, group_segment_size INTEGER, {_XYZ}, region_name_id INTEGER, "
-    f"event_id INTEGER, {_MORE}",
+    f"{_XYZ}, event_id INTEGER",
 }
 EXTDATA = {
     "cu_count": 304, "max_engine_clk_fcompute": 2100, "max_engine_clk_ccompute": 3700,
@@ -89,7 +75,6 @@ def write_database(
     guid: str = GUID,
     host: str = "node0",
     extdata: object = EXTDATA,
-    command: str = "/opt/app/vcopy -n 4",
 ) -> Path:
     """Put the tables of a process, and their rows, into a file, which may have those of others."""
     end = "_" + guid.replace("-", "_")
@@ -107,7 +92,7 @@ def write_database(
             )
 
         put("rocpd_info_node", id=9, hash=99, machine_id=f"machine of {host}", hostname=host)
-        put("rocpd_info_process", id=70, nid=9, pid=70, command=command)
+        put("rocpd_info_process", id=70, nid=9, pid=70, command="/opt/app/vcopy -n 4")
         for number, (index, kind, name, product) in AGENTS.items():
             said = json.dumps(extdata) if kind == "GPU" else "{}"
             put("rocpd_info_agent", id=number, nid=9, pid=70, type=kind, absolute_index=number,

@@ -46,8 +46,8 @@ def gpu_trace(devices: Sequence[str] = ("NVIDIA A100-SXM4-40GB (0)",) * 3) -> st
     return text
 
 
-def write_sqlite(path: Path, devices: Sequence[int] = (0, 0, 0), graphs: int = 0) -> Path:
-    """An export of the run, each launch on the device of that number; without kernels for none."""
+def write_sqlite(path: Path, graphs: int = 0) -> Path:
+    """An export of the run."""
     with closing(sqlite3.connect(path)) as database:
         run = database.execute
         run("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL)")
@@ -56,14 +56,13 @@ def write_sqlite(path: Path, devices: Sequence[int] = (0, 0, 0), graphs: int = 0
             run("INSERT INTO TARGET_INFO_GPU VALUES (?, 'NVIDIA A100-SXM4-40GB', 108)", (number,))
         run("INSERT INTO StringIds VALUES (7, ?)", (F,))
         run("INSERT INTO StringIds VALUES (8, ?)", (G,))
-        if devices:
-            run(
-                "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId "
-                "INTEGER, demangledName INTEGER, shortName INTEGER, gridX INTEGER, gridY INTEGER, "
-                "gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER)"
-            )
-        for device, (name, begin, end, grid, block) in zip(devices, LAUNCHES, strict=False):
-            cells = (begin, end, device, 7 if name == F else 8, 9, *grid, *block)
+        run(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId "
+            "INTEGER, demangledName INTEGER, shortName INTEGER, gridX INTEGER, gridY INTEGER, "
+            "gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER)"
+        )
+        for name, begin, end, grid, block in LAUNCHES:
+            cells = (begin, end, 0, 7 if name == F else 8, 9, *grid, *block)
             run(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 11)})", cells)
         if graphs:
             run("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER)")

@@ -77,10 +77,10 @@ def measurements() -> Measurements:
     )
 
 
-def gpu_file(folder: Path, parameters: dict[str, float] | None = None, **changed: object) -> str:
+def gpu_file(folder: Path, **changed: object) -> str:
     """A gpu.json as `collect --micro` writes it; DRAM gives a CU a sector each 10 memory cycles.
 
-    parameters, changed: of Wang and Chu's model, and of the document, other than these.
+    changed: of the document, other than this.
     """
     latencies = {"dram_latency_slope": 0, "dram_latency_offset": 400, "l2_latency": 200}
     row = {
@@ -92,7 +92,7 @@ def gpu_file(folder: Path, parameters: dict[str, float] | None = None, **changed
          "arithmetic_per_cycle", "memory_per_cycle"), 1.0,
     )  # fmt: skip
     document = {
-        "device": "gtx980", "name": "made", "wang_chu": {**latencies, **row, **(parameters or {})},
+        "device": "gtx980", "name": "made", "wang_chu": {**latencies, **row},
         "compute_unit": unit, "volkov": [],
     }  # fmt: skip
     path = folder / "gpu.json"
