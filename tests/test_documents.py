@@ -1,18 +1,13 @@
 """What documents and code cite is there."""
 
 import importlib
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import mlscale
-from mlscale.cli.main import main
-from mlscale.predictors.bottleneck import curve
-from mlscale.predictors.bottleneck.curve import p_norm
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -155,28 +150,3 @@ def test_the_reference_has_every_public_name() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
     entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", pages, flags=re.MULTILINE)
     assert sorted(entries) == sorted(mlscale.__all__)
-
-
-def test_the_way_to_a_factor_is_the_one_that_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The calls between the command and the formula, one after the other; 12 at most."""
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    way = re.findall(
-        r"`(mlscale\.[\w.]+)`", page.partition("to a factor of")[2].partition("- from")[0]
-    )
-    stacks: list[list[str]] = []
-
-    def record(*arguments: Any) -> Any:
-        frames = [frame.frame for frame in inspect.stack()[1:]]
-        names = [f"{f.f_globals['__name__']}.{f.f_code.co_qualname}" for f in reversed(frames)]
-        stacks.append([name for name in names if name.startswith("mlscale.")])
-        return p_norm(*arguments)
-
-    monkeypatch.setattr(curve, "p_norm", record)
-    assert main(["predict", "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"]) == 0
-    capsys.readouterr()
-    calls = [name for name in stacks[0] if "<locals>" not in name]
-    assert [*calls[calls.index(way[0]) :], way[-1]] == way
-    assert way[-1] == f"{p_norm.__module__}.{p_norm.__qualname__}"
-    assert len(way) <= 12
