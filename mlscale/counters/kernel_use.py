@@ -14,10 +14,10 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import UTILISATIONS
+from mlscale.data.checks import check
 from mlscale.data.devices import IMPOSSIBLE_SHARE, Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-from mlscale.text import shortened
 
 L2_BYTES_PER_CYCLE = 32.0  # of one CU
 TEXTURE_BYTES_PER_CYCLE = 64.0
@@ -177,14 +177,8 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
             f"kernel '{name}' lacks its DRAM traffic at {profiles.base}; profile it with those "
             f"counters, leave it out, or {_INSTEAD}"
         )
-    worst = int(memory.argmax())
-    if memory[worst] > IMPOSSIBLE_SHARE:
-        raise InputError(
-            f"'{shortened(profiles.kernels[worst])}' is said to move {memory[worst]:.3g} times the "
-            f"DRAM bytes that pass on {profiles.device} in {profiles.time_ms[worst]:.4g} ms at "
-            f"{profiles.base}: is time_ms in milliseconds, and of one launch, as the counters? "
-            "Shares are from 0 to 1, rates in bytes/s"
-        )
+    facts = (profiles.kernels, memory, IMPOSSIBLE_SHARE, profiles.device, profiles.base.memory_mhz)
+    check("traffic", "profile", *facts)
 
 
 def check_traffic_of_training(profiles: Profiles) -> None:

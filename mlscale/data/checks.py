@@ -5,8 +5,8 @@ takes the facts of what it looks at, and returns the fields that the sentence na
 nothing is wrong. To add a rule, add a row here and a predicate in predicates.py.
 
 A code keeps its meaning for ever. G is for the GPU and its settings, L for a profiler's launches, M
-for a monitor's log, T for tables and profiles, R for readings of a run at several clocks, and P for
-predictions and advice.
+for a monitor's log and files of several GPUs, T for tables and profiles, R for readings of a run at
+several clocks, and P for predictions and advice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +26,13 @@ Severity = Literal["refused", "warning", "note"]
 Subject = Literal[
     "value",
     "board power",
+    "partition",
+    "kernels",
+    "traffic",
+    "launch clocks",
+    "profiled clock",
+    "gpus",
+    "busy span",
     "grid",
     "repetitions",
     "launches",
@@ -75,6 +82,60 @@ RULES = (
         predicates.power_below_idle,
         "a board power of {power_w:g} W is below the {idle_w:g} W that an idle '{device}' was seen "
         "to draw; is it that of the run?",
+    ),
+    Rule(
+        "G04",
+        "partition",
+        "warning",
+        predicates.part_of_a_gpu,
+        "ran on {cus:g} of the {all_cus} SMs of '{device}', and a board's power is that of all: "
+        "energy is right where nothing ran on the others",
+    ),
+    Rule(
+        "L01",
+        "kernels",
+        "refused",
+        predicates.no_launch,
+        "has no kernel launch{untimed}; {why}",
+    ),
+    Rule(
+        "L02",
+        "traffic",
+        "refused",
+        predicates.impossible_traffic,
+        "'{kernel}': its DRAM traffic is {share:.3g} times what {device} passes at "
+        "memory={memory_mhz:g}; give the clock and the GPU that it ran on (in a table also time_ms "
+        "in milliseconds and of one launch, shares from 0 to 1, rates in bytes/s)",
+    ),
+    Rule(
+        "L03",
+        "launch clocks",
+        "refused",
+        predicates.unlike_clocks,
+        "{what}; lock the clocks and profile again, ncu with --clock-control none{mend}",
+    ),
+    Rule(
+        "L04",
+        "profiled clock",
+        "warning",
+        predicates.held_clock,
+        "ncu holds the engine clock down unless --clock-control none is given, and '{device}' goes "
+        "up to {highest_mhz:g} MHz: if the program itself runs faster than at {observed_mhz:.0f} "
+        "MHz, profile it so, since all is relative to that clock",
+    ),
+    Rule(
+        "M01",
+        "gpus",
+        "refused",
+        predicates.no_gpu_chosen,
+        "{lacks}is of GPUs {gpus}; name one with --gpu",
+    ),
+    Rule(
+        "M02",
+        "busy span",
+        "warning",
+        predicates.long_pauses,
+        "{pause}; the time counts them{mend}",
     ),
     Rule(
         "T01",
@@ -225,11 +286,6 @@ def _broken(looks_at: Subject, facts: Sequence[Any]) -> Iterator[tuple[Rule, dic
             yield rule, fields
 
 
-def check_unit(where: str, key: str, column: str, value: float) -> None:
-    """Raise InputError where a clock [MHz] or power_w [W] is none of that GPU's."""
-    check("value", where, find_device(key), column, value)
-
-
 def check_units(table: Table, key: str) -> None:
     """Raise InputError where the clocks or powers of a table are none of that GPU's."""
     for column in ("engine_mhz", "memory_mhz", "power_w"):
@@ -237,11 +293,4 @@ def check_units(table: Table, key: str) -> None:
         known = np.flatnonzero(np.isfinite(values))
         for row in known[[values[known].argmax(), values[known].argmin()]] if known.size else ():
             where = f"{table.source}: {table.row(row)}, column '{column}'"
-            check_unit(where, key, column, values[row])
-
-
-def check_board(where: str, key: str, power_w: float) -> None:
-    """Raise InputError where a board cannot draw that much or little; warn below idle."""
-    device = find_device(key)
-    check("board power", where, device, power_w)
-    check("value", where, device, "power_w", power_w)
+            check("value", where, find_device(key), column, values[row])

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
-from mlscale.data.devices import Device
-from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.devices import LARGEST_SHARE, Device
+from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import Table
-from mlscale.text import counted, listed
+from mlscale.text import counted, listed, shortened
 
 Fields = dict[str, Any] | None
 
@@ -35,7 +35,12 @@ _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw
 
 
 def impossible_value(device: Device | None, column: str, value: float) -> Fields:
-    """A clock [MHz] or power_w [W] that the GPU cannot have; None: any GPU."""
+    """A clock [MHz], power_w [W] or share that the GPU cannot have; None: any GPU."""
+    if column == "share":
+        mend = "give it from 0 to 1, or in a column of percent to 100"
+        limit = "no share is above 1"
+        fields = {"value": value, "unit": "of the whole", "limit": limit, "mend": mend}
+        return fields if value > LARGEST_SHARE else None
     unit = "W" if column == "power_w" else "MHz"
     mend = f"give it in {unit}"
     if device is None:
@@ -85,6 +90,112 @@ def power_below_idle(device: Device | None, power_w: float) -> Fields:
     if device is None or device.idle_w is None or power_w >= device.idle_w:
         return None
     return {"power_w": power_w, "idle_w": device.idle_w, "device": device.key}
+
+
+def part_of_a_gpu(device: Device | None, cus: float) -> Fields:
+    """Fewer SMs than an NVIDIA GPU has, as of MIG; AMD's parts are devices of their own."""
+    if device is None or device.vendor != "NVIDIA" or not cus < device.cu_count:
+        return None
+    return {"cus": cus, "all_cus": device.cu_count, "device": device.key}
+
+
+# L: launches in a profiler's export
+
+APART = 0.05  # of a clock: launches further apart are not of one run, nor is what was set
+_PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
+
+
+def no_launch(launches: Collection[Any], untimed: int, complaint: str) -> Fields:
+    """No launch that has a time; untimed: launches without; complaint: what the tool says of it."""
+    if launches:
+        return None
+    without = f" with a positive time ({untimed} without)" if untimed else ""
+    why = "profile and export the whole run"
+    if complaint:
+        why = f"the profiler says: {complaint[:300]}"
+    return {"untimed": without, "why": why}
+
+
+def impossible_traffic(
+    kernels: Sequence[str], shares: Sequence[float], limit: float, device: str, memory_mhz: float
+) -> Fields:
+    """A kernel that moves more than `limit` times the DRAM bytes that can pass.
+
+    shares: of these, of each kernel.
+    """
+    share, kernel = max(zip(shares, kernels, strict=True), default=(0.0, ""))
+    if not share > limit:
+        return None
+    name = shortened(kernel)
+    return {"kernel": name, "share": share, "device": device, "memory_mhz": memory_mhz}
+
+
+def unlike_clocks(
+    clocks: Mapping[str, Mapping[float, int]], given: Mapping[str, float], how: Mapping[str, str]
+) -> Fields:
+    """Clocks that differ between launches, or from what was given.
+
+    clocks: by axis how often each was seen [MHz]; how: in words, how that is known.
+    """
+    what, means = [], []
+    for axis, launches in clocks.items():
+        mean = float(np.average([*launches], weights=[*launches.values()]))
+        low, high = min(launches), max(launches)
+        if axis in given:
+            if abs(mean / given[axis] - 1) > APART:
+                told = f"{axis} was {mean:.0f} while profiling{how[axis]}"
+                what.append(f"{told}, --base says {given[axis]:g}")
+        elif high > (1 + APART) * low:
+            what.append(f"{axis}{how[axis]} is {low:g} in one launch and {high:g} in another")
+            means.append(f"{SHORT_NAMES[axis]}={mean:.0f}")
+    if not what:
+        return None
+    mend = f", or let all count as their mean with --base {','.join(means)}" if means else ""
+    return {"what": "; ".join(what), "mend": mend}
+
+
+def held_clock(device: Device | None, observed_mhz: float | None) -> Fields:
+    """An engine clock that ncu may have held down, well below the highest of an NVIDIA GPU."""
+    if device is None or device.vendor != "NVIDIA" or observed_mhz is None:
+        return None
+    highest_mhz = device.highest_mhz("engine_mhz")
+    if highest_mhz is None or observed_mhz >= _PINNED * highest_mhz:
+        return None
+    return {"device": device.key, "highest_mhz": highest_mhz, "observed_mhz": observed_mhz}
+
+
+# M: monitors' logs, and files of several GPUs
+
+_LONG = 10  # periods, beyond which a gap inside the span is told, or all pauses together
+_PAUSES = 0.1  # of the span, which pauses that are told are too
+
+
+def no_gpu_chosen(gpus: Mapping[str, str], chosen: str | None) -> Fields:
+    """None of several GPUs is chosen, or one that is not there; gpus: what there is of each."""
+    if chosen in gpus or (chosen is None and len(gpus) == 1):
+        return None
+    each = [f"{gpu or 'without a number'} ({what})" for gpu, what in gpus.items()]
+    lacks = "" if chosen is None else f"has nothing of GPU {chosen}; "
+    return {"lacks": lacks, "gpus": ", ".join(each)}
+
+
+def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: str) -> Fields:
+    """A busy span without samples, or idle, for so long that its time may mislead.
+
+    idle: how many of its samples are below the threshold, which `rule` says; gap_s: the longest
+    time without a sample [s]; period_s: the usual one.
+    """
+    if gap_s > _LONG * period_s > 0:
+        return {"pause": f"has no sample for {gap_s:.4g} s of the busy span", "mend": ""}
+    if idle <= max(_LONG, _PAUSES * samples):
+        return None
+    pause = f"{idle} of {samples} samples of the busy span are idle (busy: {rule})"
+    mend = (
+        "; if these are two runs, give a log of each; if one that waits, for requests or the CPU, "
+        "what runs between the pauses slows by more than the whole: a log under a load that keeps "
+        "the GPU busy tells by how much"
+    )
+    return {"pause": pause, "mend": mend}
 
 
 # T: tables of measurements, and profiles

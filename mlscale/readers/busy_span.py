@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.checks import check_board, check_unit
-from mlscale.data.devices import facts_to_carry, find_device
+from mlscale.data.checks import check
+from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, SHARES
 from mlscale.data.table import Table
@@ -19,12 +19,11 @@ from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
 from mlscale.readers.monitor import Samples
 from mlscale.readers.run import set_up
+from mlscale.text import counted
 
 _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  # the first counts
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
 _POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
-_LONG = 10  # periods, beyond which a gap inside the span is told, or all pauses together
-_PAUSES = 0.1  # of the span, which pauses that are told are too
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
@@ -141,25 +140,13 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
 def warn_of_pauses(log: Samples, span: BusySpan) -> None:
     """Warn where the span is without samples, or idle, for so long that its time may mislead."""
     samples = span.last + 1 - span.first
-    if span.gap_s > _LONG * span.period_s > 0:
-        warn(f"{log}: has no sample for {span.gap_s:.4g} s of the busy span; the time counts them")
-    elif span.idle > max(_LONG, _PAUSES * samples):
-        warn(
-            f"{log}: {span.idle} of {samples} samples of the busy span are idle (busy: {span.rule})"
-            "; if these are two runs, give a log of each; if one that waits, for requests or the "
-            "CPU, its time counts the pauses, and what runs between them slows by more than the "
-            "whole: a log under a load that keeps the GPU busy tells by how much"
-        )
+    check("busy span", str(log), samples, span.idle, span.gap_s, span.period_s, span.rule)
 
 
 def one_gpu(logs: Sequence[Samples], gpu: str | None) -> Samples:
     """The samples of a GPU in a log, or of the only one there is. Raises InputError."""
-    indices = ", ".join(log.gpu for log in logs)
-    if gpu is None and len(logs) > 1:
-        raise InputError(f"{logs[0].source}: is of the GPUs {indices}; name one with --gpu")
-    if chosen := [log for log in logs if gpu in (None, log.gpu)]:
-        return chosen[0]
-    raise InputError(f"{logs[0].source}: has no GPU {gpu}; it has {indices}")
+    check("gpus", logs[0].source, {log.gpu: counted(len(log), "sample") for log in logs}, gpu)
+    return next(log for log in logs if gpu in (None, log.gpu))
 
 
 def samples_to_table(samples: Sequence[Samples], given: Given) -> Table:
@@ -223,7 +210,7 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
 def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, float]]:
     """The device of a row, and its numbers. Raises InputError on what neither log nor user says."""
     device = find_device(log.name) or find_device(given.device or "")
-    settings = {**given.base, **_clocks(log, span, given.base, device.key if device else "")}
+    settings = {**given.base, **_clocks(log, span, given.base, device)}
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
     setup = set_up(log.source, seen, Given(given.device, settings))
     if (time_ms := given.time_ms or span.time_ms) is None:
@@ -235,11 +222,15 @@ def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, flo
     means = {name: mean_of(log.columns[name][span.inside]) for name in known}
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     if "power_w" in means:
-        check_board(str(log), setup.device, means["power_w"])
+        known_device = find_device(setup.device)
+        check("board power", str(log), known_device, means["power_w"])
+        check("value", str(log), known_device, "power_w", means["power_w"])
     return setup.device, {**setup.config.as_dict(), "time_ms": time_ms, **means}
 
 
-def _clocks(log: Samples, span: BusySpan, base: Mapping[str, float], key: str) -> dict[str, float]:
+def _clocks(
+    log: Samples, span: BusySpan, base: Mapping[str, float], device: Device | None
+) -> dict[str, float]:
     """The mean clocks [MHz] while the GPU worked, or those that were set where both are one.
 
     Of the memory clock it is the median: a memory has few clocks, and none between two of them.
@@ -252,7 +243,7 @@ def _clocks(log: Samples, span: BusySpan, base: Mapping[str, float], key: str) -
             continue
         middle = float(values[(values.size - 1) // 2])
         mean = middle if axis == "memory_mhz" else float(values.mean())
-        check_unit(f"{log}: {axis}", key, axis, mean)
+        check("value", f"{log}: {axis}", device, axis, mean)
         was_set = base.get(axis)
         if was_set is None and f"{axis}_requested" in log.columns:
             was_set = mean_of(log.columns[f"{axis}_requested"][span.working])

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.checks import check
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
 from mlscale.readers import registry
@@ -208,7 +209,7 @@ def _open_text(path: Path, encoding: str, progress: ByteProgress) -> Sheet | Non
             is_quoted = text.startswith('"')
             return Sheet(path, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
     if complaint:
-        raise InputError(f"{path}: has no kernels; the profiler says: {complaint}")
+        check("kernels", str(path), (), 0, complaint)
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.checks import check
 from mlscale.errors import InputError, warn
 from mlscale.readers.columns import Labels, labels
 from mlscale.readers.registry import Kind
@@ -209,10 +210,7 @@ def summed(
                 groups[key] = sums
     if facts.is_machine:
         return SummedFile(source, kind, {}, facts)
-    if not by_gpu:
-        lost = f" with a positive time ({dropped} without)" if dropped else ""
-        says = f"; the profiler says: {facts.complaint[:300]}" if facts.complaint else ""
-        raise InputError(f"{source}: has no kernel launch{lost}{says}")
+    check("kernels", source, by_gpu, dropped, facts.complaint)
     number = _chosen_gpu(source, by_gpu, gpu)
     for fact, value in facts.by_gpu.get(number, {}).items():
         facts.seen[fact][value] += 1
@@ -286,12 +284,9 @@ def _chosen_gpu(source: str, by_gpu: Mapping[str, dict[Key, LaunchSums]], gpu: s
         if gpu is not None and number not in ("", gpu):
             warn(f"{source}: is of GPU {number} alone, which was taken for GPU {gpu}")
         return number
-    if gpu is not None and gpu in by_gpu:
-        return gpu
-    launches = ", ".join(
-        f"{number or 'one that it does not name'} "
-        f"({counted(round(sum(one.launches for one in groups.values())), 'launch')})"
+    launches = {
+        number: counted(round(sum(one.launches for one in groups.values())), "launch")
         for number, groups in sorted(by_gpu.items())
-    )
-    lacks = "" if gpu is None else f"has no launches on GPU {gpu}; "
-    raise InputError(f"{source}: {lacks}is of GPUs {launches}; choose one with --gpu")
+    }
+    check("gpus", source, launches, gpu)
+    return next(number for number in by_gpu if number == gpu)

@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.devices import LARGEST_SHARE, find_device
+from mlscale.data.checks import check
+from mlscale.data.devices import find_device
 from mlscale.data.logs import SHARES
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
@@ -301,12 +302,9 @@ def _readings(sheet: Sheet, block: Block) -> dict[str, Floats]:
             if sheet.kind.tool == "dcgm":
                 read = np.where(read < _BLANK, read, math.nan)
             read = read * (0.01 if theirs in _PERCENT else 1.0)
-            if ours in SHARES and (above := np.flatnonzero(read > LARGEST_SHARE)).size:
-                whole = "100 %" if theirs in _PERCENT else "1, not in percent"
-                raise InputError(
-                    f"{block.where(int(above[0]), theirs)}: {ours} is {read[above[0]]:.4g} of the "
-                    f"whole, which cannot be; the whole is {whole}"
-                )
+            if ours in SHARES and not np.isnan(read).all():
+                largest = int(np.nanargmax(read))
+                check("value", block.where(largest, theirs), None, "share", read[largest])
             best = values.setdefault(ours, read)
             values[ours] = np.where(np.isnan(best), read, best)
     return values

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.checks import check_board, check_unit
+from mlscale.data.checks import check
 from mlscale.data.devices import devices_named, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
@@ -42,8 +42,11 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"{power}: a board power of {power_w:g} W cannot be; give watts, or a log")
     for key in dict.fromkeys(table.text.get("device", ())):
-        check_board(table.source, key, power_w)
-        _warn_of_part(table, key)
+        device = find_device(key)
+        check("board power", table.source, device, power_w)
+        check("value", table.source, device, "power_w", power_w)
+        if table.has_values("cu_count"):
+            check("partition", table.source, device, np.nanmin(table.numbers["cu_count"]))
     columns = [(name, values) for name, values in table.numbers.items() if name != "power_w"]
     position = [name for name, _ in columns].index("time_ms") + 1
     columns.insert(position, ("power_w", np.full(len(table), power_w)))
@@ -76,16 +79,6 @@ def _mean_at_work(log: Samples, span: BusySpan, column: str) -> float:
     return mean_of(log.columns.get(column, np.full(len(log), np.nan))[span.working])
 
 
-def _warn_of_part(table: Table, key: str) -> None:
-    """Warn where a profile is of a part of an NVIDIA GPU (MIG)."""
-    device, cus = find_device(key), table.numbers.get("cu_count", np.full(1, np.nan))
-    if device and device.vendor == "NVIDIA" and (cus < device.cu_count).any():
-        warn(
-            f"{table.source}: ran on {cus.min():g} of the {device.cu_count} SMs of '{key}', and a "
-            "board's power is that of all: energy is right where nothing ran on the others"
-        )
-
-
 def _check_same_gpu(table: Table, log: Samples) -> None:
     """Raise InputError where a log is of another GPU than the table; warn where that is open."""
     keys, possible = sorted(set(table.text.get("device", ()))), devices_named(log.name)
@@ -111,7 +104,7 @@ def _check_same_clocks(table: Table, log: Samples, span: BusySpan) -> None:
         if math.isnan(log_mhz) or not table.has_values(clock):
             continue
         for key in sorted(set(table.text.get("device", ()))):
-            check_unit(f"{log}: {clock}", key, clock, log_mhz)
+            check("value", f"{log}: {clock}", find_device(key), clock, log_mhz)
         table_mhz = table.numbers[clock]
         ratio = log_mhz / table_mhz[0]
         means = f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile"

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from mlscale.data.checks import check_unit
+from mlscale.data.checks import check
 from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
-from mlscale.data.predicates import ABOVE_HIGHEST
+from mlscale.data.predicates import ABOVE_HIGHEST, APART, held_clock
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
 from mlscale.readers.join import LONG_S, Kernel
@@ -17,10 +17,8 @@ from mlscale.readers.mapping import CYCLES, CYCLES_FROM_S
 from mlscale.text import without_controls
 
 Seen = Mapping[str, Counter[str | float]]  # by fact of the GPU how often each value was seen
-_APART = 0.05  # of a clock: launches further apart are not of one run, nor is what was set
 KEPT = 0.02  # of a clock: further off it was not kept, and times are off by as much
 _LISTED = 0.01  # of a clock as a profiler counts it and as the vendor lists it
-_PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
 _SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
 _FEW = 0.05  # of the time of long kernels, which tells no clock, such as a first launch's
 
@@ -81,13 +79,15 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     if clocks := _clocks_by_cycles(seen.get("cycles_per_us", Counter()), dies, device):
         seen = {**seen, "engine_mhz": clocks}
     observed = {axis: mean for axis in AXES if (mean := _mean(seen, axis)) is not None}
-    spread = _spread(source, seen, base)
-    settings = {"cu_count": _cu_count(source, device, base.get("cu_count"), observed)}
+    settings = {"cu_count": _cu_count(source, device, base.get("cu_count"), observed, seen)}
     for clock in AXES[1:]:
-        settings[clock] = _clock(source, key, clock, base.get(clock), observed.get(clock), seen)
+        settings[clock] = _clock(source, device, clock, base.get(clock), observed.get(clock), seen)
     known = {axis: value for axis, value in settings.items() if value is not None}
-    if key is None or len(known) < len(AXES) or spread:
-        raise InputError(_request(source, key, [a for a in AXES if a not in known], spread))
+    launches = {axis: seen[axis] for axis in AXES[1:] if seen.get(axis)}
+    how = {axis: _by_what(seen, axis) for axis in launches}
+    check("launch clocks", source, launches, base, how)
+    if key is None or len(known) < len(AXES):
+        raise InputError(_request(source, key, [axis for axis in AXES if axis not in known]))
     if note:
         warn(f"{source}: {note}")
     config = HardwareConfig(int(known["cu_count"]), known["engine_mhz"], known["memory_mhz"])
@@ -109,32 +109,20 @@ def _warn_of_clocks(source: str, setup: Setup) -> None:
             flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in axes)
             verb = "is" if len(axes) == 1 else "are"
             warn(f"{source}: {values} {verb} {what}; if set to another, give --base {flags}")
-    if highest_mhz := _held_below_mhz(setup):
-        warn(
-            f"{source}: ncu holds the engine clock down unless --clock-control none is given, and "
-            f"'{setup.device}' goes up to {highest_mhz:g} MHz: if the program itself runs faster "
-            f"than at {setup.observed['engine_mhz']:.0f} MHz, profile it so, since all is relative "
-            "to that clock"
-        )
+    if "engine_mhz" not in setup.requested:
+        device = find_device(setup.device)
+        check("profiled clock", source, device, setup.observed.get("engine_mhz"))
 
 
-def _request(
-    source: str, key: str | None, unknown: Sequence[str], spread: Mapping[str, tuple[str, float]]
-) -> str:
-    """What to ask for all that is not known, at once. spread: see `_spread`."""
+def _request(source: str, key: str | None, unknown: Sequence[str]) -> str:
+    """What to ask for all that is not known, at once."""
     lacks = [
         *([] if key else ["the GPU"]),
         *(axis for axis in unknown if key or axis != "cu_count"),
     ]
     asked = [axis for axis in lacks if axis in AXES]
-    parts = [f"does not say {', '.join(lacks)}"] if lacks else []
-    parts += [
-        f"{text} (lock the clocks, or let all count as their mean)" for text, _ in spread.values()
-    ]
-    settings = [f"{SHORT_NAMES[axis]}=…" for axis in asked]
-    settings += [f"{SHORT_NAMES[axis]}={mean:.0f}" for axis, (_, mean) in spread.items()]
     flags = [] if key else ["--device NAME"]
-    flags += [f"--base {','.join(settings)}"] if settings else []
+    flags += [f"--base {','.join(f'{SHORT_NAMES[axis]}=…' for axis in asked)}"] if asked else []
     hint = " with what the GPU was set to" if asked else ""
     if "cu_count" in asked:
         hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
@@ -146,7 +134,7 @@ def _request(
         hint += (
             "; of a GPU that the device table lacks cu=… too, or a device file (docs/devices.md)"
         )
-    return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}"
+    return f"{source}: does not say {', '.join(lacks)}; give {' '.join(flags)}{hint}"
 
 
 def key_of(name: str, cu_count: float | None = None) -> str:
@@ -206,27 +194,14 @@ def _mean(seen: Seen, fact: str) -> float | None:
     return sum(float(value) * count for value, count in counts.items()) / sum(counts.values())
 
 
-def _spread(source: str, seen: Seen, base: Mapping[str, float]) -> dict[str, tuple[str, float]]:
-    """By clock in which launches disagree, and that is not given: the text, and the mean.
-
-    Raises InputError where CU counts differ.
-    """
-    spread: dict[str, tuple[str, float]] = {}
-    for axis in AXES:
-        values = [float(value) for value in seen.get(axis, ())]
-        low, high = min(values, default=1.0), max(values, default=1.0)
-        if axis == "cu_count" and low != high:
-            raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
-        if axis not in base and high > (1 + _APART) * low:
-            text = f"{axis}{_by_what(seen, axis)} is {low:g} in one launch and {high:g} in another"
-            spread[axis] = (text, _mean(seen, axis) or 0.0)
-    return spread
-
-
 def _cu_count(
-    source: str, device: Device | None, given: float | None, observed: Mapping[str, float]
-) -> float | None:
+    source: str, device: Device | None, given: float | None, observed: Mapping[str, float],
+    seen: Seen,
+) -> float | None:  # fmt: skip
     """The CUs that the user said, or the files, or all of the device's. Raises InputError."""
+    if len(counts := sorted({float(count) for count in seen.get("cu_count", ())})) > 1:
+        several = " and on ".join(f"{count:g}" for count in counts)
+        raise InputError(f"{source}: has launches on {several} CUs; import one")
     said, whole = observed.get("cu_count"), device.cu_count if device else None
     if device and said == device.cu_count / 2 and device.architecture.startswith("RDNA"):
         said = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
@@ -252,44 +227,34 @@ def _cu_count(
 
 
 def _clock(
-    source: str, key: str | None, clock: str, given: float | None, observed: float | None,
+    source: str, device: Device | None, clock: str, given: float | None, observed: float | None,
     seen: Seen,
 ) -> float | None:  # fmt: skip
     """The clock [MHz] that was set, else the observed one, else the memory's highest or only one.
 
-    Raises InputError where the observed one is at odds with what was set, or with the device.
+    Raises InputError where one cannot be the device's; warns where what was set was not kept.
     """
-    where, device = f"{source}: {clock}", find_device(key) if key else None
+    where = f"{source}: {clock}"
     if observed is not None:
-        check_unit(where, key or "", clock, observed)
+        check("value", where, device, clock, observed)
     if given is not None:
-        check_unit(f"{where} of --base", key or "", clock, given)
-        if observed is not None:
-            _check_kept(f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}",
-                        observed, given)  # fmt: skip
+        check("value", f"{where} of --base", device, clock, given)
+        off = abs(observed / given - 1) if observed is not None else 0.0
+        if KEPT < off <= APART:
+            warn(
+                f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}, "
+                f"{100 * off:.2g} % off the {given:g} of --base, at which its times are taken all "
+                "the same; where a limit of power or heat lowers the clock, take one below it"
+            )
         return given
     if observed is not None:
         return _listed_clock(device, clock, float(round(observed)))
     if clock != "memory_mhz":
         return None
     if (limit_mhz := _mean(seen, "memory_limit_mhz")) is not None:
-        check_unit(where, key or "", clock, limit_mhz)
+        check("value", where, device, clock, limit_mhz)
         return float(round(limit_mhz))
     return None if device is None else device.working_memory_mhz
-
-
-def _check_kept(was: str, observed: float, given: float) -> None:
-    """Raise InputError where an observed clock is far from the one that was set; warn if a bit."""
-    off = abs(observed / given - 1)
-    if off > _APART:
-        raise InputError(
-            f"{was}, --base says {given:g}; lock the clocks, and give ncu --clock-control none"
-        )
-    if off > KEPT:
-        warn(
-            f"{was}, {100 * off:.2g} % off the {given:g} of --base, at which its times are taken "
-            "all the same; where a limit of power or heat lowers the clock, take one below it"
-        )
 
 
 def _listed_clock(device: Device | None, clock: str, observed_mhz: float) -> float:
@@ -309,19 +274,6 @@ def _listed_clock(device: Device | None, clock: str, observed_mhz: float) -> flo
 def _by_what(seen: Seen, clock: str) -> str:
     """In a message: how an observed clock was computed, where no tool says it."""
     return f" by {CYCLES}" if clock == "engine_mhz" and seen.get("cycles_per_us") else ""
-
-
-def _held_below_mhz(setup: Setup) -> float | None:
-    """The GPU's highest engine clock [MHz], where ncu, by which a file is lower, may have held it.
-
-    None where the user said the clock.
-    """
-    device = find_device(setup.device)
-    highest_mhz = device.highest_mhz("engine_mhz") if device else None
-    if device is None or device.vendor != "NVIDIA" or highest_mhz is None:
-        return None
-    is_held = setup.observed.get("engine_mhz", highest_mhz) < _PINNED * highest_mhz
-    return highest_mhz if is_held and "engine_mhz" not in setup.requested else None
 
 
 def cycle_rates(kernels: Iterable[Kernel]) -> Counter[str | float]:
@@ -384,8 +336,9 @@ def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup)
     told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
     counted_mhz = setup.observed.get("engine_mhz")
     is_of_cycles = any(CYCLES in kernel.counters for kernel in kernels)
+    is_held = held_clock(find_device(setup.device), counted_mhz) is not None
     is_said = counted_mhz is None or "engine_mhz" in setup.requested
-    if not is_said and (slower < 1 or is_of_cycles or _held_below_mhz(setup)):
+    if not is_said and (slower < 1 or is_of_cycles or is_held):
         raise InputError(
             f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
             "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "

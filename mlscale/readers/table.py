@@ -10,6 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
+from mlscale.data.checks import check, sentences
 from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
@@ -115,22 +116,18 @@ def check_traffic(
 
     AMD's L2 counts hits of the last cache too, so there they are warned of.
     """
-    above = [
-        (shares["dram_utilisation"].value, kernel.name)
-        for kernel, shares in zip(kernels, features.shares, strict=True)
-        if "dram_utilisation" in shares and shares["dram_utilisation"].value > LARGEST_SHARE
+    names = [kernel.name for kernel in kernels]
+    used = [
+        shares["dram_utilisation"].value if "dram_utilisation" in shares else 0.0
+        for shares in features.shares
     ]
-    if not above:
-        return
-    most, name = max(above)
-    text = (
-        f"{source}: '{shortened(name)}': its DRAM traffic is {most:.2f} times what {setup.device} "
-        f"passes at memory={setup.config.memory_mhz:g}"
-    )
+    facts = (names, used, LARGEST_SHARE, setup.device, setup.config.memory_mhz)
     device = find_device(setup.device)
     if device is None or device.vendor != "AMD":
-        raise InputError(f"{text}; give the clock and the GPU that it ran on")
-    warn(f"{text}; hits of a last-level cache are in it")
+        check("traffic", source, *facts)
+        return
+    for text in sentences("traffic", *facts):
+        warn(f"{source}: {text}; or hits of AMD's last-level cache are in it")
 
 
 def table_of(

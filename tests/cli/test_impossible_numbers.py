@@ -88,13 +88,13 @@ def test_the_largest_and_the_smallest_numbers_are_worked_with(
 def test_seconds_for_milliseconds_are_refused(
     capsys: Capture, files: Files, tmp_path: Path
 ) -> None:
-    """700 times the DRAM's peak cannot be."""
+    """More than 10 times the DRAM's peak cannot be."""
     _, profile, model = files
     rows = [{**row, "time_ms": float(row["time_ms"]) / 1000} for row in tidy.read_csv(profile)]
     seconds = tidy.write_csv(tmp_path / "s.csv", rows)
     message = refuse(capsys, tmp_path, "predict", seconds, "--model", model)
-    assert "times the DRAM bytes that pass on gtx980" in message
-    assert "is time_ms in milliseconds, and of one launch, as the counters?" in message
+    assert "its DRAM traffic is" in message
+    assert "in a table also time_ms in milliseconds and of one launch" in message
 
 
 def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_path: Path) -> None:

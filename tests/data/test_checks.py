@@ -1,4 +1,4 @@
-"""The checks: each rule of tables is met by a table made by hand, and by no nearly right one.
+"""The checks: each rule is met by a table or facts made by hand, and by no nearly right ones.
 
 Clocks and watts of an L40S are of NVIDIA's sheet: at most 2520 and 9001 MHz, 350 W. Rules of
 further runs are tested with the commands, in tests/cli/test_two_logs.py and test_two_traces.py.
@@ -64,6 +64,11 @@ def counted(*counts: tuple[float, float]) -> Rows:
 
 def with_grid(*counts: float) -> Rows:
     return [{**row, "workgroups": n} for row, n in zip(rows(), counts, strict=True)]
+
+
+def pattern(said: str) -> str:
+    """What is said, in which only .* stands for anything."""
+    return re.escape(said).replace(r"\.\*", ".*")
 
 
 NONE = math.nan
@@ -156,7 +161,7 @@ def test_a_table_that_breaks_a_rule(tmp_path: Path, code: str, table: Rows, said
         assert told.severity == rule.severity
     assert told.code == code
     assert str(told).startswith(f"{file}: ")
-    assert re.search(re.escape(said).replace(r"\.\*", ".*"), str(told))
+    assert re.search(pattern(said), str(told))
 
 
 @pytest.mark.parametrize(
@@ -212,25 +217,92 @@ def test_a_profile_of_units_and_of_names_like_those_of_shares(tmp_path: Path) ->
         read_profiles(write_csv(file, [{**row, "engine_mhz": 4e5}, row]), base, row["device"])
 
 
+H100, L40S, MI300X = (find_device(key) for key in ("h100-sxm5", "l40s", "mi300x"))
+CLOCKS = {"engine_mhz": {2000.0: 3, 2400.0: 1}, "memory_mhz": {9001.0: 4}}  # the engine's mean 2100
+HOW = {"engine_mhz": " by CYCLES", "memory_mhz": ""}
+GPUS = {"0": "1 launch", "1": "2 launches"}
+BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
+    ("G01", ("value", None, "share", 1.06), "1.06 of the whole cannot be, no share is above 1; gi"),
+    ("G02", ("board power", H100, 845), "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
+    ("G02", ("board power", H100, 34), "34 W cannot be: it is less than half of the 70 W that an "),
+    ("G03", ("board power", H100, 60), "60 W is below the 70 W that an idle 'h100-sxm5' was seen"),
+    ("G04", ("partition", L40S, 71), "ran on 71 of the 142 SMs of 'l40s', and a board's power is"),
+    ("L01", ("kernels", (), 0, ""), "has no kernel launch; profile and export the whole run"),
+    (
+        "L01",
+        ("kernels", (), 3, "==ERROR== x"),
+        "has no kernel launch with a positive time (3 without); the profiler says: ==ERROR== x",
+    ),
+    (
+        "L02",
+        ("traffic", "ab", (0.9, 1.06), 1.05, "l40s", 9001),
+        "'b': its DRAM traffic is 1.06 times what l40s passes at memory=9001; give the clock and",
+    ),
+    (
+        "L03",
+        ("launch clocks", CLOCKS, {}, HOW),
+        "engine_mhz by CYCLES is 2000 in one launch and 2400 in another; .* --base engine=2100",
+    ),
+    (
+        "L03",
+        ("launch clocks", CLOCKS | {"memory_mhz": {8000.0: 1, 9000.0: 1}}, {}, HOW),
+        "in another; memory_mhz is 8000 in one .* with --base engine=2100,memory=8500",
+    ),
+    (
+        "L03",
+        ("launch clocks", CLOCKS, {"engine_mhz": 2400.0}, HOW),
+        "engine_mhz was 2100 while profiling by CYCLES, --base says 2400; lock the clocks",
+    ),
+    (
+        "L04",
+        ("profiled clock", L40S, 2267),
+        "'l40s' goes up to 2520 MHz: if .* faster than at 2267",
+    ),
+    ("M01", ("gpus", GPUS, None), "is of GPUs 0 (1 launch), 1 (2 launches); name one with --gpu"),
+    ("M01", ("gpus", {"0": "1 launch"}, "5"), "has nothing of GPU 5; is of GPUs 0 (1 launch)"),
+    ("M02", ("busy span", 5, 0, 16.0, 1.5, "f"), "has no sample for 16 s of the busy span; the ti"),
+    (
+        "M02",
+        ("busy span", 32, 12, 1.0, 1.0, "f"),
+        "12 of 32 samples of the busy span are idle (busy: f); the time counts them; if these are",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "facts", "said"), BROKEN_FACTS)
+def test_facts_that_break_a_rule(code: str, facts: tuple[Any, ...], said: str) -> None:
+    """An H100 SXM5 has 700 W, which short means exceed by up to 20 %; idle it drew 70 W."""
+    looks_at, *others = facts
+    with pytest.raises((InputError, DataWarning), match=pattern(said)) as caught:
+        check(looks_at, "run.csv", *others)
+    assert caught.value.code == code
+
+
 @pytest.mark.parametrize(
-    ("power_w", "code", "said"),
+    "facts",
     [
-        (845, "G02", "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
-        (34, "G02", "34 W cannot be: it is less than half of the 70 W that an idle 'h100"),
-        (60, "G03", "60 W is below the 70 W that an idle 'h100-sxm5' was seen to draw"),
-        (830, None, ""),
-        (71, None, ""),
+        ("value", None, "share", 1.05),
+        ("board power", H100, 830),
+        ("board power", H100, 71),
+        ("partition", L40S, 142),
+        ("partition", MI300X, 38),  # AMD's parts are devices of their own
+        ("kernels", ("f",), 3, ""),
+        ("traffic", "ab", (0.9, 1.05), 1.05, "l40s", 9001),
+        ("launch clocks", {"engine_mhz": {2000.0: 3, 2100.0: 1}}, {}, HOW),
+        ("launch clocks", CLOCKS, {"engine_mhz": 2200.0}, HOW),
+        ("profiled clock", L40S, 2268),  # 0.9 x 2520
+        ("profiled clock", MI300X, 1000),
+        ("gpus", {"0": "1 launch"}, None),
+        ("gpus", GPUS, "1"),
+        ("busy span", 5, 0, 15.0, 1.5, "f"),
+        ("busy span", 32, 10, 1.0, 1.0, "f"),
+        ("busy span", 312, 31, 1.0, 1.0, "f"),
     ],
 )
-def test_power_of_a_board(power_w: float, code: str | None, said: str) -> None:
-    """An H100 SXM5 has 700 W, which short means exceed by up to 20 %; idle it drew 70 W."""
-    facts = ("board power", "log.csv", find_device("h100-sxm5"), power_w)
-    if code is None:
-        check(*facts)
-        return
-    with pytest.raises((InputError, DataWarning), match=said) as caught:
-        check(*facts)
-    assert caught.value.code == code
+def test_facts_that_break_none(facts: tuple[Any, ...]) -> None:
+    """A warning would be an error here."""
+    looks_at, *others = facts
+    check(looks_at, "run.csv", *others)
 
 
 def test_a_simulated_model_is_refused_for_a_real_gpu_unless_forced() -> None:

@@ -91,7 +91,10 @@ class TestOpen:
         ("content", "message"),
         [
             (b"", "is empty"),
-            (b"x\n==ERROR== no permission\n", "no kernels; the profiler says: ==ERROR== no perm"),
+            (
+                b"x\n==ERROR== no permission\n",
+                "no kernel launch; the profiler says: ==ERROR== no perm",
+            ),
             (b"name,mean\nk,5\n", "row 1: a made summary is not read"),
             (b"id,name\0", "row 1: is not text; export the profiler's report as CSV"),
             (b"PK\x03\x04", "is compressed; unpack it first"),

@@ -85,8 +85,8 @@ SEVERAL = (launch("f", 10, "0"), launch("f", 20, "1"), launch("f", 30, "1"))
 @pytest.mark.parametrize(
     ("launches", "gpu", "message"),
     [
-        (SEVERAL, None, r"made.csv: is of GPUs 0 \(1 launch\), 1 \(2 launches\); choose"),
-        (SEVERAL, "5", r"made.csv: has no launches on GPU 5; is of GPUs"),
+        (SEVERAL, None, r"made.csv: is of GPUs 0 \(1 launch\), 1 \(2 launches\); name one"),
+        (SEVERAL, "5", r"made.csv: has nothing of GPU 5; is of GPUs"),
         ([launch("f", 0)], None, r"made.csv: has no kernel launch with a positive .*\(1 without"),
         ([launch(" ", 10)], None, "made.csv: row 7: the kernel's name is empty"),
     ],

@@ -316,11 +316,11 @@ BAD: dict[str, tuple[str, str]] = {
     ),
     "more than all": (
         HEADER + "1,0,200,247,1400,1215\n",
-        r"row 2, column 'utilization.gpu': gpu_utilisation is 2.47 of the whole, .* is 100 %",
+        r"row 2, column 'utilization.gpu': 2.47 of the whole cannot be, .* of percent to 100",
     ),
     "DCGM's shares in percent": (
         "#Entity GRACT\nID\nGPU 0 0\nGPU 0 95\n",
-        r"row 4, column 'GRACT': gr_engine_active is 95 of the whole, .* not in percent",
+        r"row 4, column 'GRACT': 95 of the whole cannot be, .*; give it from 0 to 1",
     ),
     "only MIG, by its mode": (
         HEADER.replace("\n", ",mig.mode.current\n") + "1,0,200,[N/A],1400,1215,Enabled\n",
@@ -453,7 +453,7 @@ def test_one_gpu_is_chosen(tmp_path: Path) -> None:
     path = written(tmp_path, two_gpus())
     chosen = table_of(path, replace(MADE, gpu="10"))
     assert (chosen.text["kernel"], row(chosen)["power_w"]) == (["run"], 400)
-    with pytest.raises(InputError, match=r"run.log: has no GPU 7; it has 0, 10"):
+    with pytest.raises(InputError, match=r"run.log: has nothing of GPU 7; is of GPUs 0 \(\d"):
         table_of(path, replace(MADE, gpu="7"))
 
 

@@ -70,7 +70,7 @@ class TestRealFiles:
         ("name", "message"),
         [
             ("profiler-exports/ncu_failed/no_csv_application_error.csv",
-             r"no kernels; the profiler says: ==ERROR== The application returned an error code"),
+             r"no kernel launch; the profiler says: ==ERROR== The application returned an error"),
             ("traces/ncu_details_text/rtx40_failed_nan.txt",
              r"no kernel launch with a positive time \(1 without\); .*==ERROR== LaunchFailed$"),
             ("traces/ncu_summary_per_kernel/jetson_thor_saxpy.csv",
@@ -165,7 +165,7 @@ def test_what_it_says_of_the_gpu(
     ids=["details", "raw", "text"],
 )
 def test_of_several_gpus_one_is_chosen(tmp_path: Path, page: str) -> None:
-    with pytest.raises(InputError, match=r"is of GPUs 0 \(1 launch\), 1 \(1 launch\); choose one"):
+    with pytest.raises(InputError, match=r"is of GPUs 0 \(1 launch\), 1 \(1 launch\); name one"):
         run_of_text(tmp_path, page)
     run = run_of_text(tmp_path, page, gpu="1")
     assert (run.gpu, run.gpus, only(run).launches) == ("1", ("0", "1"), 1)

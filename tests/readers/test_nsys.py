@@ -41,7 +41,7 @@ def test_real_files(
     ("name", "message"),
     [
         ("nsys_kern_sum_csv/gh200_no_kernels_SKIPPED.csv",
-         "has no kernels; the profiler says: SKIPPED: .* does not contain CUDA kernel data"),
+         "has no kernel launch; the profiler says: SKIPPED: .* does not contain CUDA kernel data"),
         ("nsys_gpukernsum_old/vector_add_2021_stats.txt", "row 13: this report .* is not one of"),
         ("nsys_stats_table/torch_gcn_stats.txt", "row 17: .* --report cuda_gpu_trace --format csv"),
     ],
@@ -94,7 +94,7 @@ class TestCsv:
 
     def test_of_several_gpus_one_is_chosen(self, tmp_path: Path) -> None:
         text = gpu_trace([f"{A100} (0)", "NVIDIA L4 (1)", f"{A100} (0)"])
-        with pytest.raises(InputError, match=r"0 \(2 launches\), 1 \(1 launch\); choose one with"):
+        with pytest.raises(InputError, match=r"0 \(2 launches\), 1 \(1 launch\); name one with"):
             run_of_text(tmp_path, text)
         run = run_of_text(tmp_path, text, gpu="1")
         assert list(run.groups) == [(G, 4, 128, "")]

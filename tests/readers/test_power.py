@@ -64,7 +64,7 @@ def test_a_log_gives_the_mean_while_the_gpu_works(tmp_path: Path) -> None:
 
 def test_one_gpu_of_several_is_named(tmp_path: Path) -> None:
     path = log(tmp_path, gpus=2)
-    with pytest.raises(InputError, match="is of the GPUs 0, 1; name one with --gpu"):
+    with pytest.raises(InputError, match=r"is of GPUs 0 \(\d.*\), 1 .*; name one with --gpu"):
         with_power(profile(), path)
     assert watts(with_power(profile(), path, "1")) == 300
 

@@ -53,7 +53,7 @@ class TestClocks:
             ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of --base: 3600 MHz cannot be"),
             ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of --base: 2.4e\+06 MHz cannot be"),
             ("l40s", {"engine_mhz": 2400.0}, {"engine_mhz": 2200},
-             "engine_mhz was 2200 while profiling, --base says 2400; lock the clocks, and give"),
+             "engine_mhz was 2200 while profiling, --base says 2400; lock the clocks and profile"),
         ],
     )  # fmt: skip
     def test_that_cannot_be(
@@ -89,7 +89,7 @@ class TestClocks:
         base = {"memory_mhz": 10501.0}
         assert set_up("run.csv", seen, Given("rtx4090", base)).config.engine_mhz == 2010
         seen = {"engine_mhz": Counter[str | float]({2000.0: 3, 2400.0: 1})}
-        with refused("is 2000 in one launch and 2400 in another .*; give --base engine=2100$"):
+        with refused("is 2000 in one launch and 2400 in another; lock .* with --base engine=2100$"):
             set_up("run.csv", seen, Given("rtx4090", base))
         set_up("run.csv", seen, Given("rtx4090", base | {"engine_mhz": 2100.0}))
         with refused("was 2100 while profiling, --base says 2400; lock the clocks"):
