@@ -42,17 +42,6 @@ def positions_of(argument: str, chosen: Iterable[Any], count: int) -> list[int]:
     return positions
 
 
-def shaped(array: Any, *shape: int | None) -> Floats:
-    """Return the array if it has that shape, where None stands for any length; else ValueError."""
-    checked = np.asarray(array)
-    lengths = zip(shape, checked.shape, strict=False)
-    if len(checked.shape) != len(shape) or any(want not in (None, got) for want, got in lengths):
-        raise ValueError(f"an array has the shape {checked.shape}, not {shape}")
-    if checked.dtype.kind not in "fib":
-        raise ValueError("an array holds something else than numbers")
-    return checked
-
-
 def positive(array: Floats, what: str) -> Floats:
     """Return the array if all is above 0, and can be squared and divided by; else ValueError.
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, shaped
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -22,7 +22,6 @@ from mlscale.predictors.wu_clusters import (
     LOSSES,
     ClusterSet,
     WalkTables,
-    region_sizes,
     region_values,
     scaling_values,
 )
@@ -172,12 +171,5 @@ class Wu(Learner, Predictor):
         return self.scaling_.names
 
     def check_restored(self) -> None:
-        """Raise ValueError where grid, features and clusters do not fit; make the tables."""
-        features = len(self.scaling_.names)
-        sizes = region_sizes(self.grid_.shape)
-        for one in self.cluster_sets_:
-            shaped(one.centroids, None, sizes.pop(one.region))
-            shaped(one.network.hidden_weights, features, None)
-        if sizes:
-            raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
+        """Make the tables that are not kept."""
         self._take(self.cluster_sets_)

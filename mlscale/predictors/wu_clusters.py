@@ -11,7 +11,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Indices, positive
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.predictors.state import INLINE
 
@@ -93,7 +93,7 @@ class ClusterSet:
     """
 
     region: int
-    centroids: Annotated[Floats, "K V", positive]
+    centroids: Annotated[Floats, "K V"]
     network: Annotated[Network, INLINE]
 
 
