@@ -175,15 +175,6 @@ class TestPredict:
         assert (most.low < half.low).any()
 
 
-def test_the_score_is_minus_the_mean_error_away_from_the_base() -> None:
-    """By hand: 10 and 30 % too much at two targets, 0 at the base."""
-    grid = ConfigGrid((4,), (400.0, 800.0, 1600.0), (500.0,))
-    data = made.measurements(grid=grid).select([0])
-    predictor = mlscale.create("no-scaling").fit(data, (0, 1, 0))
-    data.time_samples[:] = np.array([1 / 1.1, 1.0, 1 / 1.3]).reshape(1, 1, 1, 3, 1)
-    assert predictor.score(data, (0, 1, 0)) == pytest.approx(-20.0, rel=1e-12)
-
-
 # What a Python user gets wrong, and what is told in one line.
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a path for measurements": (

@@ -151,7 +151,8 @@ def _restored(
         if isinstance(default, tuple) and isinstance(parameters.get(name), list):
             parameters[name] = tuple(parameters[name])
     predictor.set_params(**parameters)
-    return cast("Savable", predictor).restore(_with_arrays(saved["state"], arrays))
+    restored: Predictor = cast("Any", predictor).restore(_with_arrays(saved["state"], arrays))
+    return restored
 
 
 def _class_name(kind: type[Predictor]) -> str:

@@ -68,7 +68,6 @@ class _Predictors(Mapping[str, type[Predictor]]):
 
 PREDICTORS: Mapping[str, type[Predictor]] = _Predictors()
 DEFAULT = "default"  # stands for the predictor that suits a table
-ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
 
 def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
@@ -128,19 +127,15 @@ def users_of_points() -> tuple[str, ...]:
 def find_predictor(name: str) -> type[Predictor]:
     """Return a predictor's class by name.
 
-    name: of a built-in predictor, `package.module:Class` (modules in the current directory are
-    found too), or an entry point of the group `mlscale.predictors`. The last two import, and so
-    run, code of the user's choice. Raises InputError where there is no such predictor.
+    name: of a built-in predictor, or `package.module:Class`, which imports, and so runs, code of
+    the user's choice; modules in the current directory are found too. Raises InputError where there
+    is no such predictor.
     """
     require_type("name", name, str, "text")
     if name in PREDICTORS:
         return PREDICTORS[name]
     if ":" in name:
         return _checked(_import_class(name), name)
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=ENTRY_POINTS, name=name):
-        return _checked(_import_class(entry.value), name)
     raise InputError(
         f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}, or package.module:Class"
     )

@@ -2,11 +2,9 @@
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +17,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
-from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.predictors.wu_clusters import region_values, scaling_from_regions, scaling_values, walk
 
 AnyPredictor = str | type[Predictor] | Predictor
@@ -33,13 +31,13 @@ class Oracle(Predictor):
 
     Source: Wu et al., HPCA 2015, section V-B2.
 
-    clusters: as many as there are training kernels at most; None and 'auto' take the number that
-    `wu` has by default.
+    clusters: as many as there are training kernels at most; None takes the number that `wu` has by
+    default.
     """
 
     name = "wu-oracle"
     quantity: str = "time"
-    clusters: int | str | None = None
+    clusters: int | None = None
     seed: int = 0
 
     def fit(self, training: Training, base: Bases) -> Self:
@@ -48,8 +46,7 @@ class Oracle(Predictor):
 
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
-        asked = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
-        count = min(asked, len(data.kernels))
+        count = min(self.clusters or DEFAULT_CLUSTERS, len(data.kernels))
         scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
         self.centroids_ = {
             region: cluster(values, count, self.seed)[1]
@@ -104,8 +101,7 @@ class Candidate:
         kind: Any = predictor
         if isinstance(predictor, str):
             kind = Oracle if predictor == ORACLE else find_predictor(predictor)
-        with failures_named(kind, "__init__"):
-            prototype = create(kind)
+        prototype = create(kind)
         name = (predictor if isinstance(predictor, Predictor) else prototype).name
         return cls(name, prototype.get_params().get("features") or features, prototype)
 
@@ -155,8 +151,7 @@ class Candidate:
         changed = {k: value for k, value in parameters.items() if value is not None and k in known}
         if self.features is not None:
             changed["features"] = self.features
-        with failures_named(self.predictor, "__init__"):
-            return create(self.predictor, **changed)
+        return create(self.predictor, **changed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a predictor of the user's with its class, so that it needs no module elsewhere."""
@@ -222,33 +217,3 @@ def with_features(
                 f"two predictors are called '{candidate.name}'; give yours another `name`"
             )
     return [with_kind for one in distinct.values() for with_kind in one.with_kinds(kinds)]
-
-
-@contextmanager
-def failures_named(
-    predictor: Predictor | type[Predictor], step: str, device: str | None = None
-) -> Iterator[None]:
-    """Make an InputError of whatever a predictor that is not part of mlscale raises.
-
-    step: the method that is called; device: of the table. The message names the last line of the
-    predictor's own package. What predictors of mlscale raise is a fault of ours and stays as it is.
-    """
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        kind = predictor if isinstance(predictor, type) else type(predictor)
-        package = kind.__module__.partition(".")[0]
-        if package == "mlscale":
-            raise
-        place = ""
-        for frame, line in walk_tb(error.__traceback__):
-            if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
-                file = frame.f_globals.get("__file__", frame.f_code.co_filename)  # in workers too
-                place = f" ({Path(file).name}, line {line})"
-        where = f" on {device}" if device else ""
-        raise InputError(
-            f"predictor '{predictor.name}' failed in {step}{where}: "
-            f"{type(error).__name__}: {error}{place}"
-        ) from error

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Self
 
@@ -100,16 +99,6 @@ class TestFindPredictor:
         assert issubclass(kind, mlscale.NoScaling)
         assert (folder / "imported.txt").read_text() == "imported\n"
         assert sys.path[-1] == str(folder)  # at the end, so that nothing installed is hidden
-
-    def test_finds_an_entry_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        entry = EntryPoint("flat", f"{__name__}:Flat", "mlscale.predictors")
-        monkeypatch.setattr(
-            "importlib.metadata.entry_points",
-            lambda group, name: [entry] if (group, name) == (entry.group, entry.name) else [],
-        )
-        assert mlscale.find_predictor("flat") is Flat
-        with refused("there is no predictor 'flatter'; one of no-scaling"):
-            mlscale.find_predictor("flatter")
 
     @pytest.mark.parametrize(
         ("name", "message"),

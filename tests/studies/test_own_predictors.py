@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,38 +117,6 @@ class TestObjects:
         planned = ErrorStudy(tables={"t": DATA}, predictors=[Plain])
         asked = [part.quantity for part in planned.parts if part.candidate.name == "plain"]
         assert asked == ["time"]
-
-
-class TestFailures:
-    """What an own predictor raises is told in one line, also from a worker process."""
-
-    @pytest.mark.parametrize("jobs", [1, 2])
-    @pytest.mark.parametrize(
-        ("step", "fault"),
-        [
-            ("fit", "self.grid_, self.base_ = training.grid, base"),
-            ("predict", "return Surfaces(self.grid_, self.base_, ones(profiles"),
-        ],
-    )
-    def test_in_fit_and_predict(
-        self, module: str, tmp_path: Path, step: str, fault: str, jobs: int
-    ) -> None:
-        before, after = MODULE.split(fault)
-        line = before.count("\n") + 1
-        (tmp_path / f"{module}.py").write_text(f"{before}raise TypeError('no'); {fault}{after}")
-        message = (
-            f"predictor 'mine' failed in {step} on made-gpu: TypeError: no ({module}.py, line "
-        )
-        with refused(f"^{re.escape(message)}{line}\\)$"):
-            mlscale.study("errors", DATA, f"{module}:Mine", jobs=jobs, seeds=1)
-
-    def test_in_init(self) -> None:
-        class Mine(NoScaling):
-            def __init__(self) -> None:
-                raise KeyError("x")
-
-        with refused("^predictor 'Mine' failed in __init__: KeyError: 'x' .test_own_predictors.py"):
-            mlscale.study("errors", DATA, Mine)
 
 
 class TestElsewhere:
