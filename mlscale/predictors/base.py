@@ -19,7 +19,6 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, by_power_laws
 from mlscale.errors import InputError
 from mlscale.predictors.intervals import (
-    exact_at_base,
     require_coverage,
     widened_within_reach,
     within_reach,
@@ -217,7 +216,7 @@ def predict_surfaces(
     else:
         surfaces = predictor.predict(profiles, grid)
     _check_factors(predictor.name, surfaces.values, profiles, grid or surfaces.grid)
-    return within_reach(exact_at_base(surfaces), predictor.quantity)
+    return within_reach(surfaces, predictor.quantity)
 
 
 def predict_beyond(

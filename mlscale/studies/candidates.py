@@ -84,8 +84,7 @@ class Candidate:
     """A predictor under study with one kind of features, or a strategy, which has no predictor.
 
     name, features: what rows show; features is None where the predictor has no such parameter.
-    predictor: not fitted; it carries the hyper-parameters that the study does not set. A candidate
-    can be pickled for a process or machine that does not have the module of the user's predictor.
+    predictor: not fitted; it carries the hyper-parameters that the study does not set.
     """
 
     name: str
@@ -153,10 +152,6 @@ class Candidate:
             changed["features"] = self.features
         return create(self.predictor, **changed)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a predictor of the user's with its class, so that it needs no module elsewhere."""
-        return _unpickle, (self.name, self.features, _pickle(self.predictor))
-
 
 def _user_module(predictor: Predictor | None) -> Any:
     """Return the module of a predictor that is not part of mlscale, if there is one to be read."""
@@ -164,26 +159,6 @@ def _user_module(predictor: Predictor | None) -> Any:
     if predictor is None or name.partition(".")[0] in ("mlscale", "__main__"):
         return None
     return sys.modules.get(name)
-
-
-def _pickle(predictor: Predictor | None) -> bytes:
-    import cloudpickle
-
-    module = _user_module(predictor)
-    if module is None:
-        return bytes(cloudpickle.dumps(predictor))
-    package = sys.modules[module.__name__.partition(".")[0]]
-    cloudpickle.register_pickle_by_value(package)
-    try:
-        return bytes(cloudpickle.dumps(predictor))
-    finally:
-        cloudpickle.unregister_pickle_by_value(package)
-
-
-def _unpickle(name: str, features: str | None, predictor: bytes) -> Candidate:
-    import cloudpickle
-
-    return Candidate(name, features, cloudpickle.loads(predictor))
 
 
 def asked_for(

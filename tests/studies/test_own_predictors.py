@@ -1,8 +1,5 @@
 """Predictors of one's own in studies: as objects, in worker processes, and where no module is."""
 
-import os
-import pickle
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +15,6 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid, Nearest, NoScaling, Predictor, Profiles, Surfaces
-from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.study import plan
 
@@ -120,28 +116,6 @@ class TestObjects:
 
 
 class TestElsewhere:
-    def test_a_process_without_the_module_can_use_it(self, module: str, tmp_path: Path) -> None:
-        """The class travels with its module: pickled here, used where no such file is."""
-        candidate = Candidate.from_predictor(f"{module}:Mine")
-        work, calls = study(f"{module}:Mine").calls()
-        [call] = [call for call in calls if call[0].candidate == candidate]
-        (tmp_path / "call.pickle").write_bytes(pickle.dumps((work, call)))
-        (tmp_path / f"{module}.py").unlink()
-        (tmp_path / "elsewhere").mkdir()
-        code = (
-            "import pickle; work, call = pickle.load(open('../call.pickle', 'rb'));"
-            "print(sum(map(sum, work(*call)['errors'])))"
-        )
-        found = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path / "elsewhere",
-            env={**os.environ, "PYTHONPATH": str(Path(mlscale.__file__).parents[1])},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert float(found.stdout) == pytest.approx(np.sum(work(*call)["errors"]))
-
     def test_another_source_is_another_study(self, module: str, tmp_path: Path) -> None:
         """What is kept of an interrupted study is not mixed with that of a changed predictor."""
         options = {"predictors": [f"{module}:Mine"], "seeds": 1}
