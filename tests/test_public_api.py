@@ -177,18 +177,6 @@ class TestPredict:
 
 # What a Python user gets wrong, and what is told in one line.
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    "a path for measurements": (
-        lambda: mlscale.train("table.parquet", MID),
-        "^measurements must be mlscale.Measurements, as .* give, not str$",
-    ),
-    "a path for a model": (
-        lambda: mlscale.advise("m.mlscale", made.measurements().profiles(MID)),
-        "^model must be mlscale.Model, not str$",
-    ),
-    "measurements for profiles": (
-        lambda: core_bound().predict(made.measurements()),
-        "^profiles must be mlscale.Profiles, as .* give, not Measurements$",
-    ),
     "an estimator of scikit-learn": (
         lambda: mlscale.train(made.measurements(), MID, RandomForestRegressor()),
         "RandomForestRegressor.* is not a predictor",
@@ -196,10 +184,6 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a base that is none": (
         lambda: mlscale.train(made.measurements(), "middle"),
         "^'middle' is not a configuration; write it as cu=16,engine=800",
-    ),
-    "a kernel that is not there": (
-        lambda: made.measurements().select([0, 99]),
-        "^kernels must be a list of positions below 12, or a mask of 12$",
     ),
     "a quantity that is not there": (
         lambda: made.measurements().quantity("energy"),

@@ -58,7 +58,7 @@ def write(model: Trained, path: Path) -> None:
         },
         "card": model.card,
     }
-    content = json.dumps(document, indent=1, default=_python_number).encode()
+    content = json.dumps(document, indent=1, default=lambda value: value.tolist()).encode()
     with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         _store(archive, _DOCUMENT, content)
         for number, array in enumerate(arrays):
@@ -201,13 +201,6 @@ def _with_arrays(value: Any, arrays: dict[str, Array]) -> Any:
     if isinstance(value, list):
         return [_with_arrays(item, arrays) for item in value]
     return value
-
-
-def _python_number(value: Any) -> Any:
-    """Return NumPy's numbers and arrays as Python's own, for JSON; else raise TypeError."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{value!r} is of type {type(value).__name__}")
 
 
 def _array_name(number: int) -> str:

@@ -20,8 +20,8 @@ from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
-from mlscale.errors import InputError, require_type, warn
-from mlscale.predictors.base import Predictor, UsesMeasuredPoints
+from mlscale.errors import InputError, warn
+from mlscale.predictors.base import Predictor
 
 __all__ = [
     "PREDICTORS",
@@ -30,7 +30,6 @@ __all__ = [
     "create",
     "default_predictor",
     "find_predictor",
-    "users_of_points",
     "why_wu",
 ]
 
@@ -119,11 +118,6 @@ def or_default(
     return default_predictor(measurements, base) if is_default else predictor
 
 
-def users_of_points() -> tuple[str, ...]:
-    """Return the names of the predictors that make use of further measured points."""
-    return tuple(name for name, kind in PREDICTORS.items() if issubclass(kind, UsesMeasuredPoints))
-
-
 def find_predictor(name: str) -> type[Predictor]:
     """Return a predictor's class by name.
 
@@ -131,7 +125,6 @@ def find_predictor(name: str) -> type[Predictor]:
     the user's choice; modules in the current directory are found too. Raises InputError where there
     is no such predictor.
     """
-    require_type("name", name, str, "text")
     if name in PREDICTORS:
         return PREDICTORS[name]
     if ":" in name:

@@ -250,11 +250,7 @@ def _check_factors(name: str, values: Any, profiles: Profiles, grid: ConfigGrid)
     # Both are NaN where any factor is.
     if values.min(initial=1) > 0 and values.max(initial=1) < np.inf:
         return
-    is_sound = (np.isfinite(values) & (values > 0)).reshape(len(values), -1).all(axis=1)
-    kernel = profiles.kernels[int(np.argmin(is_sound))]
-    raise InputError(
-        f"the predictor '{name}' gave a factor for '{kernel}' that is not finite and positive"
-    )
+    raise InputError(f"the predictor '{name}' gave a factor that is not finite and positive")
 
 
 def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
@@ -267,8 +263,7 @@ def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
 def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
     """Pair each GPU's measurements, `in_order`, with its base as a configuration of their grid.
 
-    Raises InputError when the predictor does not know its quantity, the numbers of tables and
-    bases differ, or a base is not on its grid.
+    Raises InputError when the predictor does not know its quantity, or a base is not on its grid.
     """
     if predictor.quantity not in predictor.quantities:
         raise InputError(
@@ -278,8 +273,6 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     if isinstance(training, Measurements):
         return [(training.in_order, training.grid.config(cast("Base", base)))]
     bases = cast("Sequence[Base]", base)
-    if len(training) != len(bases):
-        raise InputError(f"{len(training)} tables need as many bases, not {len(bases)}")
     pairs = zip(training, bases, strict=True)
     return [(table.in_order, table.grid.config(at)) for table, at in pairs]
 

@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask, is_finite
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.surfaces import Surfaces, widened_beyond
 from mlscale.errors import InputError
@@ -136,7 +136,7 @@ def score_at(scores: Floats, coverage: float) -> float:
 
 def require_coverage(coverage: float) -> None:
     """Raise InputError unless a coverage is between 0 and 1."""
-    if not (is_finite(coverage) and 0 < coverage < 1):
+    if not 0 < coverage < 1:
         raise InputError(f"a coverage is between 0 and 1, not {coverage}")
 
 

@@ -115,14 +115,6 @@ def region_values(scaling: ScalingValues) -> dict[int, Floats]:
     return {region: v for region, v in values.items() if v.shape[1]}
 
 
-def region_sizes(shape: Index) -> dict[int, int]:
-    """Return V of every region that exists on a grid of the shape (C, E, M)."""
-    cu_counts, engines, memories = shape
-    sizes = dict.fromkeys(range(cu_counts), engines * (memories - 1) + (engines - 1) * memories)
-    sizes[CU_AXIS] = cu_counts - 1
-    return {region: size for region, size in sizes.items() if size}
-
-
 def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -> ScalingValues:
     """Return the inverse of region_values, for `count` kernels on a grid of the shape (C, E, M)."""
     cu_counts, engines, memories = shape

@@ -28,7 +28,6 @@ from mlscale.predictors.intervals import LEVELS, calibrated_scores
 GROUPS, GROUPS_OF_CU_AXIS, GROUPS_OF_OTHER_GPUS = 10, 4, 4
 AMPLITUDES = (0.1, 1.0, 3.0)
 LEAST_APPLICATIONS = 3  # that intervals can be learnt from
-RISING = 1.02
 
 Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
 Model = TypeVar("Model")
