@@ -111,17 +111,15 @@ class Candidate:
 
     @property
     def description(self) -> list[str]:
-        """All that its predictions depend on besides the data, with the source of a user's class.
+        """All that its predictions depend on besides the data, with the source of its module.
 
         So that a study is not resumed with a predictor that has changed.
         """
         kind = type(self.predictor)
         described = [self.name, str(self.features), repr(sorted(self.parameters.items()))]
         described.append(f"{kind.__module__}:{kind.__qualname__}")
-        module = _user_module(self.predictor)
-        if module is not None:
-            with suppress(OSError, TypeError):  # a module that was not read from a file
-                described.append(inspect.getsource(module))
+        with suppress(OSError, TypeError):  # a module that was not read from a file
+            described.append(inspect.getsource(sys.modules[kind.__module__]))
         return described
 
     def with_kinds(self, kinds: Sequence[str]) -> list["Candidate"]:
@@ -151,14 +149,6 @@ class Candidate:
         if self.features is not None:
             changed["features"] = self.features
         return create(self.predictor, **changed)
-
-
-def _user_module(predictor: Predictor | None) -> Any:
-    """Return the module of a predictor that is not part of mlscale, if there is one to be read."""
-    name = type(predictor).__module__
-    if predictor is None or name.partition(".")[0] in ("mlscale", "__main__"):
-        return None
-    return sys.modules.get(name)
 
 
 def asked_for(
