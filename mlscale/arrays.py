@@ -1,15 +1,10 @@
 """Types of arrays, and checks of numbers that come from a file or a user."""
 
-import math
 from collections.abc import Iterable
 from itertools import pairwise
-from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mlscale.errors import InputError
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -21,36 +16,6 @@ LARGEST = 1e30  # that can still be squared; counters are below 2^63
 def floats_of(values: Iterable[float | None]) -> Floats:
     """Return numbers as an array, NaN for None."""
     return np.array([*values], np.float64)
-
-
-def is_finite(value: object) -> bool:
-    """Return whether a value is a number, which a yes or no is not, and a finite one."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def positions_of(argument: str, chosen: Iterable[Any], count: int) -> list[int]:
-    """The positions that an argument chooses out of so many: by number, or by a mask (count,).
-
-    Raises InputError, naming the argument, where there is no such position.
-    """
-    try:
-        positions: list[int] = np.arange(count)[list(chosen)].tolist()
-    except IndexError:
-        raise InputError(
-            f"{argument} must be a list of positions below {count}, or a mask of {count}"
-        ) from None
-    return positions
-
-
-def shaped(array: Any, *shape: int | None) -> Floats:
-    """Return the array if it has that shape, where None stands for any length; else ValueError."""
-    checked = np.asarray(array)
-    lengths = zip(shape, checked.shape, strict=False)
-    if len(checked.shape) != len(shape) or any(want not in (None, got) for want, got in lengths):
-        raise ValueError(f"an array has the shape {checked.shape}, not {shape}")
-    if checked.dtype.kind not in "fib":
-        raise ValueError("an array holds something else than numbers")
-    return checked
 
 
 def positive(array: Floats, what: str) -> Floats:

@@ -4,7 +4,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "tables": ("pandas", "pyarrow"),
@@ -26,16 +25,6 @@ class InputError(ValueError):
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(" ".join(message.splitlines()))
         self.code = code
-
-
-def require_type(argument: str, value: object, kind: Any, what: str) -> None:
-    """Raise InputError where an argument of the Python interface is not of its type.
-
-    argument: its name. kind: a class, or a union of some; True and False are of none, since a
-    yes or no is no number. what: the type, in words.
-    """
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise InputError(f"{argument} must be {what}, not {type(value).__name__}")
 
 
 class UsageError(InputError):

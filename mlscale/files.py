@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mlscale.errors import InputError, require_type
+from mlscale.errors import InputError
 
 try:
     import fcntl
@@ -22,12 +22,6 @@ ByteProgress = Callable[[int], object]  # is called with numbers of bytes as the
 
 def no_progress(_count: int) -> None:
     """Show no progress."""
-
-
-def path_of(value: Any, argument: str = "path", what: str = "a file's path") -> Path:
-    """An argument of the Python interface as a path. Raises InputError where it is none."""
-    require_type(argument, value, str | os.PathLike, what)
-    return Path(value)
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """Small models, their files, and the members of a model file."""
 
-import copy
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,13 +14,12 @@ from parameters import own
 from synthetic import bottleneck_kernels, sampled_kernels, warps
 from synthetic import kernels as made
 
-from mlscale import ConfigGrid, InputError, Model, Profiles, load, save, train
+from mlscale import ConfigGrid, Model, Profiles, save, train
 from mlscale.model.predictions import COVERAGE
 from mlscale.predictors.board_power import BoardPower
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
-DELETED = object()
 
 Answer = tuple[list[dict[str, Any]], list[str]]
 
@@ -95,33 +93,3 @@ def answer(model: Model, profiles: Profiles) -> Answer:
     """All that a user gets from a model."""
     predictions = model.predict(profiles, COVERAGE)
     return predictions.rows(), list(predictions.warnings)
-
-
-def outcome(path: Path, profiles: Profiles) -> Answer | str:
-    """What a file answers, or the message of the error that refuses it."""
-    try:
-        return answer(load(path), profiles)
-    except InputError as error:
-        return str(error)
-
-
-def paths_of(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path to everything inside a JSON document."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[call-overload]
-    for key, item in inside:
-        yield (*path, key)
-        if isinstance(item, dict | list):
-            yield from paths_of(item, (*path, key))
-
-
-def with_value(document: Any, where: tuple[Any, ...], value: object) -> Any:
-    """A copy of a JSON document with another value at a path, or with none for DELETED."""
-    changed = copy.deepcopy(document)
-    parent = changed
-    for key in where[:-1]:
-        parent = parent[key]
-    if value is DELETED:
-        del parent[where[-1]]
-    else:
-        parent[where[-1]] = value
-    return changed

@@ -11,7 +11,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 
-from model_files import members_of, zipped
 from readers import Reader
 
 from mlscale.cli.main import main
@@ -89,11 +88,7 @@ class Trial:
 
     def damaged(self, random: Random) -> bytes:
         """The content with one fault."""
-        if not self.reader.is_made_right:
-            return damaged(self.reader.content, random)
-        members = members_of(self.reader.content)
-        name = random.choice([*members])
-        return zipped(members | {name: damaged(members[name], random)})
+        return damaged(self.reader.content, random)
 
     def problem_of(self, content: bytes) -> str | None:
         """What is wrong with how the command bears this content."""

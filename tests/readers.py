@@ -41,7 +41,6 @@ class Reader:
 
     keeps: whose rows must stay as they are when a damaged file is taken: those of 'all' kernels,
     as checksums notice everything, of the 'others', whose lines are whole, or of 'nobody'.
-    is_made_right: whether a fault is put into a member of the zip, with checksums that fit.
     """
 
     name: str
@@ -49,7 +48,6 @@ class Reader:
     content: bytes
     command: tuple[str, ...]
     keeps: str = "nobody"
-    is_made_right: bool = False
 
 
 def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
@@ -153,14 +151,13 @@ def _measurements() -> Iterator[Reader]:
 
 
 def _model_files(folder: Path, predictor: str) -> Iterator[Reader]:
-    """The file as a disk damages it, and its members as an attacker would, who mends checksums."""
+    """The file as a disk damages it."""
     model, profiles = trained(predictor)
     profile = folder / f"{predictor}.csv"
     write_table(profile_table(profiles), profile)
     content = content_of(model, folder)
     read = ("predict", str(profile), "--model", "{}", "--format", "csv", "-o", "{out}")
     yield Reader(f"model {predictor}", ".mlscale", content, read, "all")
-    yield Reader(f"model {predictor}, made right", ".mlscale", content, read, is_made_right=True)
 
 
 def profile_table(profiles: Profiles) -> Table:

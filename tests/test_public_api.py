@@ -175,29 +175,8 @@ class TestPredict:
         assert (most.low < half.low).any()
 
 
-def test_the_score_is_minus_the_mean_error_away_from_the_base() -> None:
-    """By hand: 10 and 30 % too much at two targets, 0 at the base."""
-    grid = ConfigGrid((4,), (400.0, 800.0, 1600.0), (500.0,))
-    data = made.measurements(grid=grid).select([0])
-    predictor = mlscale.create("no-scaling").fit(data, (0, 1, 0))
-    data.time_samples[:] = np.array([1 / 1.1, 1.0, 1 / 1.3]).reshape(1, 1, 1, 3, 1)
-    assert predictor.score(data, (0, 1, 0)) == pytest.approx(-20.0, rel=1e-12)
-
-
 # What a Python user gets wrong, and what is told in one line.
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    "a path for measurements": (
-        lambda: mlscale.train("table.parquet", MID),
-        "^measurements must be mlscale.Measurements, as .* give, not str$",
-    ),
-    "a path for a model": (
-        lambda: mlscale.advise("m.mlscale", made.measurements().profiles(MID)),
-        "^model must be mlscale.Model, not str$",
-    ),
-    "measurements for profiles": (
-        lambda: core_bound().predict(made.measurements()),
-        "^profiles must be mlscale.Profiles, as .* give, not Measurements$",
-    ),
     "an estimator of scikit-learn": (
         lambda: mlscale.train(made.measurements(), MID, RandomForestRegressor()),
         "RandomForestRegressor.* is not a predictor",
@@ -205,10 +184,6 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a base that is none": (
         lambda: mlscale.train(made.measurements(), "middle"),
         "^'middle' is not a configuration; write it as cu=16,engine=800",
-    ),
-    "a kernel that is not there": (
-        lambda: made.measurements().select([0, 99]),
-        "^kernels must be a list of positions below 12, or a mask of 12$",
     ),
     "a quantity that is not there": (
         lambda: made.measurements().quantity("energy"),

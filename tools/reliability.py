@@ -227,8 +227,6 @@ MARK = Path("code-was-run")
 MODEL_FILES: dict[str, Callable[[dict[str, bytes]], bytes]] = {
     "a pickle": lambda _: pickle.dumps(Vandal(MARK)),
     "arrays of Python objects": lambda m: _with_arrays(m, lambda _: [Vandal(MARK)]),
-    "arrays of text": lambda m: _with_arrays(m, lambda a: a.astype(str)),
-    "arrays of NaN": lambda m: _with_arrays(m, lambda a: np.full_like(a, np.nan, float)),
     "a document of 300 MB": lambda _: _streamed(DOCUMENT, b"[" + b"0," * (1 << 19), 300),
     "a document of 100 000 brackets": lambda _: zipped({DOCUMENT: b"[" * 10**5}),
     "an array of 1.2 GB": lambda _: _streamed("arrays/0.npy", bytes(1 << 20), 1200),

@@ -23,7 +23,7 @@ from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import UNLIMITED, WITHIN, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import Surfaces, run_in_sequence
-from mlscale.errors import InputError, require_type
+from mlscale.errors import InputError
 from mlscale.model.model import Model, feature_warnings, training_warnings
 from mlscale.model.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
@@ -66,7 +66,6 @@ def advise(
         >>> str(best.config), round(best.saving_percent, 1)
         ('cu=32,engine=1000,memory=1000', 21.4)
     """
-    require_type("model", model, Model, "mlscale.Model")
     terms = terms_of(model, profiles, objective, limits, static_power_w)
     predictions, costs, surfaces, held = predicted_costs(model, profiles, terms)
     refuse_little_cover(profiles)

@@ -4,13 +4,14 @@ An array holds one value for each configuration, in the order of the grid. With 
 in W, energy = time x power is in mJ.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, is_finite
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
 from mlscale.text import rounded
@@ -205,7 +206,7 @@ def static_power(kind: str | None, given_w: float | None) -> float | None:
         return None if kind == "dynamic" else 0.0
     if kind == "board":
         raise InputError("power_w is board power, static power included: leave --static-power out")
-    if not (is_finite(given_w) and given_w >= 0):
+    if not 0 <= given_w < math.inf:
         raise InputError(f"static power must be finite and at least 0 W, not {given_w}")
     return given_w
 

@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from typing import Any, NoReturn
 
 from mlscale import __version__
@@ -130,19 +129,7 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _check_words(words: Sequence[str]) -> None:
-    """Raise InputError on words that are empty, went with 0.3.0, or are no UTF-8."""
-    for before, word in pairwise(["mlscale", *words]):
-        if not word.strip() or (word.startswith("--") and word.endswith("=")):
-            name = word[:-1] if word.startswith("--") else before
-            raise InputError(
-                f"nothing stands behind '{name}' but an empty word; is a variable of the shell not "
-                "set?"
-            )
-        try:
-            word.encode()  # no table or page could hold such a name
-        except UnicodeEncodeError:
-            name = word.encode(errors="backslashreplace").decode()
-            raise InputError(f"'{name}' is not UTF-8; rename the file") from None
+    """Raise InputError on words that went with 0.3.0."""
     for asked in (*words[:1], " ".join(words[:2]), *words[2:]):
         if asked in FORMER and not os.path.exists(asked.rpartition(" ")[2]):  # noqa: PTH110
             raise InputError(f"'{asked}' went with version 0.3.0: {FORMER[asked]}")

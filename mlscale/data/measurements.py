@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positions_of
+from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check, check_units
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid
@@ -154,7 +154,7 @@ class Measurements:
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
         """Return the measurements of some kernels, by position or by a mask (K,)."""
-        positions = positions_of("kernels", kernels, len(self.kernels))
+        positions = np.arange(len(self.kernels))[list(kernels)].tolist()
         return replace(
             self._cut((slice(None), positions)),
             kernels=tuple(self.kernels[k] for k in positions),

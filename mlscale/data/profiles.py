@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, positions_of
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import check, check_units
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import IDENTITY, Table, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, warn
-from mlscale.files import path_of
 from mlscale.text import counted, near_names, shortened
 
 if TYPE_CHECKING:
@@ -163,11 +162,8 @@ class Profiles:
         return [(config, values / at_base) for config, values in measured if values is not None]
 
     def select(self, kernels: Sequence[int] | Indices) -> "Profiles":
-        """Return the profiles of some kernels, by position or by a mask (K,).
-
-        Raises InputError on anything else, and where there is no such kernel.
-        """
-        positions = positions_of("kernels", kernels, len(self.kernels))
+        """Return the profiles of some kernels, by position or by a mask (K,)."""
+        positions = np.arange(len(self.kernels))[list(kernels)].tolist()
 
         def chosen(values: Floats | None) -> Floats | None:
             return None if values is None else values[positions]
@@ -218,10 +214,7 @@ def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, devic
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
-    if isinstance(path, Path | str) or not hasattr(path, "columns"):
-        table = read_table(path_of(path, what="a file's path or a data frame"))
-    else:
-        table = table_from_frame(path)
+    table = read_table(Path(path)) if isinstance(path, Path | str) else table_from_frame(path)
     return profiles_at(table, base, device)
 
 

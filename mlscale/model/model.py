@@ -12,11 +12,11 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError, require_type, warn
+from mlscale.errors import InputError, warn
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions
 from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchanges_kept
-from mlscale.predictors import DEFAULT, create, or_default, users_of_points
+from mlscale.predictors import DEFAULT, create, or_default
 from mlscale.predictors.base import (
     Bases,
     HasFeatures,
@@ -30,10 +30,6 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.predictors.intervals import widened_within_reach
-
-A_MODEL = "a mlscale.Model"
-MEASUREMENTS = "mlscale.Measurements, as read and Measurements.from_frame give"
-PROFILES = "mlscale.Profiles, as read_profiles and Measurements.profiles(base) give"
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +118,6 @@ class Model:
         that it makes nothing of, where their power is of another kind, and where the model learnt
         from simulated data of another device.
         """
-        require_type("profiles", profiles, Profiles, PROFILES)
         if not self.untrained:
             self._check_origin(profiles.device)
         if isinstance(self.predictors["time"], HasFeatures):
@@ -199,7 +194,7 @@ class Model:
             if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
                 raise InputError(
                     f"'{predictor.name}' makes nothing of further measured points; train a model "
-                    f"with --predictor {', '.join(users_of_points())}"
+                    "with --predictor bottleneck"
                 )
 
 
@@ -223,7 +218,6 @@ def train(
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
-    require_type("measurements", measurements, Measurements, MEASUREMENTS)
     config = measurements.grid.config(base)
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")

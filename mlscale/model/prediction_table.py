@@ -1,8 +1,4 @@
-"""The table of mlscale predict as CSV or Parquet: predicted, encoded and written part by part.
-
-Few rows are written with the standard library alone, so that a one-shot prediction starts fast.
-Many are written by Arrow, where it is installed.
-"""
+"""The table of mlscale predict as CSV or Parquet: predicted, encoded and written part by part."""
 
 import csv
 import io
@@ -17,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import drawn_w
-from mlscale.data.table_files import arrow_numbers, arrow_strings, has_arrow, write_tables
+from mlscale.data.table_files import arrow_numbers, arrow_strings, write_tables
 from mlscale.files import whole_file
 from mlscale.model.model import Model
 from mlscale.model.predictions import COLUMNS, COVERAGE, Targets
@@ -28,17 +24,14 @@ if TYPE_CHECKING:
 
 
 PART = 250_000  # kernels x configurations that are predicted and encoded at a time
-FEW_ROWS = 5000  # are written before Arrow is imported
 
 Encoded = TypeVar("Encoded")
 
 
 def csv_parts(model: Model, profiles: Profiles, targets: Targets | None) -> Iterator[bytes]:
     """Predict, and yield the table as CSV in UTF-8, part by part. Raises InputError."""
-    rows = len(profiles.kernels) * (len(targets) if targets else model.grid.size)
-    encode = csv_by_arrow if rows > FEW_ROWS and has_arrow() else csv_by_standard_library
     header = (",".join(COLUMNS) + "\n").encode()
-    return chain([header], _parts(model, profiles, targets, encode))
+    return chain([header], _parts(model, profiles, targets, as_csv))
 
 
 def write_csv(model: Model, profiles: Profiles, targets: Targets | None, output: Path) -> None:
@@ -77,7 +70,7 @@ def _parts(
         yield encode(replace(predictions, run_drawn_w=run_drawn_w).columns(targets))
 
 
-def csv_by_standard_library(columns: Mapping[str, NDArray[Any]]) -> bytes:
+def as_csv(columns: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the rows as CSV without a header; nothing for NaN."""
     text = io.StringIO()
     cells = [
@@ -88,35 +81,20 @@ def csv_by_standard_library(columns: Mapping[str, NDArray[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def csv_by_arrow(columns: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the same rows, faster for many; all words are in quotes."""
-    import pyarrow as pa
-    from pyarrow.csv import WriteOptions, write_csv
-
-    content = pa.BufferOutputStream()
-    write_csv(as_arrow(columns, spreadsheet_cell), content, WriteOptions(include_header=False))
-    return bytes(content.getvalue())
-
-
-def as_arrow(
-    columns: Mapping[str, NDArray[Any]], written: Callable[[str], str] = str
-) -> "pa.Table":
-    """Return columns of numbers, null for NaN, and of words (dtype object), as an Arrow table.
-
-    written: how a word is written.
-    """
+def as_arrow(columns: Mapping[str, NDArray[Any]]) -> "pa.Table":
+    """Return columns of numbers, null for NaN, and of words (dtype object), as an Arrow table."""
     import pyarrow as pa
 
     arrays = [
-        _words(column, written) if column.dtype == object else arrow_numbers(column)
+        _words(column) if column.dtype == object else arrow_numbers(column)
         for column in columns.values()
     ]
     return pa.Table.from_arrays(arrays, names=list(columns))
 
 
-def _words(column: NDArray[Any], written: Callable[[str], str]) -> "pa.Array":
+def _words(column: NDArray[Any]) -> "pa.Array":
     """Return an array of a few words many times over; each different word is written once."""
     words = column.tolist()
     places = {word: place for place, word in enumerate(dict.fromkeys(words))}
     rows = np.fromiter(map(places.__getitem__, words), np.int32, len(words))
-    return arrow_strings(map(written, places)).take(arrow_numbers(rows))
+    return arrow_strings(places).take(arrow_numbers(rows))

@@ -20,8 +20,8 @@ from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
-from mlscale.errors import InputError, require_type, warn
-from mlscale.predictors.base import Predictor, UsesMeasuredPoints
+from mlscale.errors import InputError, warn
+from mlscale.predictors.base import Predictor
 
 __all__ = [
     "PREDICTORS",
@@ -30,7 +30,6 @@ __all__ = [
     "create",
     "default_predictor",
     "find_predictor",
-    "users_of_points",
     "why_wu",
 ]
 
@@ -68,7 +67,6 @@ class _Predictors(Mapping[str, type[Predictor]]):
 
 PREDICTORS: Mapping[str, type[Predictor]] = _Predictors()
 DEFAULT = "default"  # stands for the predictor that suits a table
-ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
 
 def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
@@ -120,27 +118,17 @@ def or_default(
     return default_predictor(measurements, base) if is_default else predictor
 
 
-def users_of_points() -> tuple[str, ...]:
-    """Return the names of the predictors that make use of further measured points."""
-    return tuple(name for name, kind in PREDICTORS.items() if issubclass(kind, UsesMeasuredPoints))
-
-
 def find_predictor(name: str) -> type[Predictor]:
     """Return a predictor's class by name.
 
-    name: of a built-in predictor, `package.module:Class` (modules in the current directory are
-    found too), or an entry point of the group `mlscale.predictors`. The last two import, and so
-    run, code of the user's choice. Raises InputError where there is no such predictor.
+    name: of a built-in predictor, or `package.module:Class`, which imports, and so runs, code of
+    the user's choice; modules in the current directory are found too. Raises InputError where there
+    is no such predictor.
     """
-    require_type("name", name, str, "text")
     if name in PREDICTORS:
         return PREDICTORS[name]
     if ":" in name:
         return _checked(_import_class(name), name)
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=ENTRY_POINTS, name=name):
-        return _checked(_import_class(entry.value), name)
     raise InputError(
         f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}, or package.module:Class"
     )

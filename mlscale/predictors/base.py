@@ -16,10 +16,9 @@ import numpy as np
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
+from mlscale.data.surfaces import Surfaces, by_power_laws
 from mlscale.errors import InputError
 from mlscale.predictors.intervals import (
-    exact_at_base,
     require_coverage,
     widened_within_reach,
     within_reach,
@@ -110,17 +109,6 @@ class Predictor(ABC):
     def other_sources(self, profiles: Profiles) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
         """Return by number from what a profile has it, where that differs from the training."""
         return {}
-
-    def score(self, measurements: Measurements, base: Base) -> float:
-        """Return minus the mean absolute percentage error, so that more is better.
-
-        The mean goes over the kernels and over every configuration but the base.
-        """
-        config = measurements.grid.config(base)
-        surfaces = self.predict(measurements.profiles(config))
-        actual = measurements.relative(self.quantity, config)
-        errors = absolute_percentage_error(surfaces.values, actual)
-        return -float(without_base(errors, measurements.grid.index(config)).mean())
 
 
 @runtime_checkable
@@ -228,7 +216,7 @@ def predict_surfaces(
     else:
         surfaces = predictor.predict(profiles, grid)
     _check_factors(predictor.name, surfaces.values, profiles, grid or surfaces.grid)
-    return within_reach(exact_at_base(surfaces), predictor.quantity)
+    return within_reach(surfaces, predictor.quantity)
 
 
 def predict_beyond(
@@ -262,11 +250,7 @@ def _check_factors(name: str, values: Any, profiles: Profiles, grid: ConfigGrid)
     # Both are NaN where any factor is.
     if values.min(initial=1) > 0 and values.max(initial=1) < np.inf:
         return
-    is_sound = (np.isfinite(values) & (values > 0)).reshape(len(values), -1).all(axis=1)
-    kernel = profiles.kernels[int(np.argmin(is_sound))]
-    raise InputError(
-        f"the predictor '{name}' gave a factor for '{kernel}' that is not finite and positive"
-    )
+    raise InputError(f"the predictor '{name}' gave a factor that is not finite and positive")
 
 
 def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
@@ -279,8 +263,7 @@ def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
 def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
     """Pair each GPU's measurements, `in_order`, with its base as a configuration of their grid.
 
-    Raises InputError when the predictor does not know its quantity, the numbers of tables and
-    bases differ, or a base is not on its grid.
+    Raises InputError when the predictor does not know its quantity, or a base is not on its grid.
     """
     if predictor.quantity not in predictor.quantities:
         raise InputError(
@@ -290,8 +273,6 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     if isinstance(training, Measurements):
         return [(training.in_order, training.grid.config(cast("Base", base)))]
     bases = cast("Sequence[Base]", base)
-    if len(training) != len(bases):
-        raise InputError(f"{len(training)} tables need as many bases, not {len(bases)}")
     pairs = zip(training, bases, strict=True)
     return [(table.in_order, table.grid.config(at)) for table, at in pairs]
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -176,12 +176,6 @@ class Nearest(Learner, Predictor):
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""
         return self.scaling_.names
-
-    def check_restored(self) -> None:
-        """Raise ValueError where there are no neighbours, or points of other features."""
-        shaped(self.points_, None, len(self.scaling_.names))
-        if type(self.neighbours) is not int or self.neighbours < 1 or not len(self.points_):
-            raise ValueError("it has no neighbours to take the mean of")
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask, require_rising
+from mlscale.arrays import Floats, Mask
 from mlscale.counters.features import (
     BASE_POWER,
     PER_ACCESS,
@@ -99,10 +99,6 @@ class FeatureScaling:
     def needs(self) -> tuple[str, ...]:
         """The features that a profile must have."""
         return tuple(compress(self.names, ~self.may_be_missing))
-
-    def check_restored(self) -> None:
-        """Raise ValueError on a range that ends below where it begins."""
-        require_rising(self.minimum, self.median, self.maximum)
 
 
 def range_flags(

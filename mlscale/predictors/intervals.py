@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask, is_finite
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.surfaces import Surfaces, widened_beyond
 from mlscale.errors import InputError
@@ -27,7 +27,6 @@ LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
 LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's score is finite for
 SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
 MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
-ROUNDING = 1e-9  # of a factor
 NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
 LARGEST_EXPONENTS = {
     "time": {"engine_mhz": 1, "memory_mhz": 1},
@@ -137,7 +136,7 @@ def score_at(scores: Floats, coverage: float) -> float:
 
 def require_coverage(coverage: float) -> None:
     """Raise InputError unless a coverage is between 0 and 1."""
-    if not (is_finite(coverage) and 0 < coverage < 1):
+    if not 0 < coverage < 1:
         raise InputError(f"a coverage is between 0 and 1, not {coverage}")
 
 
@@ -190,22 +189,6 @@ def one_sided_reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> tu
     least = np.where(is_alone, np.minimum(extreme, 0) - NOISE, -np.inf)
     most = np.where(is_alone, np.maximum(extreme, 0) + NOISE, np.inf)
     return least.reshape(grid.shape), most.reshape(grid.shape)
-
-
-def exact_at_base(surfaces: Surfaces) -> Surfaces:
-    """Return factors of exactly 1 at the base where rounding left other last digits."""
-    if surfaces.base not in surfaces.grid:
-        return surfaces
-    at_base = (slice(None), *surfaces.grid.index(surfaces.base))
-    exact = {}
-    for name in ("values", "low", "high"):
-        factors = getattr(surfaces, name)
-        if factors is None or (factors[at_base] == 1).all():
-            continue
-        exact[name] = factors.copy()
-        rounded = np.abs(factors[at_base] - 1) < ROUNDING
-        exact[name][at_base] = np.where(rounded, 1.0, factors[at_base])
-    return replace(surfaces, **exact)
 
 
 def within_reach(surfaces: Surfaces, quantity: str) -> Surfaces:

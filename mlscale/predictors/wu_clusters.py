@@ -11,7 +11,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Indices, positive
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.predictors.state import INLINE
 
@@ -93,7 +93,7 @@ class ClusterSet:
     """
 
     region: int
-    centroids: Annotated[Floats, "K V", positive]
+    centroids: Annotated[Floats, "K V"]
     network: Annotated[Network, INLINE]
 
 
@@ -113,14 +113,6 @@ def region_values(scaling: ScalingValues) -> dict[int, Floats]:
     }
     values[CU_AXIS] = scaling.cu
     return {region: v for region, v in values.items() if v.shape[1]}
-
-
-def region_sizes(shape: Index) -> dict[int, int]:
-    """Return V of every region that exists on a grid of the shape (C, E, M)."""
-    cu_counts, engines, memories = shape
-    sizes = dict.fromkeys(range(cu_counts), engines * (memories - 1) + (engines - 1) * memories)
-    sizes[CU_AXIS] = cu_counts - 1
-    return {region: size for region, size in sizes.items() if size}
 
 
 def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -> ScalingValues:

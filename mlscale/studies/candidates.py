@@ -2,11 +2,9 @@
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +17,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
-from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.predictors.wu_clusters import region_values, scaling_from_regions, scaling_values, walk
 
 AnyPredictor = str | type[Predictor] | Predictor
@@ -33,13 +31,13 @@ class Oracle(Predictor):
 
     Source: Wu et al., HPCA 2015, section V-B2.
 
-    clusters: as many as there are training kernels at most; None and 'auto' take the number that
-    `wu` has by default.
+    clusters: as many as there are training kernels at most; None takes the number that `wu` has by
+    default.
     """
 
     name = "wu-oracle"
     quantity: str = "time"
-    clusters: int | str | None = None
+    clusters: int | None = None
     seed: int = 0
 
     def fit(self, training: Training, base: Bases) -> Self:
@@ -48,8 +46,7 @@ class Oracle(Predictor):
 
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
-        asked = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
-        count = min(asked, len(data.kernels))
+        count = min(self.clusters or DEFAULT_CLUSTERS, len(data.kernels))
         scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
         self.centroids_ = {
             region: cluster(values, count, self.seed)[1]
@@ -87,8 +84,7 @@ class Candidate:
     """A predictor under study with one kind of features, or a strategy, which has no predictor.
 
     name, features: what rows show; features is None where the predictor has no such parameter.
-    predictor: not fitted; it carries the hyper-parameters that the study does not set. A candidate
-    can be pickled for a process or machine that does not have the module of the user's predictor.
+    predictor: not fitted; it carries the hyper-parameters that the study does not set.
     """
 
     name: str
@@ -104,8 +100,7 @@ class Candidate:
         kind: Any = predictor
         if isinstance(predictor, str):
             kind = Oracle if predictor == ORACLE else find_predictor(predictor)
-        with failures_named(kind, "__init__"):
-            prototype = create(kind)
+        prototype = create(kind)
         name = (predictor if isinstance(predictor, Predictor) else prototype).name
         return cls(name, prototype.get_params().get("features") or features, prototype)
 
@@ -116,17 +111,15 @@ class Candidate:
 
     @property
     def description(self) -> list[str]:
-        """All that its predictions depend on besides the data, with the source of a user's class.
+        """All that its predictions depend on besides the data, with the source of its module.
 
         So that a study is not resumed with a predictor that has changed.
         """
         kind = type(self.predictor)
         described = [self.name, str(self.features), repr(sorted(self.parameters.items()))]
         described.append(f"{kind.__module__}:{kind.__qualname__}")
-        module = _user_module(self.predictor)
-        if module is not None:
-            with suppress(OSError, TypeError):  # a module that was not read from a file
-                described.append(inspect.getsource(module))
+        with suppress(OSError, TypeError):  # a module that was not read from a file
+            described.append(inspect.getsource(sys.modules[kind.__module__]))
         return described
 
     def with_kinds(self, kinds: Sequence[str]) -> list["Candidate"]:
@@ -155,40 +148,7 @@ class Candidate:
         changed = {k: value for k, value in parameters.items() if value is not None and k in known}
         if self.features is not None:
             changed["features"] = self.features
-        with failures_named(self.predictor, "__init__"):
-            return create(self.predictor, **changed)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a predictor of the user's with its class, so that it needs no module elsewhere."""
-        return _unpickle, (self.name, self.features, _pickle(self.predictor))
-
-
-def _user_module(predictor: Predictor | None) -> Any:
-    """Return the module of a predictor that is not part of mlscale, if there is one to be read."""
-    name = type(predictor).__module__
-    if predictor is None or name.partition(".")[0] in ("mlscale", "__main__"):
-        return None
-    return sys.modules.get(name)
-
-
-def _pickle(predictor: Predictor | None) -> bytes:
-    import cloudpickle
-
-    module = _user_module(predictor)
-    if module is None:
-        return bytes(cloudpickle.dumps(predictor))
-    package = sys.modules[module.__name__.partition(".")[0]]
-    cloudpickle.register_pickle_by_value(package)
-    try:
-        return bytes(cloudpickle.dumps(predictor))
-    finally:
-        cloudpickle.unregister_pickle_by_value(package)
-
-
-def _unpickle(name: str, features: str | None, predictor: bytes) -> Candidate:
-    import cloudpickle
-
-    return Candidate(name, features, cloudpickle.loads(predictor))
+        return create(self.predictor, **changed)
 
 
 def asked_for(
@@ -222,33 +182,3 @@ def with_features(
                 f"two predictors are called '{candidate.name}'; give yours another `name`"
             )
     return [with_kind for one in distinct.values() for with_kind in one.with_kinds(kinds)]
-
-
-@contextmanager
-def failures_named(
-    predictor: Predictor | type[Predictor], step: str, device: str | None = None
-) -> Iterator[None]:
-    """Make an InputError of whatever a predictor that is not part of mlscale raises.
-
-    step: the method that is called; device: of the table. The message names the last line of the
-    predictor's own package. What predictors of mlscale raise is a fault of ours and stays as it is.
-    """
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        kind = predictor if isinstance(predictor, type) else type(predictor)
-        package = kind.__module__.partition(".")[0]
-        if package == "mlscale":
-            raise
-        place = ""
-        for frame, line in walk_tb(error.__traceback__):
-            if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
-                file = frame.f_globals.get("__file__", frame.f_code.co_filename)  # in workers too
-                place = f" ({Path(file).name}, line {line})"
-        where = f" on {device}" if device else ""
-        raise InputError(
-            f"predictor '{predictor.name}' failed in {step}{where}: "
-            f"{type(error).__name__}: {error}{place}"
-        ) from error

@@ -80,8 +80,6 @@ class TestFormats:
             assert (tmp_path / f"advice.{form}").read_text() == printed
         said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.parquet")
         assert "advice on one run is no Parquet; name a file *.csv or *.json" in said
-        said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.xlsx")
-        assert "mlscale writes no .xlsx; a spreadsheet opens a table in *.csv" in said
         said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.html")
         assert "advice.html: 'mlscale report' writes a page of these files" in said
 

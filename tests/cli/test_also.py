@@ -97,7 +97,7 @@ class TestPoints:
             ("m", "truth.csv@cu=16,engine=fast", "'fast' in 'cu=16,engine=fast' is not a number"),
             ("m", "none.csv", "none.csv"),
             ("mean", "truth.csv", "'mean-surface' makes nothing of further measured points"),
-            ("mean", "truth.csv", "with --predictor bottleneck, board-time"),
+            ("mean", "truth.csv", "with --predictor bottleneck"),
         ],
     )
     def test_what_is_refused(

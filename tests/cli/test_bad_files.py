@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from command import COMMANDS, Capture, in_format_of, refuse
 from synthetic import tidy
@@ -13,7 +12,6 @@ from synthetic import tidy
 Attempt = Callable[[Path], str]
 
 TOO_LONG = "n" * 300  # a file's name has at most 255 bytes (Linux, limits.h)
-DEEP = b"[" * 100_000  # CPython parses 1,000 at most (sys.getrecursionlimit)
 
 pytestmark = pytest.mark.usefixtures("one_process", "in_an_empty_folder")
 
@@ -75,22 +73,6 @@ class TestInput:
         file.write_text("kernel\nk\n")
         file.chmod(0)
         assert attempt(file) == f"{file}: cannot be read: Permission denied"
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_metadata_with_brackets_nested_too_deeply(
-    capsys: Capture, tmp_path: Path, suffix: str
-) -> None:
-    file = tmp_path / f"deep.{suffix}"
-    if suffix == "csv":
-        tidy.write_csv(file, tidy.rows())
-        (tmp_path / "deep.meta.json").write_bytes(b'{"origin": ' + DEEP)
-    else:
-        table = pq.read_table(tidy.write_parquet(file, tidy.rows()))
-        pq.write_table(table.replace_schema_metadata({"mlscale": DEEP}), file)
-    message = refuse(capsys, tmp_path, "train", file, "--base", "mid", "-o", tmp_path / "m.mlscale")
-    assert message.startswith(f"{tmp_path}/deep.")
-    assert "is not valid JSON" in message
 
 
 @pytest.mark.parametrize("command", [["train", "--base", "mid"], ["study", "errors"]])

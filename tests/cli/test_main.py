@@ -61,8 +61,6 @@ REFUSED = {
     ("study", "compare", "t.csv"): "'study compare' .*several predictors",
     ("import", "ncu", "run.csv", "-o", "t.csv"): "'import ncu' .*'import FILE …'",
     ("advise", "run.csv", "--next-profile"): "'--next-profile' .*two thirds of the clock",
-    ("predict", "p.csv", "--model", ""): "behind '--model' but an empty word; is a variable of",
-    ("predict", "p.csv", "--model="): "behind '--model' but an empty word",
     ("predict", "m.mlscale", "p.csv", "--also", "@engine=400"): "names no file before '@'",
     ("predict", "none.csv"): "none.csv: cannot be read: No such file or directory",
 }

@@ -108,14 +108,6 @@ class TestTable:
         out, _ = succeed(capsys, "predict", MODEL, profile, *at)
         assert json.loads(out)["predictions"][0]["time_factor"] == pytest.approx(factor, rel=1e-12)
 
-    def test_times_that_rise_with_the_clocks_are_said_once(self, capsys: Capture) -> None:
-        """Though time and power are each learnt from them."""
-        made = bottleneck_kernels.measurements(4)
-        rising = made.time_samples[:, :, :, ::-1, ::-1].copy()
-        replace(made, time_samples=rising).write("t.csv")
-        _, err = succeed(capsys, "train", "t.csv", *GIVEN)
-        assert err.count("longer at the highest clocks than at the lowest") == 1
-
     def test_an_export_is_no_table(self, capsys: Capture, tmp_path: Path) -> None:
         message = refuse(capsys, tmp_path, "train", "h100-by-hand.csv", *GIVEN)
         assert "h100-by-hand.csv: is of " in message

@@ -143,13 +143,6 @@ class TestTwoTraces:
         of_axpy = kernels["axpy"]["at_whole_run_best"]
         assert of_axpy["slowdown_percent"] == pytest.approx(0, abs=0.6)
 
-    def test_of_several_gpus_one_is_taken_of_both(self, capsys: Capture, tmp_path: Path) -> None:
-        fast = trace(tmp_path / "fast.json", FAST, gpus=2)
-        slow = trace(tmp_path / "slow.json", at(1320), gpus=2)
-        given = (fast, *BASE, "--also", f"{slow}@engine=1320")
-        assert "is of GPUs 0 (300 launches), 1 (300 launches)" in refused(capsys, *given)
-        assert advise(capsys, *given, "--gpu", 1)["whole_run"]["launches"] == 300
-
     def test_a_gpu_that_the_device_table_lacks_is_named(
         self, capsys: Capture, tmp_path: Path, fast: Path, also: tuple[str, str]
     ) -> None:

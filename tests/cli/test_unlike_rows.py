@@ -95,23 +95,6 @@ class TestPartsOfARun:
         assert first[-1]["time_ms"] == pytest.approx(3)
         assert first[-1]["power_w"] == pytest.approx(50)
 
-    def test_of_two_traces_of_one_program(self, capsys: Capture, tmp_path: Path) -> None:
-        """Hand: 1000 launches of 100 us and 3000 of 300: 1 s of 4000."""
-        table = tmp_path / "t.csv"
-        for launches, us in ((1000, 100), (3000, 300)):
-            summary = (
-                '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Med (ns)","Min (ns)",'
-                f'"Max (ns)","StdDev (ns)","Name"\n100,{launches * us * 1000},{launches},'
-                f'{us * 1000},{us * 1000},{us * 1000},{us * 1000},0,"k"\n'
-            )
-            (tmp_path / "trace.csv").write_text(summary)
-            given = ("--device", AT["device"], "--base", "engine=1410,memory=1593", "--append")
-            succeed(capsys, "import", tmp_path / "trace.csv", *given, "-o", table)
-        second = a100(tmp_path / "second.csv", 1005, {"time_ms": 0.275})
-        found, _ = document(capsys, "advise", table, "--also", second)
-        assert found["whole_run"]["launches"] == 4000
-        assert found["whole_run"]["at_base"]["time_ms"] == pytest.approx(1000)
-
 
 def test_repetitions_of_about_the_same_launches_are_one_run(
     capsys: Capture, tmp_path: Path

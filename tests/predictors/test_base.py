@@ -248,7 +248,3 @@ class TestFit:
     def test_a_base_that_is_not_on_the_grid_is_refused(self, name: str) -> None:
         with refused("engine_mhz 850 is not on the grid; it has 400, 600, 800, 1000"):
             small(name).fit(kernels(), HardwareConfig(8, 850.0, 700.0))
-
-    def test_as_many_bases_as_tables(self, name: str) -> None:
-        with refused("1 tables need as many bases, not 2"):
-            small(name).fit([kernels()], [MID, MID])

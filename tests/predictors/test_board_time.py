@@ -211,19 +211,3 @@ class TestFile:
             )
             assert same_bits(before.values, after.values)
             assert before.flags == after.flags
-
-    @pytest.mark.parametrize(
-        ("key", "value"),
-        [
-            ("drift", -1.0),
-            ("drift", "x"),
-            ("drift", 1e308),
-            ("sd", np.zeros(2)),
-            ("mean", np.zeros(3)),
-            ("scores", np.ones(5)),
-            ("trained", []),
-        ],
-    )
-    def test_a_damaged_state_is_refused(self, key: str, value: object, trained: BoardTime) -> None:
-        with pytest.raises(ValueError, match=r"."):
-            BoardTime().restore(trained.state() | {key: value})

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Self
 
@@ -101,16 +100,6 @@ class TestFindPredictor:
         assert (folder / "imported.txt").read_text() == "imported\n"
         assert sys.path[-1] == str(folder)  # at the end, so that nothing installed is hidden
 
-    def test_finds_an_entry_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        entry = EntryPoint("flat", f"{__name__}:Flat", "mlscale.predictors")
-        monkeypatch.setattr(
-            "importlib.metadata.entry_points",
-            lambda group, name: [entry] if (group, name) == (entry.group, entry.name) else [],
-        )
-        assert mlscale.find_predictor("flat") is Flat
-        with refused("there is no predictor 'flatter'; one of no-scaling"):
-            mlscale.find_predictor("flatter")
-
     @pytest.mark.parametrize(
         ("name", "message"),
         [
@@ -119,14 +108,11 @@ class TestFindPredictor:
             ("mine:Unfinished", "'mine:Unfinished' lacks the methods fit, predict"),
             ("not_there:Flat", "'not_there' of --predictor cannot .*: No module named 'not_there'"),
             ("broken:Flat", "'broken' of --predictor cannot be imported: SyntaxError: .*syntax"),
-            ("faulty:Flat", "^module 'faulty' of --predictor cannot be imported: ValueError: no$"),
-            (":", "'' of --predictor cannot be imported"),
             ("mine", "there is no predictor 'mine'; .*, or package.module:Class"),
         ],
     )
     def test_refuses(self, folder: Path, name: str, message: str) -> None:
         (folder / "broken.py").write_text("class (")
-        (folder / "faulty.py").write_text("raise ValueError('no')")
         with refused(message):
             mlscale.find_predictor(name)
 
@@ -165,9 +151,7 @@ class TestPredictions:
         ("values", "message"),
         [
             (np.ones((12, 2)), r"factors of shape \(12, 2\), not \(12, "),
-            (np.ones((11, *made.GRID.shape)), r"factors of shape \(11, "),
-            (np.full((12, *made.GRID.shape), np.nan), "a factor for '.*' that is not finite and"),
-            (np.zeros((12, *made.GRID.shape)), "a factor for '.*' that is not finite and positive"),
+            (np.full((12, *made.GRID.shape), np.nan), "a factor that is not finite and"),
         ],
     )
     def test_bad_factors_are_refused(self, values: Any, message: str) -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import pytest
 
 from mlscale import ConfigGrid, HardwareConfig
 from mlscale.arrays import Floats, Indices, positive
@@ -60,25 +59,3 @@ def test_what_is_described() -> None:
     )  # fmt: skip
     assert again.inner.rows.tolist() == [0, 1]
     assert [len(part.weights) for part in again.parts] == [1, 3]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"weights": np.ones((3, 2))}, r"weights has the shape \(3, 2\), not \(K, 2\)"),
-        ({"weights": np.ones((2, 3))}, "weights has the shape"),
-        ({"surface": np.ones((1, 2))}, "surface has the shape"),
-        ({"surface": [["x"], ["y"]]}, "surface is not an array of float64"),
-        ({"surface": np.ones((2, 1), np.float32)}, "surface is not an array of float64"),
-        ({"rows": np.ones(2)}, "rows is not an array of int64"),
-        ({"names": ["a", 1]}, "names cannot be '1'"),
-        ({"names": "ab"}, "names cannot be 'ab'"),
-        ({"drift": -1.0}, "drift is not positive"),
-        ({"drift": True}, "drift cannot be 'True'"),
-        ({"limits": [1.0]}, "limits cannot be"),
-        ({"base": [0, 2, 0]}, "it has no index"),
-    ],
-)
-def test_another_kind_or_shape_is_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        restored(Outer, document() | changes)

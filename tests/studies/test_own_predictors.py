@@ -1,9 +1,5 @@
 """Predictors of one's own in studies: as objects, in worker processes, and where no module is."""
 
-import os
-import pickle
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +15,6 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid, Nearest, NoScaling, Predictor, Profiles, Surfaces
-from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.study import plan
 
@@ -120,61 +115,7 @@ class TestObjects:
         assert asked == ["time"]
 
 
-class TestFailures:
-    """What an own predictor raises is told in one line, also from a worker process."""
-
-    @pytest.mark.parametrize("jobs", [1, 2])
-    @pytest.mark.parametrize(
-        ("step", "fault"),
-        [
-            ("fit", "self.grid_, self.base_ = training.grid, base"),
-            ("predict", "return Surfaces(self.grid_, self.base_, ones(profiles"),
-        ],
-    )
-    def test_in_fit_and_predict(
-        self, module: str, tmp_path: Path, step: str, fault: str, jobs: int
-    ) -> None:
-        before, after = MODULE.split(fault)
-        line = before.count("\n") + 1
-        (tmp_path / f"{module}.py").write_text(f"{before}raise TypeError('no'); {fault}{after}")
-        message = (
-            f"predictor 'mine' failed in {step} on made-gpu: TypeError: no ({module}.py, line "
-        )
-        with refused(f"^{re.escape(message)}{line}\\)$"):
-            mlscale.study("errors", DATA, f"{module}:Mine", jobs=jobs, seeds=1)
-
-    def test_in_init(self) -> None:
-        class Mine(NoScaling):
-            def __init__(self) -> None:
-                raise KeyError("x")
-
-        with refused("^predictor 'Mine' failed in __init__: KeyError: 'x' .test_own_predictors.py"):
-            mlscale.study("errors", DATA, Mine)
-
-
 class TestElsewhere:
-    def test_a_process_without_the_module_can_use_it(self, module: str, tmp_path: Path) -> None:
-        """The class travels with its module: pickled here, used where no such file is."""
-        candidate = Candidate.from_predictor(f"{module}:Mine")
-        work, calls = study(f"{module}:Mine").calls()
-        [call] = [call for call in calls if call[0].candidate == candidate]
-        (tmp_path / "call.pickle").write_bytes(pickle.dumps((work, call)))
-        (tmp_path / f"{module}.py").unlink()
-        (tmp_path / "elsewhere").mkdir()
-        code = (
-            "import pickle; work, call = pickle.load(open('../call.pickle', 'rb'));"
-            "print(sum(map(sum, work(*call)['errors'])))"
-        )
-        found = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path / "elsewhere",
-            env={**os.environ, "PYTHONPATH": str(Path(mlscale.__file__).parents[1])},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert float(found.stdout) == pytest.approx(np.sum(work(*call)["errors"]))
-
     def test_another_source_is_another_study(self, module: str, tmp_path: Path) -> None:
         """What is kept of an interrupted study is not mixed with that of a changed predictor."""
         options = {"predictors": [f"{module}:Mine"], "seeds": 1}

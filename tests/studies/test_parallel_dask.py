@@ -3,10 +3,8 @@
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,27 +75,6 @@ def test_a_scheduler_without_workers(capsys: Capture, table: Path, tmp_path: Pat
         address = empty.scheduler_address
         message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address, "-o", tmp_path / "o")
     assert message.startswith(f"the scheduler at {address} has no worker; start one with: dask wor")
-
-
-def test_workers_need_no_module_of_the_user_s(
-    capsys: Capture, table: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The module lies in the current directory, which the workers do not look at."""
-    (tmp_path / "mine_on_dask.py").write_text(
-        "from mlscale import NoScaling\n\nclass Mine(NoScaling):\n    name = 'mine'\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", [*sys.path])
-    given = ("study", "errors", table, "--predictor", "mine_on_dask:Mine", "--quantity", "time")
-    out, _ = succeed(capsys, *given, "--features", "raw", "--dask", cluster.scheduler_address)
-    lines = [line.split() for line in out.splitlines()]
-    [mine], [same] = (
-        [line[1:] for line in lines if line[:1] == [name]] for name in ("mine", "no-scaling")
-    )
-    assert mine == same
-    with pytest.importorskip("distributed").Client(cluster) as client:
-        imported = client.submit(import_module, "mine_on_dask")
-        assert "No module named 'mine_on_dask'" in str(imported.exception())
 
 
 @pytest.fixture(params=[None, b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -17,11 +17,11 @@ torch trains several fits at once, their axis comes before all others.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positive
+from mlscale.arrays import Floats, Indices
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, UseSources, inputs, kernel_use
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
@@ -50,8 +50,8 @@ class GpuPeaks:
     device: str
     grid: ConfigGrid
     base: HardwareConfig
-    memory_peak: Annotated[float, positive]
-    issue_peak: Annotated[float, positive]
+    memory_peak: float
+    issue_peak: float
 
     @classmethod
     def from_use(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:

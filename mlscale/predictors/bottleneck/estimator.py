@@ -13,7 +13,7 @@ from mlscale.counters.kernel_use import (
     kernel_use,
     use_sources,
 )
-from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, positions
@@ -274,15 +274,7 @@ class Bottleneck(Learner, Predictor):
         return {**grid_state(first.grid, first.base), **super().state()}
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave; raises ValueError where it does not fit together."""
+        """Take over what `state` gave."""
         super().restore(state)
-        first = self.time_.gpus[0]
-        if restore_grid(state) != (first.grid, first.base):
-            raise ValueError("the grid is not that of the time model")
-        if (self.power_ is None) != (self.quantity == "time"):
-            raise ValueError("a power model is there for another quantity, or lacks")
-        if self.power_ is not None:
-            self.power_.require_grid(first.grid)
-        self.scores_.require_gpus(len(self.time_.gpus) if self.power_ is None else 1)
         self.others_ = ()
         return self

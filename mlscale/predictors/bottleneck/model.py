@@ -14,7 +14,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, positive, shaped
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.counters.kernel_use import KernelUse, device_with_peaks
 from mlscale.data.devices import LARGEST_SHARE
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
@@ -26,8 +26,6 @@ from mlscale.predictors.bottleneck.curve import (
     GridRatios,
     KernelLoad,
     KernelTraits,
-    curve_priors,
-    latent_count,
 )
 from mlscale.predictors.bottleneck.process import (
     JITTER,
@@ -46,7 +44,6 @@ from mlscale.predictors.intervals import (
     distance_from_base,
     least_scale,
     reaching,
-    require_scores,
     score_at,
 )
 
@@ -93,7 +90,7 @@ class Correction:
     centre: Annotated[Floats, "N"]
     directions: Annotated[Floats, "A N"]
     mean: Annotated[Floats, "D"]
-    spread: Annotated[Floats, "D", positive]
+    spread: Annotated[Floats, "D"]
     points: Annotated[Floats, "n D"]
     weights: Annotated[Floats, "n N"]
 
@@ -115,10 +112,6 @@ class Correction:
         coordinates = (predicted - self.centre) @ self.directions.T
         raw = np.hstack([columns_of(named, self.names), coordinates])
         return _alike(standardised(raw, self.mean, self.spread), self.points) @ self.weights
-
-    def check_restored(self) -> None:
-        """Raise ValueError unless there are as many inputs as names and directions."""
-        shaped(self.mean, len(self.names) + len(self.directions))
 
 
 def _alike(a: Floats, b: Floats) -> Floats:
@@ -237,23 +230,6 @@ class TimeModel:
             flags[above].append(ABOVE_PEAK.format(kernels.use.memory[above]))
         return flags
 
-    def check_restored(self) -> None:
-        """Raise ValueError where the parts do not fit together."""
-        if self.shares not in (1, 2):
-            raise ValueError(f"a model has 1 or 2 shares, not {self.shares}")
-        priors = curve_priors([gpu.grid for gpu in self.gpus], self.shares)
-        for name, prior in priors.items():
-            shaped(self.values[name], *prior.shape)
-        shaped(self.process.weights, latent_count(self.shares), None)
-        triples = zip(self.gpus, self.corrections, self.misfits, strict=True)
-        for gpu, correction, misfit in triples:
-            shaped(misfit, None, gpu.grid.size)
-            if correction is not None:
-                shaped(correction.centre, gpu.grid.size)
-        places = [(gpu.device, gpu.grid, gpu.base) for gpu in self.gpus]
-        if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in self.parts):
-            raise ValueError("a part of the model is for another GPU")
-
 
 def _untrained_misfit(gpu: GpuPeaks) -> Floats:
     """Return the misfit (R, N) where no training kernel shows it: a walk along each axis."""
@@ -281,8 +257,8 @@ class IntervalScores:
     """
 
     trained: Floats = field(default_factory=lambda: np.empty((0, LEVELS.size)))
-    known_peaks: Annotated[Floats, require_scores] = field(default_factory=lambda: np.empty(0))
-    mean_peaks: Annotated[Floats, require_scores] = field(default_factory=lambda: np.empty(0))
+    known_peaks: Floats = field(default_factory=lambda: np.empty(0))
+    mean_peaks: Floats = field(default_factory=lambda: np.empty(0))
 
     def __bool__(self) -> bool:
         """Whether there are intervals."""
@@ -298,14 +274,6 @@ class IntervalScores:
         elsewhere = self.known_peaks if knows_peaks else self.mean_peaks
         rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
         return max(score_at(scores, coverage) for scores in rows)
-
-    def require_gpus(self, count: int) -> None:
-        """Raise ValueError unless they are scores of so many GPUs, or of none."""
-        shaped(self.trained, None, LEVELS.size)
-        if len(self.trained) not in (0, count):
-            raise ValueError("the scores of the intervals are not of each GPU")
-        for scores in self.trained:
-            require_scores(scores, "scores")
 
 
 def waits(profiles: Profiles, use: KernelUse) -> Mask:

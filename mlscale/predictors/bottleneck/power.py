@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, shaped
+from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.data.surfaces import carried
@@ -76,12 +76,12 @@ class PowerModel:
     ratios, see `SurfacePrior`.
     """
 
-    idle_w: Annotated[Floats, positive]
+    idle_w: Floats
     log_core: Annotated[Floats, "E"]
     log_memory: Annotated[Floats, "M"]
     split: Floats
     mean: Annotated[Floats, "D"]
-    spread: Annotated[Floats, "D", positive]
+    spread: Annotated[Floats, "D"]
     misfit: Floats
 
     def prior(
@@ -123,15 +123,6 @@ class PowerModel:
             np.vstack([time.variance, variance]),
             misfit,
         )
-
-    def require_grid(self, grid: ConfigGrid) -> None:
-        """Raise ValueError unless this is a model of such a grid, by INPUTS."""
-        shaped(self.idle_w, grid.size)
-        shaped(self.log_core, len(grid.engine_mhz))
-        shaped(self.log_memory, len(grid.memory_mhz))
-        shaped(self.split, 1 + len(INPUTS))
-        shaped(self.mean, len(INPUTS))
-        shaped(self.misfit, None, 2 * grid.size)
 
 
 def power_inputs(use: KernelUse, gpu: GpuPeaks) -> Floats:

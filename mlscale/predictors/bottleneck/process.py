@@ -7,8 +7,8 @@ from typing import Annotated, Self, TypeVar
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positive, require_rising
-from mlscale.counters.roofline import INPUTS, readable
+from mlscale.arrays import Floats, Indices
+from mlscale.counters.roofline import readable
 from mlscale.predictors.features import range_flags
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
@@ -39,7 +39,7 @@ class Process:
 
     names: Annotated[tuple[str, ...], "D"]
     mean: Annotated[Floats, "D"]
-    spread: Annotated[Floats, "D", positive]
+    spread: Annotated[Floats, "D"]
     low: Annotated[Floats, "D"]
     high: Annotated[Floats, "D"]
     points: Annotated[Floats, "n D"]
@@ -109,12 +109,6 @@ class Process:
         prior = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
         variance = prior - ((cross @ self.inverse) * cross).sum(axis=1)
         return self.weights @ cross.T, np.maximum(variance, 0)
-
-    def check_restored(self) -> None:
-        """Raise ValueError on an input that does not exist, or a range without width."""
-        if unknown := set(self.names) - set(INPUTS):
-            raise ValueError(f"there is no input {min(unknown)!r}")
-        require_rising(self.low, self.high)
 
 
 def squared_distance(a: Floats, b: Floats) -> Floats:

@@ -16,8 +16,6 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.measurements import Measurements
-from mlscale.errors import warn
 from mlscale.predictors.base import TrainingSet
 from mlscale.predictors.bottleneck.curve import GpuPeaks
 from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, PowerFit, fit_curves, fit_powers
@@ -30,7 +28,6 @@ from mlscale.predictors.intervals import LEVELS, calibrated_scores
 GROUPS, GROUPS_OF_CU_AXIS, GROUPS_OF_OTHER_GPUS = 10, 4, 4
 AMPLITUDES = (0.1, 1.0, 3.0)
 LEAST_APPLICATIONS = 3  # that intervals can be learnt from
-RISING = 1.02
 
 Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
 Model = TypeVar("Model")
@@ -124,8 +121,6 @@ class TimePlan:
 
 def plan_time(job: Job, with_scores: bool) -> TimePlan:
     """Plan the fits of a job; with_scores: GPUs are held out too. Raises InputError."""
-    for table, _ in job.sets:
-        _warn_of_rising_times(table)
     tables = [GpuKernels.from_table(table, base) for table, base in job.sets]
     several = any(len(table.grid.cu_count) > 1 for table, _ in job.sets)
     amplitudes = AMPLITUDES if several else (1.0,)
@@ -361,13 +356,3 @@ def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Train
         predicted.append((group, logs[:, gpu.grid.size :]))
     scores = _application_scores("power", predicted)
     return model, power, IntervalScores(scores.reshape(-1, LEVELS.size))
-
-
-def _warn_of_rising_times(table: Measurements) -> None:
-    """Warn where most kernels take longer at the highest clocks than at the lowest."""
-    slower = table.time_ms[:, :, -1, -1] > RISING * table.time_ms[:, :, 0, 0]
-    if slower.mean() > 0.5:
-        warn(
-            f"'{table.device}': {slower.mean():.0%} of the times are longer at the highest clocks "
-            "than at the lowest; are the clocks' columns those of the measurement?"
-        )

@@ -9,7 +9,7 @@ from synthetic import bottleneck_kernels as made
 from synthetic.profiled import some_of
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, DataWarning, HardwareConfig, MeasuredPoint, Measurements
+from mlscale import ConfigGrid, HardwareConfig, MeasuredPoint, Measurements
 from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.curve import KernelTraits
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -231,10 +231,3 @@ class TestBadInput:
     def test_another_base(self, trained: Bottleneck) -> None:
         with refused("no training table is of 'gtx980' at cu=16"):
             trained.predict(made.measurements(4).profiles(made.edge(made.CLOCKS)))
-
-    def test_times_that_rise_with_the_clocks_are_flagged(self) -> None:
-        table = made.measurements(6)
-        upside_down = replace(table, time_samples=table.time_samples[:, :, :, ::-1, ::-1].copy())
-        with pytest.warns(DataWarning, match="longer at the highest clocks"):
-            model = quick().fit(upside_down, MID)
-        assert np.isfinite(model.predict(upside_down.profiles(MID)).values).all()

@@ -13,8 +13,9 @@ from mlscale.predictors.wu_clusters import (
     ClusterSet,
     Network,
     WalkTables,
-    region_sizes,
+    region_values,
     scaling_from_regions,
+    scaling_values,
     walk,
 )
 
@@ -29,7 +30,9 @@ def a_grid(shape: tuple[int, int, int]) -> ConfigGrid:
 def random_sets(shape: tuple[int, int, int], numbers: np.random.Generator) -> list[ClusterSet]:
     """A set of 1 to 5 clusters for every region, in any order."""
     sets = []
-    for region, size in region_sizes(shape).items():
+    ones = scaling_values(np.ones((1, *shape)), (0, 0, 0))
+    for region, values in region_values(ones).items():
+        size = values.shape[1]
         k = int(numbers.integers(1, 6))
         weights = [numbers.normal(size=s) for s in ((FEATURES, k), k, (k, k), k)]
         sets.append(ClusterSet(region, numbers.uniform(0.3, 3, (k, size)), Network(*weights)))

@@ -21,7 +21,6 @@ from mlscale.predictors import wu_training
 from mlscale.predictors.wu import Wu
 from mlscale.predictors.wu_clusters import (
     CU_AXIS,
-    region_sizes,
     region_values,
     scaling_from_regions,
     scaling_values,
@@ -144,9 +143,6 @@ class TestGrids:
         time = data.draw(arrays(np.float64, (count, *shape), elements=st.floats(0.5, 2)))
         scaling = scaling_values(time, tuple(length // 2 for length in shape))
         regions = region_values(scaling)
-        assert {region: values.shape[1] for region, values in regions.items()} == region_sizes(
-            shape
-        )
         again = scaling_from_regions(regions, shape, count)
         for name in ("memory", "engine", "cu"):
             assert same_bits(getattr(again, name), getattr(scaling, name))
