@@ -76,6 +76,11 @@ def whole_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
 
 
+def cluster_count(text: str) -> int | str:
+    """A number of clusters, or 'auto'."""
+    return text if text == "auto" else whole_number(text)
+
+
 def positive_number(text: str) -> float:
     """A finite number above 0."""
     with suppress(ValueError):

@@ -94,9 +94,9 @@ def _add_predictors(parser: argparse.ArgumentParser, usual: str) -> None:
     )
     parser.add_argument(
         "--clusters",
-        type=options.whole_number,
+        type=options.cluster_count,
         metavar="K",
-        help="number of clusters in each cluster set of wu "
+        help="number of clusters in each cluster set of wu, or 'auto': chosen inside each fold "
         f"(default: {DEFAULT_CLUSTERS}, or the number of training kernels if smaller)",
     )
 

@@ -54,10 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kinds.add_argument("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what)
     what = (
-        "number of clusters in each cluster set of wu (default: 8, or the number of kernels if "
-        "smaller)"
+        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
+        "(default: 8, or the number of kernels if smaller)"
     )
-    add("--clusters", type=options.whole_number, metavar="K", help=what)
+    add("--clusters", type=options.cluster_count, metavar="K", help=what)
     what = "seed of a predictor that uses chance (default: 0)"
     add("--seed", type=options.seed, help=what)
     options.add_wu(parser)

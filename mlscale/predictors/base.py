@@ -16,7 +16,7 @@ import numpy as np
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.surfaces import Surfaces, by_power_laws
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.intervals import (
     require_coverage,
@@ -109,6 +109,17 @@ class Predictor(ABC):
     def other_sources(self, profiles: Profiles) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
         """Return by number from what a profile has it, where that differs from the training."""
         return {}
+
+    def score(self, measurements: Measurements, base: Base) -> float:
+        """Return minus the mean absolute percentage error, so that more is better.
+
+        The mean goes over the kernels and over every configuration but the base.
+        """
+        config = measurements.grid.config(base)
+        surfaces = self.predict(measurements.profiles(config))
+        actual = measurements.relative(self.quantity, config)
+        errors = absolute_percentage_error(surfaces.values, actual)
+        return -float(without_base(errors, measurements.grid.index(config)).mean())
 
 
 @runtime_checkable

@@ -4,12 +4,12 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -27,6 +27,7 @@ from mlscale.predictors.wu_clusters import (
 )
 
 DEFAULT_CLUSTERS = 8  # from there on the errors are flat within their standard error
+AUTO, AUTO_COUNTS, AUTO_FOLDS = "auto", (2, 4, 6, 8, 12, 16, 20), 3
 
 
 @dataclass
@@ -34,7 +35,8 @@ class Wu(Learner, Predictor):
     """The predictor of Wu et al., HPCA 2015, for time or for power.
 
     features: the kind, None for what suits the counters. clusters: K of every cluster set;
-    None takes 8 or as many as there are training kernels. A set whose kernels are not all distinct
+    None takes 8 or as many as there are training kernels, 'auto' chooses by cross-validation of
+    the training kernels, whole applications at a time. A set whose kernels are not all distinct
     has no more clusters than distinct kernels. seed: of K-means and of the networks' first
     weights; the same seed gives the same model. loss: 'cross-entropy', or 'squared', the literal
     one of sigmoid outputs (Fig. 9). log_ratios: whether K-means sees the logarithms of the scaling
@@ -45,7 +47,7 @@ class Wu(Learner, Predictor):
     name = "wu"
     quantity: str = "time"
     features: str | None = None
-    clusters: int | None = None
+    clusters: int | str | None = None
     seed: int = 0
     loss: str = "cross-entropy"
     log_ratios: bool = False
@@ -114,16 +116,41 @@ class Wu(Learner, Predictor):
         return points
 
     def _count(self, table: Measurements) -> int:
-        """Return K. Raises InputError where there are fewer kernels."""
-        kernels = len(table.kernels)
-        if self.clusters is None:
+        """Return K, chosen by cross-validation of the training kernels alone if it is 'auto'."""
+        kernels, applications = len(table.kernels), table.applications
+        if self.clusters is None or (self.clusters == AUTO and len(set(applications)) < AUTO_FOLDS):
             return min(DEFAULT_CLUSTERS, kernels)
-        if not 1 <= self.clusters <= kernels:
+        if self.clusters == AUTO:
+            return self._best_count(table)
+        count = int(self.clusters)
+        if not 1 <= count <= kernels:
             raise InputError(
-                f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
+                f"{count} clusters cannot be made of {kernels} training kernels; "
                 f"give 1 to {kernels} with --clusters"
             )
-        return self.clusters
+        return count
+
+    def _best_count(self, table: Measurements) -> int:
+        """Return the K of AUTO_COUNTS of the least error on applications held out."""
+        folds = self._folds(table.applications)
+        most = min(len(train) for train, _ in folds)
+        counts = [count for count in AUTO_COUNTS if count <= most] or [most]
+        trials = [(replace(self, clusters=count), *fold) for count in counts for fold in folds]
+        self.fit_together([(model, table.select(train), self.base_) for model, train, _ in trials])
+        scores = [model.score(table.select(test), self.base_) for model, _, test in trials]
+        means = np.reshape(scores, (len(counts), AUTO_FOLDS)).mean(axis=1)
+        return counts[int(means.argmax())]
+
+    def _folds(self, applications: Sequence[str]) -> list[tuple[Indices, Indices]]:
+        """Return which kernels to train on and to test, whole applications at a time, by the seed.
+
+        applications: of each kernel.
+        """
+        names = sorted(set(applications))
+        order = np.random.default_rng(self.seed).permutation(len(names))
+        fold_of = {names[a]: n % AUTO_FOLDS for n, a in enumerate(order.tolist())}
+        folds = np.array([fold_of[name] for name in applications])
+        return [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(AUTO_FOLDS)]
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Walk along the centroids that the networks choose, on the training grid."""

@@ -48,7 +48,7 @@ class Part:
     seed: int
     base: HardwareConfig
     quantity: str | None = None
-    clusters: int | None = None
+    clusters: int | str | None = None
 
     def folds(self, data: Measurements) -> list[Fold]:
         """Return the folds. Raises InputError where the table has too few applications."""
@@ -80,7 +80,7 @@ class Study(ABC):
     tables: Tables
     predictors: Sequence[AnyPredictor] = ()
     features: Sequence[str] = ()
-    clusters: int | None = None
+    clusters: int | str | None = None
     base: Any = "mid"
     split: str = LEAVE_ONE_OUT
     seeds: int | None = None
@@ -130,7 +130,7 @@ class Study(ABC):
         random = is_random(self.split) or "seed" in candidate.parameters
         return range(self.seed_count if random else 1)
 
-    def clusters_of(self, candidate: Candidate) -> int | None:
+    def clusters_of(self, candidate: Candidate) -> int | str | None:
         """Return the number to set; None for a candidate without clusters, or to leave its own."""
         return self.clusters if "clusters" in candidate.parameters else None
 

@@ -17,9 +17,10 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, absolute_values, without_base
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.predictors.base import Predictor, for_other_gpus, predict_surfaces
 from mlscale.studies.candidates import Oracle
+from mlscale.text import counted
 
 Split = Literal["leave-one-application-out", "k-fold", "holdout", "random-kernels"]
 
@@ -265,3 +266,24 @@ def _predicted(case: _Case, held_out: Measurements, coverage: float | None) -> S
         return case.predictor.predict_measured(held_out)
     profiles, grid = held_out.profiles(case.base), held_out.grid if case.is_elsewhere else None
     return predict_surfaces(case.predictor, profiles, grid, coverage)
+
+
+def warn_of_tested_kernels(name: str, tested: Measurements, learnt: Learnt) -> None:
+    """Warn where tables to train on have kernels under test, under another application's name.
+
+    What is tested is left out of them by its application, so that these would be trained on.
+    """
+    ours = {k.casefold(): a for k, a in zip(tested.kernels, tested.applications, strict=True)}
+    known = []
+    for (table, _), positions in learnt:
+        for k in positions if table is not tested else ():
+            kernel, application = table.kernels[k], table.applications[k]
+            here = ours.get(kernel.casefold(), application)
+            if here != application:
+                known.append(f"'{kernel}' of '{application}', there of '{here}'")
+    if known:
+        warn(
+            f"{counted(len(known), 'kernel')} to train on may be under test in '{name}', such as "
+            f"{known[0]}: what is tested is left out of the training by its application; if it is "
+            "one program, name its application alike in all tables"
+        )

@@ -39,6 +39,7 @@ from mlscale.studies.crossval import (
     is_elsewhere,
     pooled,
     same_table,
+    warn_of_tested_kernels,
 )
 from mlscale.studies.statistics import behind_best, error_over, split_error, summarise
 
@@ -167,6 +168,7 @@ class ErrorStudy(Study):
             )
         if not learnt:
             raise InputError(f"no table is of another GPU than '{data.device}' to train on")
+        warn_of_tested_kernels(name, data, learnt)
         used = {id(table) for (table, _), _ in learnt}
         sources = (source for source, (table, _) in self.pool.items() if id(table) in used)
         return TestedTable(name, data, base, learnt, tuple(sources))

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LARGE = (Measurements, Model)  # are sent to each worker once
+_LONGEST_END_S = 5.0  # of a thread with nothing left to do
 SECONDS_TO_CONNECT = 5.0  # to a Dask scheduler
+SECONDS_BETWEEN_LOOKS = 1.0  # of a worker, whether its parent is alive
 
 Results = Generator[tuple[int, Any], None, None]
 
@@ -59,7 +63,9 @@ def _results(
         return
     import joblib
 
-    backend: AbstractContextManager[Any] = joblib.parallel_config("loky")
+    backend: AbstractContextManager[Any] = joblib.parallel_config(
+        "loky", initializer=_end_with, initargs=(os.getpid(),)
+    )
     if client is not None:
         large = {id(a): a for call in calls for a in call if isinstance(a, _LARGE)}
         backend = joblib.parallel_config("dask", client=client, scatter=list(large.values()))
@@ -79,6 +85,7 @@ def _results(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib says that what was begun is given up
             results.close()
+        _await_feeders()
         raise
 
 
@@ -95,6 +102,28 @@ def _numbered(
         warnings.simplefilter("always", DataWarning)
         result = work(*call)
     return number, result, [(str(warning.message), warning.category) for warning in caught]
+
+
+def _await_feeders() -> None:
+    """Wait until the threads that fed workers have ended, when these were stopped in their work.
+
+    loky leaves them behind to free a semaphore; where the interpreter ends in the midst of that,
+    loky's resource tracker complains of a leak.
+    """
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(_LONGEST_END_S)
+
+
+def _end_with(parent: int) -> None:
+    """Let this worker end soon after the process that started it, however that one ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

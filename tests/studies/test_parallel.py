@@ -1,6 +1,9 @@
 """Long work in units: what is kept is not done again, and is not mixed with other work."""
 
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,33 @@ def test_other_processes_leave_an_interrupt_to_this_one() -> None:
     """A terminal sends Ctrl-C to all of them; each would print its own traceback."""
     assert dict(sweep(is_deaf, [(n,) for n in range(4)], jobs=2)) == dict.fromkeys(range(4), True)
     assert not is_deaf(0)
+
+
+# A study of two endless parts, each of which says which process does it.
+ENDLESS = """
+import os, sys, time
+from mlscale.studies.parallel import sweep
+
+def work(_):
+    os.write(2, f"{os.getpid()}\\n".encode())
+    time.sleep(600)
+
+list(sweep(work, [(0,), (1,)], jobs=2))
+"""
+
+
+def test_workers_end_with_the_process_that_started_them() -> None:
+    """They hold its output too: at the end of it the last one is gone."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stderr=subprocess.PIPE, start_new_session=True
+    ) as study:
+        assert study.stderr is not None
+        workers = {int(study.stderr.readline()) for _ in range(2)}
+        assert study.pid not in workers
+        study.kill()
+        killed = time.monotonic()
+        assert b"Traceback" not in study.stderr.read()
+        assert time.monotonic() - killed < 100  # the work would take 600 s
 
 
 @settings(max_examples=30)

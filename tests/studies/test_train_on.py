@@ -159,6 +159,13 @@ class TestNoLeak:
         [result] = [result for part, result in results if part.candidate.name == "mean-surface"]
         np.testing.assert_allclose(result["errors"][0], [100, 68.75], rtol=1e-12)
 
+    def test_a_tested_kernel_under_another_application_is_told(self) -> None:
+        """By hand: b is left out as app-b, not as suite; the case of a name is no difference."""
+        renamed = replace(one_kernel("B", 5, 5, 8), applications=("suite",))
+        message = "1 kernel to train on may be under test in 't', such as 'B' of 'suite', there of"
+        with pytest.warns(mlscale.DataWarning, match=f"^{message}"):
+            rows({"m": renamed})
+
     def test_the_training_tables_enter_the_fingerprint(self) -> None:
         """So a study is not taken up with another training."""
         tables = (TRAINED, one_kernel("a", 4, 2, 1.5))

@@ -1,27 +1,18 @@
-"""What `wu` can be told besides: another loss, logarithms, some counters alone.
-
-Expected: known truths and means by hand, as each test says.
-"""
+"""What `wu` can be told besides: another loss, K chosen, logarithms, some counters alone."""
 
 import numpy as np
 import pytest
 from synthetic import kernels as made
 
-from mlscale import ConfigGrid, Measurements, Wu, load, save, train
-from mlscale.arrays import Floats
+from mlscale import ConfigGrid, Measurements, Wu, load, save, study, train
+from mlscale.predictors.wu_clusters import CU_AXIS
 
 MID = made.GRID.mid
 
 
 def scored(predictor: Wu, data: Measurements) -> float:
     """The mean error of the training kernels [%]."""
-    return float(errors(predictor.fit(data, MID), data).mean())
-
-
-def errors(predictor: Wu, data: Measurements) -> Floats:
-    """The mean error of each kernel [%]."""
-    found = predictor.predict(data.profiles(MID)).values
-    return 100 * np.abs(found / data.relative("time", MID) - 1).mean(axis=(1, 2, 3))
+    return -predictor.fit(data, MID).score(data, MID)
 
 
 def test_the_squared_loss_learns_the_groups_too() -> None:
@@ -38,6 +29,24 @@ def test_both_losses_in_one_batch_are_as_alone() -> None:
         alone = Wu(clusters=3, loss=model.loss).fit(data, MID)
         network, expected = model.cluster_sets_[0].network, alone.cluster_sets_[0].network
         np.testing.assert_allclose(network.hidden_bias, expected.hidden_bias, atol=1e-5)
+
+
+def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
+    """Known truth: fewer than four clusters mix laws, and more than four cannot err less.
+
+    Along the CU axis two of the four laws are the same.
+    """
+    data = made.measurements(per_group=5)
+    predictor = Wu(clusters="auto").fit(data, MID)
+    sizes = {one.region: len(one.centroids) for one in predictor.cluster_sets_}
+    assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
+    rows = study("errors", data, "wu", clusters="auto", quantity="time", split="k-fold", seeds=1)
+    assert rows.set_index("predictor").loc["wu", "mape"] < 1
+
+
+def test_auto_with_few_applications_takes_the_default() -> None:
+    data = made.measurements(per_group=1).select([0, 1])
+    assert len(Wu(clusters="auto").fit(data, MID).cluster_sets_[0].centroids) == 2
 
 
 def test_of_logarithms_a_centroid_is_the_geometric_mean() -> None:
@@ -57,7 +66,7 @@ def test_some_counters_alone(tmp_path: object) -> None:
     predictor = Wu(clusters=4, counters=some).fit(data, MID)
     assert predictor.feature_names() == some
     assert predictor.needs() == some
-    by_kernel = errors(predictor, data)
+    by_kernel = -np.array([predictor.score(data.select([k]), MID) for k in range(12)])
     assert by_kernel[:6].max() < 1e-6
     assert by_kernel[6:].max() > 1
     model = train(data, MID, "wu", clusters=4, counters=list(some), loss="squared")
