@@ -17,7 +17,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
-from mlscale.predictors.wu import DEFAULT_CLUSTERS
+from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
 from mlscale.predictors.wu_clusters import region_values, scaling_from_regions, scaling_values, walk
 
 AnyPredictor = str | type[Predictor] | Predictor
@@ -31,13 +31,13 @@ class Oracle(Predictor):
 
     Source: Wu et al., HPCA 2015, section V-B2.
 
-    clusters: as many as there are training kernels at most; None takes the number that `wu` has by
-    default.
+    clusters: as many as there are training kernels at most; None and 'auto' take the number that
+    `wu` has by default.
     """
 
     name = "wu-oracle"
     quantity: str = "time"
-    clusters: int | None = None
+    clusters: int | str | None = None
     seed: int = 0
 
     def fit(self, training: Training, base: Bases) -> Self:
@@ -46,7 +46,8 @@ class Oracle(Predictor):
 
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
-        count = min(self.clusters or DEFAULT_CLUSTERS, len(data.kernels))
+        asked = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
+        count = min(asked, len(data.kernels))
         scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
         self.centroids_ = {
             region: cluster(values, count, self.seed)[1]
