@@ -12,12 +12,18 @@ from mlscale.files import only_writer, parse_json_object
 if TYPE_CHECKING:
     from mlscale.progress import Progress
 
+_NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
 
 
 def output_file(text: str) -> Path:
     """Return a file to write; its folder must exist. Raises InputError, before the work."""
     path = Path(text)
+    if path.suffix.lower() in _NOT_WRITTEN:
+        raise InputError(
+            f"{path}: mlscale writes no {path.suffix}; a spreadsheet opens a table in *.csv, and a "
+            "browser prints the *.html of a report"
+        )
     if path.is_dir():
         raise InputError(f"{path}: is a directory; give the name of a file to write")
     if not path.parent.is_dir():

@@ -176,6 +176,8 @@ def open_file(path: Path, progress: ByteProgress = no_progress) -> Sheet | None:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not mark:
         raise InputError(f"{path}: is empty")
+    if path.suffix == ".mlscale":
+        raise InputError(f"{path}: is a model; name it before the files, or with --model")
     if mark.startswith(_PACKED):
         raise InputError(f"{path}: is compressed; unpack it first")
     if mark.startswith(b"SQLite format 3\0"):

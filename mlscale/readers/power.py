@@ -54,18 +54,6 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     return Table(table.source, table.text, dict(columns), metadata, table.lines)
 
 
-def gpu_of_log(power: float | str | Path, gpu: str | None = None) -> str | None:
-    """The name of the GPU that a log of power is of.
-
-    None where it is watts, or a log that names no GPU, or several of which `gpu` chooses none.
-    Raises InputError where the log cannot be read.
-    """
-    if _watts(power) is not None:
-        return None
-    names = {log.name for log in read_log(Path(str(power))) if gpu in (None, log.gpu)} - {""}
-    return names.pop() if len(names) == 1 else None
-
-
 def _watts(power: float | str | Path) -> float | None:
     """Power that is given as a number [W]; None for a log."""
     try:

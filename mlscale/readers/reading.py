@@ -2,7 +2,6 @@
 
 import filecmp
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,14 +11,14 @@ import numpy as np
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, configurations, profiles_at
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError, warn
+from mlscale.errors import DataWarning, InputError
 from mlscale.files import ByteProgress, no_progress
 from mlscale.readers.files import open_file
 from mlscale.readers.given import Given
 from mlscale.readers.join import join
 from mlscale.readers.launches import Facts, SummedFile, summed
 from mlscale.readers.mapping import Feature, needed_counters
-from mlscale.readers.run import check_clock_of_counters, cycle_rates, names_of_gpu, seen_in, set_up
+from mlscale.readers.run import check_clock_of_counters, cycle_rates, seen_in, set_up
 from mlscale.readers.table import (
     check_traffic,
     features_of,
@@ -145,12 +144,6 @@ def _read_exports(paths: Sequence[Path], given: Given, progress: ByteProgress) -
     kernels = join(runs, given.skip_untimed)
     first = next(run.source for run in runs if run.groups)
     seen = {**seen_in(runs), "cycles_per_us": cycle_rates(kernels)}
-    if given.device is None and given.power is not None and not names_of_gpu(seen):
-        from mlscale.readers.power import gpu_of_log
-
-        if name := gpu_of_log(given.power, given.gpu):
-            warn(f"{first}: does not say the GPU; it is '{name}' by {given.power}")
-            seen["device_name"] = Counter([name])
     setup = set_up(first, seen, given)
     if traces := [run.source for run in runs if run.groups and not run.has_counters]:
         check_clock_of_counters(traces[0], kernels, setup)

@@ -7,7 +7,7 @@ import pytest
 
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
-from mlscale.readers.power import gpu_of_log, with_power
+from mlscale.readers.power import with_power
 
 
 def profile(
@@ -164,12 +164,3 @@ def test_a_log_without_power_is_refused(tmp_path: Path) -> None:
 def test_power_that_is_there_is_not_replaced() -> None:
     with pytest.raises(InputError, match="has power_w already; leave --power away"):
         with_power(with_power(profile(), 100.0), 200.0)
-
-
-def test_a_log_names_the_gpu_of_a_profile_that_does_not(tmp_path: Path) -> None:
-    path = log(tmp_path, gpus=2)
-    assert gpu_of_log(path, "1") == gpu_of_log(path) == "NVIDIA A100-SXM4-40GB"
-    path.write_text(path.read_text().replace("1, NVIDIA A100-SXM4-40GB", "1, NVIDIA L4"))
-    assert (gpu_of_log(path), gpu_of_log(path, "1")) == (None, "NVIDIA L4")
-    assert gpu_of_log(log(tmp_path, "")) is None
-    assert (gpu_of_log("200"), gpu_of_log(200.0)) == (None, None)

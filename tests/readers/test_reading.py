@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from synthetic.exports import AMD, BASE, NCU, V3_TRACE, long_page, long_rows, rocprofv3
 from synthetic.monitor_logs import PERIOD_S, query
-from synthetic.monitor_readings import MEMORY_MHZ, block
+from synthetic.monitor_readings import block
 from synthetic.tidy import refused
 
 from mlscale import DataWarning, HardwareConfig
@@ -138,18 +138,6 @@ class TestProfilers:
         profiles = read(paths, Given("mi210", base, application="mine"))
         assert (profiles.device, profiles.applications) == ("mi210", ("mine",))
         assert profiles.time_ms == pytest.approx([0.003])
-
-    def test_the_power_of_a_log_names_the_gpu_too(self, tmp_path: Path) -> None:
-        """A busy block of 5 samples of 200 W on a GPU that nothing else names."""
-        log = tmp_path / "power.csv"
-        header, *lines = query(block(1, 5, 1), PERIOD_S).splitlines()
-        named = [f"{header}, name", *(f"{line}, NVIDIA A100-SXM4-40GB" for line in lines)]
-        log.write_text("\n".join(named))
-        base = {"engine_mhz": 1410.0, "memory_mhz": MEMORY_MHZ}
-        with pytest.warns(DataWarning, match=r"run0.csv: does not say the GPU; it is '.*power.csv"):
-            profiles = read(write(tmp_path, long_page()), Given(base=base, power=log))
-        assert profiles.device == "a100-sxm4-40gb"
-        assert profiles.power_w == pytest.approx([200])
 
     def test_more_bytes_than_pass_are_refused(self, tmp_path: Path) -> None:
         """By hand: 3 MB in 10 us are 300 GB/s; a GTX 980 passes 224 at 3505 MHz of memory."""
