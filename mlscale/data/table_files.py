@@ -520,7 +520,9 @@ def _call_device(table: Table, device: str) -> None:
     """Name the device of all rows. Raises InputError where some are of another known one."""
     meant = find_device(device.strip())
     key = device if meant is None else meant.key
-    if others := sorted({name for name in table.text["device"] if find_device(name)} - {key}):
+    named = set(table.text["device"])
+    others = sorted({name for name in named if find_device(name) or len(named) > 1} - {key})
+    if others:
         raise InputError(
             f"{table.source}: column 'device' holds {', '.join(others)}, but the device is said "
             f"to be '{device}'; take the rows of one device, and leave out what you say of it"

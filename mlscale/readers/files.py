@@ -208,7 +208,7 @@ def _open_text(path: Path, encoding: str, progress: ByteProgress) -> Sheet | Non
                 continue
             if kind.instead:
                 raise InputError(f"{path}: row {line}: {kind.title} {kind.instead}")
-            is_quoted = text.startswith('"')
+            is_quoted = text.startswith('"') and kind.tool == "ncu"  # others quote as they like
             return Sheet(path, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
     if complaint:
         check("kernels", str(path), (), 0, complaint)

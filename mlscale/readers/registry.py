@@ -61,7 +61,7 @@ class Kind:
         """Whether a text of this kind begins at a line, which as CSV has these cells."""
         if self.line:
             return bool(re.match(self.line, line))
-        if not self.columns or not set(names).isdisjoint(self.lacks.split(", ")):
+        if not self.columns or not set(filter(None, names)).isdisjoint(self.lacks.split(", ")):
             return False
         return all(
             any(name in names for name in column.split("|")) for column in self.columns.split(", ")

@@ -11,7 +11,7 @@ from summed_runs import only, run_of, run_of_text, totals
 from synthetic.databases import changed
 from synthetic.traces import SUM_CSV, F, G, gpu_trace, write_sqlite
 
-from mlscale import DataWarning, InputError
+from mlscale import DataWarning, InputError, import_profile
 
 A100 = "NVIDIA A100-SXM4-40GB"
 
@@ -169,3 +169,18 @@ class TestSqlite:
         path = changed(write_sqlite(tmp_path / "run.sqlite"), statement)
         with pytest.raises(InputError, match=message):
             run_of(path)
+
+
+@pytest.mark.parametrize("end", ["", ","], ids=["as written", "with an empty column"])
+def test_names_are_quoted_where_they_need_it(tmp_path: Path, end: str) -> None:
+    """Six launches of a name with a comma, three of a plain one; the header is all quoted."""
+    names = ['"void k<float, 4>(int)"'] * 6 + ["gemm"] * 3
+    header = ["Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ"]
+    header += ["BlkX", "BlkY", "BlkZ", "Device", "Name"]
+    lines = [",".join(f'"{name}"' for name in header) + end]
+    lines += [f"{i}000,500,{i},1,1,1,32,1,1,NVIDIA L40S (0),{n}{end}" for i, n in enumerate(names)]
+    (tmp_path / "trace.csv").write_text("\n".join(lines) + "\n")
+    base = {"cu_count": 142, "engine_mhz": 2520, "memory_mhz": 9001}
+    profiles = import_profile(tmp_path / "trace.csv", device="l40s", base=base)
+    assert profiles.kernels == ("void k<float, 4>(int)", "gemm")
+    assert profiles.weights.tolist() == [6, 3]
