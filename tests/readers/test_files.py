@@ -4,6 +4,7 @@ import gzip
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,11 @@ class TestBlocks:
         assert values(sheet)
         assert sum(counted) == sheet.path.stat().st_size
 
-    def test_output_of_the_program_between_quoted_rows(self, tmp_path: Path) -> None:
+    def test_output_of_the_program_between_quoted_rows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of ncu alone, which writes to the program's output and quotes every row."""
+        monkeypatch.setattr(registry, "READERS", (replace(READERS[0], tool="ncu"),))
         lines = ['"id","name","value"', '"0","k","5"', "a, b", "c", '"1","k","6"', "end"]
         sheet = opened(tmp_path, "\n".join(lines))
         assert values(sheet, together=("id",)) == [[5], [6]]
