@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
-from mlscale.advice.objectives import SAME, Limits, best_index, feasible
+from mlscale.advice.objectives import SAME, Limits, best_index, feasible, require_objective
 from mlscale.advice.recommendation import Row, Setting
 from mlscale.advice.search import Points, effects
 from mlscale.arrays import Floats, Indices
@@ -192,6 +192,7 @@ def advise_caps(
     if no_energy:
         raise InputError(f"a power cap needs the whole power: {no_energy}")
     objective, limits = objective or "energy", limits or Limits()
+    require_objective(objective)
     _require_caps_tell(objective, profiles)
     device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)

@@ -31,7 +31,7 @@ def objective_name(objective: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a configuration must keep; None for no limit.
+    """What a configuration must keep; None for no limit. Raises InputError on a senseless one.
 
     max_power_w [W], max_time_ms [ms]; max_slowdown_percent: time at most that much longer than
     at the base [%].
@@ -40,6 +40,13 @@ class Limits:
     max_power_w: float | None = None
     max_time_ms: float | None = None
     max_slowdown_percent: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            may_be_0 = name == "max_slowdown_percent"
+            if value is not None and not (0 < value < np.inf or (value == 0 and may_be_0)):
+                what = "at least 0" if may_be_0 else "positive"
+                raise InputError(f"{name} must be finite and {what}, not {value:g}")
 
     def words(self) -> list[str]:
         """Each limit that is given: 'a power of at most 50 W'."""

@@ -267,6 +267,10 @@ def _one_mistake(
                 f"{steps[step]:g}, such as '{kernel}' in {table.row(row)}: if a clock was not kept "
                 "there, measure again, or leave these rows out"
             )
+    nowhere = np.flatnonzero(~np.asarray(present.any(axis=0)))
+    if nowhere.size:
+        first = list(grid)[int(nowhere[0])]
+        return f"no kernel has {first}: measure it, or leave out all rows of one of its settings"
     return None
 
 

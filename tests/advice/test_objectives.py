@@ -23,6 +23,7 @@ from mlscale.advice.objectives import (
     saving_percent,
     static_power,
 )
+from mlscale.errors import InputError
 
 TIME = np.array([[[4.0, 2.0], [3.0, 1.0]]])
 POWER = np.array([[[10.0, 20.0], [12.0, 60.0]]])
@@ -220,3 +221,18 @@ class TestStaticPower:
     def test_beside_board_power_there_is_none(self) -> None:
         with refused("power_w is board power, static power included: leave"):
             static_power("board", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (
+            {"max_slowdown_percent": -5},
+            "max_slowdown_percent must be finite and at least 0",
+        ),
+        ({"max_time_ms": 0}, "max_time_ms must be finite and positive, not 0"),
+    ],
+)
+def test_a_senseless_limit_is_refused(limit: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Limits(**limit)
