@@ -175,15 +175,14 @@ RULES = (
         "columns",
         "warning",
         predicates.doubtful_columns,
-        "{columns}: taken for a counter like any other; {mend}",
+        "{what}",
     ),
     Rule(
         "T06",
         "counters",
         "warning",
         predicates.uncounted_kernels,
-        "{what}no counter is given for more than {count} ('{column}'): predictors take a median "
-        "for what is missing; profile these kernels too, or leave them out",
+        "{what}",
     ),
     Rule(
         "R01",

@@ -140,18 +140,25 @@ def unlike_clocks(
     what, means = [], []
     for axis, launches in clocks.items():
         mean = float(np.average([*launches], weights=[*launches.values()]))
-        low, high = min(launches), max(launches)
-        if axis in given:
-            if abs(mean / given[axis] - 1) > APART:
-                told = f"{axis} was {mean:.0f} while profiling{how[axis]}"
-                what.append(f"{told}, --base says {given[axis]:g}")
-        elif high > (1 + APART) * low:
-            what.append(f"{axis}{how[axis]} is {low:g} in one launch and {high:g} in another")
+        told = unlike_launches(launches)
+        is_off = axis in given and abs(mean / given[axis] - 1) > APART
+        if not (is_off or (told and axis not in given)):
+            continue
+        text = f"{axis}{how[axis]} is {told}" if told else ""
+        text = text or f"{axis} was {mean:.0f} while profiling{how[axis]}"
+        what.append(f"{text}, --base says {given[axis]:g}" if is_off else text)
+        if told:
             means.append(f"{SHORT_NAMES[axis]}={mean:.0f}")
     if not what:
         return None
     mend = f", or let all count as their mean with --base {','.join(means)}" if means else ""
     return {"what": "; ".join(what), "mend": mend}
+
+
+def unlike_launches(clocks: Collection[float]) -> str:
+    """In words the lowest and highest clock of launches, where they are not of one clock."""
+    low, high = min(clocks, default=1.0), max(clocks, default=1.0)
+    return f"{low:g} in one launch and {high:g} in another" if high > (1 + APART) * low else ""
 
 
 def held_clock(device: Device | None, observed_mhz: float | None) -> Fields:
@@ -216,6 +223,7 @@ _CALLED = {
     "dram_utilisation": re.compile(r"(dram|mem(ory)?)_?util(i[sz]ation)?", re.IGNORECASE),
     "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
 }
+_AS_COUNTER = "taken for a counter like any other"
 _INSTEAD = {"dram_read_transactions", "ReadBandwidth", "inst_executed", "VALUInsts"}
 
 
@@ -355,41 +363,51 @@ def doubtful_columns(columns: Collection[str], is_for_training: bool) -> Fields:
     nvprof has names of shares for levels from 0 to 10 too, beside the counts that are read. Of a
     profile only the counters that the model learnt count, so the others do no harm.
     """
+    told = []
     if _INSTEAD.isdisjoint(columns):
         for name, called in _CALLED.items():
             near = [f"'{column}'" for column in columns if called.fullmatch(column)]
             if near and name not in columns:
                 mend = f"call it '{name}' if it is a share of the peak, from 0 to 1"
-                return {"columns": ", ".join(near), "mend": mend}
+                told.append(f"{', '.join(near)}: {_AS_COUNTER}; {mend}")
     beside = [f"'{column}'" for column in columns if _BESIDE.fullmatch(column)]
-    if not (is_for_training and beside):
-        return None
-    mend = "leave out what predictors shall not learn from"
-    return {"columns": ", ".join(beside), "mend": mend}
+    if is_for_training and beside:
+        mend = "leave out what predictors shall not learn from"
+        told.append(f"{', '.join(beside)}: {_AS_COUNTER}; {mend}")
+    return {"what": "; ".join(told)} if told else None
 
 
 def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[str]) -> Fields:
-    """Kernels without counters, or with zeros for all of several; or no counter that all have."""
+    """Kernels without counters, or with rows of zeros alone; or no counter that all have."""
     if not columns:
         return None
     kernel_of_row = np.array(table.text["kernel"], dtype=object)
-    counted_rows = {name: ~np.isnan(table.numbers[name]) for name in columns}
-    if len(columns) > 1:  # one may be 0
-        is_counted = np.any([table.numbers[name] > 0 for name in columns], axis=0)
-        counted_rows = {name: rows & is_counted for name, rows in counted_rows.items()}
-    having = {name: set(kernel_of_row[rows].tolist()) for name, rows in counted_rows.items()}
-    common = max(having, key=lambda name: len(having[name]))
-    if not having[common] or len(having[common]) == len(kernels):
-        return None
-    with_some = set().union(*having.values())
-    without = tuple(kernel for kernel in kernels if kernel not in with_some)
-    what = f"{listed(without)} of {len(kernels)} without counters, or 0 in all; " if without else ""
-    return {
-        "what": what,
-        "count": counted(len(having[common]), "kernel"),
-        "column": common,
-        "kernels": without,
+    values = np.array([table.numbers[name] for name in columns])
+    told = []
+    is_zero = (np.nan_to_num(values) == 0).all(axis=0) & (values == 0).any(axis=0)
+    zeros = np.flatnonzero(is_zero) if len(columns) > 1 else np.array([], np.intp)  # one may be 0
+    if zeros.size:
+        those = [*dict.fromkeys(kernel_of_row[zeros])]
+        told.append(
+            f"every counter of {listed(those)} is 0, first in {table.row(int(zeros[0]))}: leave "
+            "the cell empty where nothing was counted"
+        )
+    having = {
+        name: set(kernel_of_row[~np.isnan(row)].tolist())
+        for name, row in zip(columns, values, strict=True)
     }
+    common = max(having, key=lambda name: len(having[name]))
+    with_some = set().union(*having.values())
+    without = [kernel for kernel in kernels if kernel not in with_some]
+    if with_some and len(having[common]) < len(kernels):
+        what = f"{listed(without)} of {len(kernels)} without counters; " if without else ""
+        told.append(
+            f"{what}no counter is given for more than {counted(len(having[common]), 'kernel')} "
+            f"('{common}'): predictors take a median for what is missing; profile these kernels "
+            "too, or leave them out"
+        )
+    about = tuple(dict.fromkeys([*kernel_of_row[zeros], *without]))
+    return {"what": "; ".join(told), "kernels": about} if told else None
 
 
 # R: readings of one run at several clocks

@@ -208,6 +208,12 @@ def _open_text(path: Path, encoding: str, progress: ByteProgress) -> Sheet | Non
                 continue
             if kind.instead:
                 raise InputError(f"{path}: row {line}: {kind.title} {kind.instead}")
+            if kind.columns and (
+                twice := [name for name in names if names.count(name) > 1 and name]
+            ):
+                raise InputError(
+                    f"{path}: row {line}: column '{twice[0]}' is there twice; keep one"
+                )
             is_quoted = text.startswith('"') and kind.tool == "ncu"  # others quote as they like
             return Sheet(path, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
     if complaint:

@@ -85,7 +85,7 @@ class Facts:
 
     Attributes:
         seen: how often each value of a fact was seen: 'device_name', 'chip', 'cu_count',
-            'engine_mhz', 'memory_mhz', 'memory_limit_mhz', 'xcd_count'.
+            'engine_mhz', 'memory_mhz', 'engine_limit_mhz', 'memory_limit_mhz', 'xcd_count'.
         by_gpu: by the number of a GPU in the file, facts of it.
         application: the program that ran.
         complaint: an error line of the tool itself.

@@ -30,7 +30,7 @@ from mlscale.data.devices import find_device
 from mlscale.data.logs import SHARES
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
-from mlscale.readers.columns import Block, labels
+from mlscale.readers.columns import Block, Labels, labels
 from mlscale.readers.files import Sheet, open_file
 from mlscale.readers.registry import Kind
 
@@ -135,6 +135,11 @@ def read(sheet: Sheet) -> list[Samples]:
                 f"{sheet.path}: is of several GPUs that cannot be told apart, or its time stamps "
                 "are too coarse; record again with 'index' and times in milliseconds"
             )
+    if seconds is None and len(block) > 1 and not any(name in block for name in _INDEX):
+        warn(
+            f"{sheet.path}: has neither 'index' nor times: all rows count as samples of one GPU; "
+            "if there are more, record again with both"
+        )
     return _samples(sheet, block, seconds)
 
 
@@ -208,12 +213,17 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
                 f"{sheet.path}: row {line}: has {len(row)} fields, the header has {width}; it says "
                 f"'{' '.join(row)[:60]}': take it out if it is no sample"
             )
-    columns = {}
+    columns: dict[str, Labels] = {}
     for place, title in enumerate(header):
         name, _, unit = title.partition("[")
         if name.strip() in _READ and unit.lower() not in ("", "w]", "mhz]", "%]", "s]"):
             raise InputError(f"{sheet.path}: '{title}' is not in W, MHz, % or s; convert it")
-        columns[name.strip()] = labels([row[place] for _, row in rows])
+        cells = labels([row[place] for _, row in rows])
+        same = columns.setdefault(name.strip(), cells)
+        if name.strip() in _READ and same.cells() != cells.cells():
+            raise InputError(
+                f"{sheet.path}: column '{title}' is there twice, with other values; keep one"
+            )
     return Block(sheet.path, np.array([line for line, _ in rows], np.intp), columns)
 
 

@@ -126,6 +126,7 @@ def _facts_of_gpu(chip: str, name: str, extdata: object) -> dict[str, str | floa
     facts: dict[str, Any] = {
         "cu_count": document.get("cu_count"),
         "xcd_count": document.get("num_xcc"),
+        "engine_limit_mhz": document.get("max_engine_clk_fcompute"),
         "memory_limit_mhz": max((c for c in clocks if isinstance(c, int | float)), default=None),
     }
     numbers = {n: float(v) for n, v in facts.items() if isinstance(v, int | float) and v > 0}

@@ -57,6 +57,7 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
     identity = [names[what] for what in ("process", "dispatch", "kernel", "begin") if what in names]
     together = identity if "counter" in names else []
     seen: dict[str, set[str]] = {}
+    came: set[str] = set()
     for block in sheet.blocks(kinds, together):
         rows = block
         if "kind" in names:
@@ -71,6 +72,8 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
         ids, is_new = launches.cells(names["dispatch"]), None
         if together:
             ids, is_new = _ids(launches, names, seen)
+        else:
+            _check_new(launches, names, came)
         workgroups, size = _geometry(launches, grids, sizes)
         time_s = np.full(len(launches), np.nan)
         if "begin" in names and "end" in names:
@@ -154,6 +157,27 @@ def _ids(
     return ids, is_new
 
 
+def _check_new(launches: Block, names: Mapping[str, str], came: set[str]) -> None:
+    """Raise InputError where a dispatch came before, of a trace one that began at the same time.
+
+    came: those that did. A trace may be of several processes, each of which numbers its own.
+    """
+    marks = dispatches = launches.cells(names["dispatch"])
+    if "kind" in names:
+        begins = launches.cells(names["begin"])
+        marks = [f"{dispatch} {begin}" for dispatch, begin in zip(dispatches, begins, strict=True)]
+    if came.isdisjoint(marks) and len(set(marks)) == len(marks):
+        came.update(marks)
+        return
+    for row, mark in enumerate(marks):
+        if mark in came:
+            raise InputError(
+                f"{launches.where(row)}: dispatch {dispatches[row]} comes again; give one run's "
+                "rows as rocprof writes them, and further passes as files of their own"
+            )
+        came.add(mark)
+
+
 def _read_machine(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
     """What rocprof-compute's sysinfo.csv says of the GPU; no launch."""
     facts.is_machine = True
@@ -178,7 +202,11 @@ def _read_agents(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
     """
     facts.is_machine = True
     texts = ("Agent_Type", "Name", "Product_Name", "Node_Id", "Logical_Node_Id")
-    columns = {"cu_count": "Cu_Count", "xcd_count": "Num_Xcc"}
+    columns = {
+        "cu_count": "Cu_Count",
+        "xcd_count": "Num_Xcc",
+        "engine_limit_mhz": "Max_Engine_Clk_Fcompute",
+    }
     by_node: dict[str, dict[str, str | float]] = {}
     for block in sheet.blocks(dict.fromkeys([*texts, *columns.values()], str)):
         kinds = np.array(block.cells("Agent_Type"))

@@ -8,7 +8,7 @@ from itertools import accumulate
 from mlscale.data.checks import check
 from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
-from mlscale.data.predicates import ABOVE_HIGHEST, APART, held_clock
+from mlscale.data.predicates import ABOVE_HIGHEST, APART, held_clock, unlike_launches
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
 from mlscale.readers.join import LONG_S, Kernel
@@ -86,8 +86,9 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     launches = {axis: seen[axis] for axis in AXES[1:] if seen.get(axis)}
     how = {axis: _by_what(seen, axis) for axis in launches}
     check("launch clocks", source, launches, base, how)
-    if key is None or len(known) < len(AXES):
-        raise InputError(_request(source, key, [axis for axis in AXES if axis not in known]))
+    unknown = [axis for axis in AXES if axis not in known]
+    if key is None or unknown:
+        raise InputError(_request(source, key, unknown, _mean(seen, "engine_limit_mhz")))
     if note:
         warn(f"{source}: {note}")
     config = HardwareConfig(int(known["cu_count"]), known["engine_mhz"], known["memory_mhz"])
@@ -114,8 +115,8 @@ def _warn_of_clocks(source: str, setup: Setup) -> None:
         check("profiled clock", source, device, setup.observed.get("engine_mhz"))
 
 
-def _request(source: str, key: str | None, unknown: Sequence[str]) -> str:
-    """What to ask for all that is not known, at once."""
+def _request(source: str, key: str | None, unknown: Sequence[str], limit_mhz: float | None) -> str:
+    """What to ask for all that is not known, at once; limit_mhz: the engine's by the files."""
     lacks = [
         *([] if key else ["the GPU"]),
         *(axis for axis in unknown if key or axis != "cu_count"),
@@ -128,6 +129,8 @@ def _request(source: str, key: str | None, unknown: Sequence[str]) -> str:
         hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
     device = find_device(key) if key else None
     highest_mhz = device.highest_mhz("memory_mhz") if device else None
+    if "engine_mhz" in asked and limit_mhz:
+        hint += f" (engine at most {limit_mhz:g})"
     if "memory_mhz" in asked and highest_mhz:
         hint += f" (memory: usually its highest, {highest_mhz:g})"
     if "cu_count" in unknown and not key:
@@ -239,8 +242,20 @@ def _clock(
         check("value", where, device, clock, observed)
     if given is not None:
         check("value", f"{where} of --base", device, clock, given)
+        limit_mhz = _mean(seen, "engine_limit_mhz") if clock == "engine_mhz" else None
+        if limit_mhz is not None and given > limit_mhz:
+            raise InputError(
+                f"{source}: the GPU goes up to engine={limit_mhz:g} by the files, --base says "
+                f"{given:g}"
+            )
         off = abs(observed / given - 1) if observed is not None else 0.0
-        if KEPT < off <= APART:
+        told = unlike_launches(seen.get(clock, {}))
+        if told and off <= APART:
+            warn(
+                f"{where}{_by_what(seen, clock)} is {told}: all count as {given:g}, and times may "
+                "be off by as much"
+            )
+        elif KEPT < off <= APART:
             warn(
                 f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}, "
                 f"{100 * off:.2g} % off the {given:g} of --base, at which its times are taken all "

@@ -131,17 +131,32 @@ BROKEN = [
     ("T05", each(core_freq=40.0), "'core_freq': taken for a counter"),
     ("T05", each(energy_j=40.0), "'energy_j': taken for a counter"),
     ("T05", each(dram_utilization=0.5), "'dram_utilization': .*; call it 'dram_utilisation' if it"),
+    (
+        "T05",
+        each(SM_Util=0.5, energy_mj=4.0),
+        "'SM_Util': .*; call it 'core_utilisation' .*; 'energy_mj': taken for a counter like any o",
+    ),
     ("T05", each(SM_Util=0.5), "'SM_Util': .*; call it 'core_utilisation' if it is a share"),
     # What `fillna(0)` makes of a kernel that was not counted; and counters in two halves.
     (
         "T06",
         counted((1, 2), (0, 0)),
-        "1 kernel (second) of 2 without counters, or 0 in all; no counter is given for more than 1",
+        "every counter of 1 kernel (second) is 0, first in row 6: leave the cell empty where",
+    ),
+    (
+        "T06",
+        counted((0, 0), (0, 0)),
+        "every counter of 2 kernels (first, second) is 0, first in row 2",
+    ),
+    (
+        "T06",
+        [{**row, "loads": row["cu_count"] * (n > 0), "stores": n} for n, row in enumerate(rows())],
+        "every counter of 1 kernel (first) is 0, first in row 2: leave",
     ),
     (
         "T06",
         counted((1, NONE), (NONE, NONE), (NONE, 1)),
-        "1 kernel (second) of 3 without counters, .* for more than 1 kernel ('loads'): predictors",
+        "1 kernel (second) of 3 without counters; .* for more than 1 kernel ('loads'): predictors",
     ),
 ]
 
@@ -251,7 +266,7 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
     (
         "L03",
         ("launch clocks", CLOCKS, {"engine_mhz": 2400.0}, HOW),
-        "engine_mhz was 2100 while profiling by CYCLES, --base says 2400; lock the clocks",
+        "engine_mhz by CYCLES is 2000 .* and 2400 .*, --base says 2400; .* --base engine=2100",
     ),
     (
         "L04",

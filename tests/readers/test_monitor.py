@@ -290,6 +290,10 @@ BAD: dict[str, tuple[str, str]] = {
         "timestamp,power.draw\n" + "".join(f"{n},200\n{n}.001,300\n" for n in range(9)),
         r"is of several GPUs that cannot be told apart",
     ),
+    "a column twice": (
+        "timestamp,index,power.draw,power.draw\n1,0,200,300\n2,0,200,300\n",
+        r"column 'power.draw' is there twice, with other values; keep one",
+    ),
     "two hosts": (
         answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
         r"is of the hosts n1, n2; ask for one",
@@ -496,6 +500,13 @@ def test_a_gpu_that_cannot_be_is_refused(
     rows = "".join(f"{s},{name},30,99,1400,2619\n" for s in (1, 2))
     with pytest.raises(InputError, match=says):
         table_of(written(tmp_path, HEADER.replace("index", "name") + rows), given)
+
+
+def test_rows_without_index_and_times_are_said_to_count_as_of_one_gpu(tmp_path: Path) -> None:
+    rows = HEADER.replace("timestamp,index,", "") + "200,99,1400,1215\n300,99,1400,1215\n"
+    with pytest.warns(DataWarning, match="neither 'index' nor times: all rows count as samples of"):
+        [log] = read_log(written(tmp_path, rows))
+    assert log.columns["power_w"].tolist() == [200, 300]
 
 
 def test_no_export_is_taken_for_a_log(data_folder: Path) -> None:

@@ -19,6 +19,11 @@ PE, TR = "profiler-exports", "traces"
 F = "f(int, int)"
 
 
+def twice(text: str) -> str:
+    """The same rows again below them."""
+    return text + text.partition("\n")[2]
+
+
 class TestRealFiles:
     @pytest.mark.parametrize(
         ("name", "groups", "launches", "time_ms", "gpu"),
@@ -135,6 +140,11 @@ class TestCsv:
              "row 2, column 'BeginNs': '1E\\+03' is not a time in nanoseconds; use the file as"),
             (rocprof_v1(AMD, 1, [(1000, 3000)]).replace(",640,64,", ",640,0,"),
              "row 2, column 'wgr': '0' has a size of 0"),
+            (twice(rocprof_v1(AMD, 1, [(1000, 3000)])),
+             "row 3: dispatch 0 comes again; give one run's rows"),
+            (twice(V3_TRACE), "row 4: dispatch 2 comes again"),
+            (rocprof_v1(AMD, 1, [(1000, 3000)]).replace("BeginNs", "EndNs"),
+             "row 1: column 'EndNs' is there twice; keep one"),
             (rocprofv3(AMD)[:-20], "row 17: has .* fields, the header has 19; is the file cut off"),
         ],
     )  # fmt: skip
@@ -158,7 +168,7 @@ class TestAgents:
         by_gpu = run_of_text(tmp_path, text).facts.by_gpu
         assert by_gpu["1"] == by_gpu["5"] == {"chip": "gfx1036", "cu_count": 2, "xcd_count": 1}
         assert by_gpu["2"] == by_gpu["7"] == {
-            "chip": "gfx950", "cu_count": 256, "xcd_count": 8
+            "chip": "gfx950", "cu_count": 256, "xcd_count": 8, "engine_limit_mhz": 2400
         }  # fmt: skip
 
     @pytest.mark.parametrize(
@@ -212,7 +222,7 @@ class TestDatabase:
         run = run_of(write_database(tmp_path / "app_results.db", TRACED))
         assert run.facts.seen == {
             "chip": {"AMD Instinct MI300X": 1}, "cu_count": {304: 1}, "xcd_count": {8: 1},
-            "memory_limit_mhz": {1300: 1},
+            "engine_limit_mhz": {2100: 1}, "memory_limit_mhz": {1300: 1},
         }  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ class TestClocks:
              "memory_mhz: 13770 MHz cannot be"),
             ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of --base: 3600 MHz cannot be"),
             ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of --base: 2.4e\+06 MHz cannot be"),
+            ("mi300x", {"engine_mhz": 2200.0}, {"engine_limit_mhz": 2100},
+             "the GPU goes up to engine=2100 by the files, --base says 2200"),
             ("l40s", {"engine_mhz": 2400.0}, {"engine_mhz": 2200},
              "engine_mhz was 2200 while profiling, --base says 2400; lock the clocks and profile"),
         ],
@@ -91,8 +93,11 @@ class TestClocks:
         seen = {"engine_mhz": Counter[str | float]({2000.0: 3, 2400.0: 1})}
         with refused("is 2000 in one launch and 2400 in another; lock .* with --base engine=2100$"):
             set_up("run.csv", seen, Given("rtx4090", base))
-        set_up("run.csv", seen, Given("rtx4090", base | {"engine_mhz": 2100.0}))
-        with refused("was 2100 while profiling, --base says 2400; lock the clocks"):
+        with pytest.warns(DataWarning, match="2000 in one .* and 2400 in another: all count as 21"):
+            set_up("run.csv", seen, Given("rtx4090", base | {"engine_mhz": 2100.0}))
+        with refused(
+            "is 2000 in one launch and 2400 in another, --base says 2400; lock the clocks"
+        ):
             set_up("run.csv", seen, Given("rtx4090", base | {"engine_mhz": 2400.0}))
 
 
@@ -109,6 +114,8 @@ class TestLacking:
             made("mine", engine_mhz=900)
         with refused(r"give --base memory=… with .* \(memory: usually its highest, 2619\)$"):
             made("h100-sxm5", engine_mhz=1980)
+        with refused(r"give --base engine=… with .* \(engine at most 2100\)"):
+            made("mi300x", memory_mhz=1300, engine_limit_mhz=2100)
 
     def test_a_name_that_is_empty_is_none(self) -> None:
         """PyTorch's trace of an MI300X had one (case 7)."""
