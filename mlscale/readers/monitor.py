@@ -218,9 +218,9 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
         name, _, unit = title.partition("[")
         if name.strip() in _READ and unit.lower() not in ("", "w]", "mhz]", "%]", "s]"):
             raise InputError(f"{sheet.path}: '{title}' is not in W, MHz, % or s; convert it")
-        cells = labels([row[place] for _, row in rows])
-        same = columns.setdefault(name.strip(), cells)
-        if name.strip() in _READ and same.cells() != cells.cells():
+        column = labels([row[place] for _, row in rows])
+        same = columns.setdefault(name.strip(), column)
+        if name.strip() in _READ and same.cells() != column.cells():
             raise InputError(
                 f"{sheet.path}: column '{title}' is there twice, with other values; keep one"
             )

@@ -249,7 +249,7 @@ def _clock(
                 f"{given:g}"
             )
         off = abs(observed / given - 1) if observed is not None else 0.0
-        told = unlike_launches(seen.get(clock, {}))
+        told = unlike_launches([float(mhz) for mhz in seen.get(clock, ())])
         if told and off <= APART:
             warn(
                 f"{where}{_by_what(seen, clock)} is {told}: all count as {given:g}, and times may "
