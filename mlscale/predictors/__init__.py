@@ -3,8 +3,7 @@
 - The interface: `base`. What several use: `features`, `intervals` (also how far anything can be
   off near the base), `conditioning` (on further measured points), `state` (in a model file).
 - The predictors: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
-  trained by `wu_training`), `board` (time) and `board_power`, which `board_population` teaches how
-  runs differ, and the folder `bottleneck`.
+  trained by `wu_training`), `board` (`board_memory`), and the folder `bottleneck`.
 """
 
 import copy
@@ -45,8 +44,7 @@ _HOMES = {
     "wang-chu": "wang_chu:WangChu",
     "max-overlap": "wang_chu:MaxOverlap",
     "bottleneck": "bottleneck.estimator:Bottleneck",
-    "board-power": "board_power:BoardPower",
-    "board-time": "board:BoardTime",
+    "board": "board:Board",
 }
 
 
@@ -72,13 +70,13 @@ DEFAULT = "default"  # stands for the predictor that suits a table
 def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     """Return the name of the predictor that suits a table best, profiled at the base.
 
-    `board-time` for sampled profiles over the engine clock; `mean-surface` where a table has no
+    `board` for sampled profiles over the engine clock; `mean-surface` where a table has no
     counters, with a warning; `bottleneck` where it knows the GPU's peaks and the counters at the
     base, else `wu` (decision 0008). Raises InputError where the base is not on the grid, or has no
     counters.
     """
-    if applying(("board-time",), measurements):
-        return "board-time"
+    if applying(("board",), measurements):
+        return "board"
     table, at_base = f"the table of '{measurements.device}'", measurements.grid.index(base)
     is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
     is_known = ~np.isnan(measurements.counters[..., is_counter])

@@ -1,25 +1,23 @@
-"""What the predictors of whole boards share: tables of several GPUs, any GPU, and its readings.
+"""`board`: time, power and energy of a whole run over the engine clock, on any GPU: NumPy.
 
-K runs, P readings, N configurations. A reading is what was measured of the runs at one clock, the
-base or a further point: which of them is called the base changes nothing that is predicted.
+`board_law` has the laws and what is learnt of how runs differ. A run's readings move its unknowns
+(`conditioning`): its times those of time, alone, so that power changes nothing about time; its
+power, with the times, those of power. Energy is their sum in the log, with an interval of its own.
 
-`board-time`: time of a whole run on any GPU, from its times at two engine clocks or more: NumPy.
-
-K runs, M engine clocks. A run's time is a p-norm of what follows the engine clock and what does
-not, see `log_times`. How large the share is, and how sharp the bend, no average of a run tells on
-a GPU that was not trained on; its time at a second clock does. What is learnt is how runs differ.
+K runs, N configurations.
 """
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask, positive
+from mlscale.arrays import Floats, Mask
+from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
-from mlscale.data.logs import clocks_not_reached, is_engine_sweep, require_engine_sweep
+from mlscale.data.logs import is_engine_sweep, without_power_faults
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.surfaces import BOUNDED, Surfaces, configuration_weights, scaling_bounds
@@ -29,50 +27,125 @@ from mlscale.predictors.base import (
     Predictor,
     TrainedGpu,
     Training,
-    TrainingSet,
     training_grid,
     training_sets,
 )
-from mlscale.predictors.bottleneck.curve import p_norm
-from mlscale.predictors.conditioning import (
-    RATIO_NOISE,
-    ConditionedSurfaces,
-    MeasuredRatios,
-    SurfacePosterior,
-    SurfacePrior,
-    condition,
-    measured_ratios,
-    random_walk,
+from mlscale.predictors.board_law import (
+    LEAST_CLOCKS,
+    Law,
+    Population,
+    Sweep,
+    highest_clock,
+    is_listed,
+    log_powers,
+    log_times,
 )
+from mlscale.predictors.board_memory import (
+    MISFIT_PER_MEMORY_CLOCK,
+    SPREAD_PER_MEMORY_CLOCK,
+    on_grid,
+)
+from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
 from mlscale.predictors.intervals import (
-    LARGEST_EXPONENTS,
-    NOISE,
     calibrated_scores,
-    equal_weights,
-    largest_change,
+    largest_scores,
     require_scores,
     score_at,
 )
-from mlscale.predictors.state import INLINE, Learner, learnt
+from mlscale.predictors.state import Learner, learnt
+from mlscale.text import listed
 
-LEAST_CLOCKS = 3  # of a training table
-CLOSE = 1e-9  # of the log of a ratio: rounding
-RISES = {"time": -1, "power": 1}  # with the engine clock
+LEAST_SPREAD = {"time": 0.01, "power": 0.045}  # of the log, that intervals have
+SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
+ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
+NO_FURTHER_POWER = "nor is its power at a second engine clock given (--also)"
+MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
+DIFFERENCE = 1e-4  # of a log of time, to see how power follows it
 
 
-class BoardPredictor(Learner, Predictor):
-    """A predictor that learns from tables of several GPUs, each at its bases, and predicts any."""
+@dataclass
+class Board(Learner, Predictor):
+    """Time or power of a whole run on any GPU, from one reading or more.
 
-    trained_: tuple[TrainedGpu, ...]
+    Time needs two; from one it is bounded, from unchanged to in proportion to the clock, and a flag
+    says so. Power takes its times from `with_times`, else those of training runs on average. A grid
+    has the CU count of the base, of time its memory clock too. The reading of the highest clock is
+    the base of all that is computed, so that the order of readings changes nothing. Intervals are
+    calibrated on GPUs left out in turn, `held_` tells on how many of how many they held.
+    """
+
+    name = "board"
+    quantities: ClassVar[tuple[str, ...]] = ("time", "power")
+    quantity: str = "time"
+    laws_: dict[str, Population] = learnt()
+    scores_: dict[str, Annotated[Floats, require_scores]] = learnt()
+    held_: tuple[int, int] = learnt()
+    trained_: tuple[TrainedGpu, ...] = learnt()
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
-        """Whether these are sampled profiles over the engine clock alone."""
+        """Whether these are logs over the engine clock alone."""
         return is_engine_sweep(measurements) and len(measurements.grid.engine_mhz) >= LEAST_CLOCKS
 
-    def _remember(self, sets: Sequence[TrainingSet]) -> None:
-        """Keep of which GPUs the tables are, their grids and bases."""
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Learn from the tables of one GPU or several. Raises InputError.
+
+        Clocks that a GPU did not keep, and kernels whose power is faulty, are left out.
+        """
+        sets = training_sets(self, training, base)
+        if self.quantity == "power":
+            sets = [(without_power_faults(table), at) for table, at in sets]
+        if not sets:
+            raise InputError(f"'{self.name}' needs a training table")
         self.trained_ = tuple(TrainedGpu(table.device, table.grid, at) for table, at in sets)
+        sweeps = [Sweep.from_table(*one, self.quantity) for one in sets]
+        whole = Population.learn(sweeps, self.quantity)
+        self._calibrate(sweeps, whole)
+        self.laws_ = {self.quantity: whole}
+        if self.quantity == "power":
+            times = Population.learn([Sweep.from_table(*one, "time") for one in sets], "time")
+            self.laws_["time"] = times.softened()
+        else:
+            self.laws_["time"] = whole.softened()
+        self.times_: Surfaces | None = None
+        return self
+
+    def _calibrate(self, sweeps: Sequence[Sweep], whole: Population) -> None:
+        """Learn the scores of intervals, of GPUs predicted from the others with a second reading.
+
+        Of power besides from one reading, such that every GPU left out is held.
+        """
+        devices = dict.fromkeys(sweep.device for sweep in sweeps)
+        scores: dict[str, list[Floats]] = {"two": [], "one": []}
+        groups: list[str] = []
+        for device in devices if len(devices) > 1 else ():
+            others = [sweep for sweep in sweeps if sweep.device != device]
+            known = Population.learn(others, self.quantity, whole)
+            if self.quantity == "time":
+                known = known.softened()
+            for sweep in (sweep for sweep in sweeps if sweep.device == device):
+                two = [self._scores(known, sweep, sweep.second(share)) for share in SECOND_CLOCKS]
+                scores["two"] += list(np.hstack(two))
+                scores["one"] += list(self._scores(known, sweep, sweep.log_clock > np.inf))
+                groups += [device] * len(sweep.logs)
+        self.scores_ = {"two": calibrated_scores(scores["two"], groups, alike=True)}
+        if self.quantity == "power":
+            self.scores_["one"] = largest_scores(scores["one"], groups)
+        limit = score_at(self.scores_["two"], 0.9)
+        within: dict[str, list[float]] = {device: [] for device in groups}
+        for device, values in zip(groups, scores["two"], strict=True):
+            within[device].append((values <= limit).mean())
+        self.held_ = (sum(np.mean(shares) >= ENOUGH for shares in within.values()), len(within))
+
+    def _scores(self, known: Population, sweep: Sweep, read: Mask) -> Floats:
+        """|log error| over what half-widths are proportional to, (K, ...), where not read."""
+        prior = known.prior(sweep.law, sweep.log_clock, len(sweep.logs))
+        fit = condition(prior, sweep.points(read))
+        new = sweep.away & ~read
+        return np.asarray((np.abs(fit.logs - sweep.logs) / self._scale(fit))[:, new])
+
+    def _scale(self, fit: SurfacePosterior) -> Floats:
+        return np.sqrt(fit.after + LEAST_SPREAD[self.quantity] ** 2)
 
     def trained_devices(self) -> tuple[str, ...]:
         """The GPUs that were learnt from."""
@@ -82,38 +155,196 @@ class BoardPredictor(Learner, Predictor):
         """The grid of each training table."""
         return tuple(dict.fromkeys(grid for _, grid, _ in self.trained_))
 
-    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The surfaces, on the grid of the training table where none is given. Raises InputError.
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
+        """Nothing: the laws know no peaks."""
+        return self
 
-        The class says which settings a grid may have.
-        """
+    def with_times(self, times: Surfaces) -> Self:
+        """The predictor of power for runs with these times, on their grid."""
+        other = copy.copy(self)
+        other.times_ = times
+        return other
+
+    def refusal(self, profiles: Profiles) -> str | None:
+        """Why power on the profiles' GPU cannot be predicted; None where it can."""
+        if known_device(profiles.device) or not _from_one_clock(profiles):
+            return None
+        return f"'{profiles.device}' is not in the device table, {NO_FURTHER_POWER}"
+
+    def assumption(self, profiles: Profiles) -> str | None:
+        """What is assumed of a GPU that was not learnt from."""
+        trained = self.trained_devices()
+        if profiles.device in trained:
+            return None
+        learnt_on = f"learnt on {len(trained)} other GPU{'s' if len(trained) > 1 else ''}"
+        known = known_device(profiles.device)
+        vendors = {device.vendor for device in map(known_device, trained) if device}
+        if known and vendors and known.vendor not in vendors:
+            learnt_on += f", none of them of {known.vendor}"
+        from_one = _from_one_clock(profiles)
+        if not from_one:
+            return f"power {learnt_on}"
+        some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
+        return (
+            f"power from one clock alone{some}, {learnt_on}: power at a second clock (--also) tells "
+            "more"
+        )
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The surfaces, on the grid of the training table where none is given. InputError."""
         return self._predicted(profiles, grid, None)
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
     ) -> Surfaces:
-        """Surfaces with low and high, which hold that share of runs x configurations.
-
-        The class says of which GPUs they do. low and high are None after training on one GPU alone.
-        Raises InputError.
-        """
+        """Surfaces with low and high; None after training on one GPU alone. Raises InputError."""
         return self._predicted(profiles, grid, coverage)
 
+    def predict_energy(
+        self, profiles: Profiles, coverage: float, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        """Energy over the base's by the predictor of power, with intervals of its own.
+
+        A run that takes longer than predicted draws less, so they are narrower than the product
+        of those of time and power. Raises InputError.
+        """
+        return self._predicted(profiles, grid, coverage, is_energy=True)
+
     def _predicted(
-        self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
+        self,
+        profiles: Profiles,
+        grid: ConfigGrid | None,
+        coverage: float | None,
+        is_energy: bool = False,
     ) -> Surfaces:
         grid = grid or training_grid(self.trained_, profiles)
-        of_highest = from_highest_reading(profiles, self.quantity, grid)
-        return relative_to(self._surfaces(of_highest, grid, coverage), profiles.base)
+        highest = from_highest_reading(profiles, self.quantity, grid)
+        if self.quantity == "time":
+            surfaces = self._times(highest, grid, coverage)
+        else:
+            surfaces = self._powers(highest, grid, coverage, is_energy)
+        return relative_to(surfaces, profiles.base)
 
-    @abstractmethod
-    def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
-        """The surfaces, with intervals where a coverage is given. Raises InputError."""
+    def _times(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
+        base = profiles.base
+        if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
+            raise InputError(
+                f"'{self.name}' predicts other engine clocks alone, at "
+                f"cu={base.cu_count},memory={base.memory_mhz:g}"
+            )
+        log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
+        count = len(profiles.kernels)
+        prior = self.laws_["time"].prior(lambda z: log_times(log_clock, z), log_clock, count)
+        fit = condition(prior, measured_ratios(profiles, grid, "time"))
+        logs, ends = np.minimum.accumulate(fit.logs, axis=1), []
+        flags = (() if profiles.points else (BOUNDED,),) * count
+        if coverage is not None and not profiles.points:
+            ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, base)]
+            logs = np.clip(logs, *ends)
+        elif coverage is not None and self.scores_["two"].size:
+            width = score_at(self.scores_["two"], coverage) * self._scale(fit) * (log_clock != 0)
+            ends = [np.minimum.accumulate(end, axis=1) for end in (logs - width, logs + width)]
+        return Surfaces.from_log_ratios(grid, base, logs, flags, ends)
+
+    def _powers(
+        self, profiles: Profiles, grid: ConfigGrid, coverage: float | None, is_energy: bool
+    ) -> Surfaces:
+        base, count, settings = profiles.base, len(profiles.kernels), grid.settings()
+        if refusal := self.refusal(profiles):
+            raise InputError(f"power of '{profiles.device}' is not predicted: {refusal}")
+        if grid.cu_count != (base.cu_count,):
+            raise InputError(
+                "no training table has several CU counts, so the model does not tell what other "
+                f"counts do; predict at the profile's, cu={base.cu_count}"
+            )
+        times = self._times_on(profiles, grid)
+        axes = ("engine_mhz", "memory_mhz")
+        log_engine, log_memory = (np.log(settings[a] / getattr(base, a)) for a in axes)
+        law, law_if_slower = (
+            self._power_law(profiles, grid, times, shift) for shift in (0.0, DIFFERENCE)
+        )
+        population = self.laws_["power"]
+        misfit = MISFIT_PER_MEMORY_CLOCK * log_memory[None]
+        prior = population.prior(law, log_engine, count, misfit)
+        fit = condition(prior, measured_ratios(profiles, grid, "power"))
+        logs = _rising(fit.logs, grid)
+        ends: list[Floats] = []
+        if coverage is not None and self.scores_["two"].size:
+            from_one = np.isin(profiles.kernels, _from_one_clock(profiles))[:, None]
+            two, one = (score_at(self.scores_[name], coverage) for name in ("two", "one"))
+            width = np.where(from_one, one, two) * self._scale(fit) * (log_engine != 0)
+            width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
+            # How power, or energy, follows time: what takes longer than predicted draws less.
+            by_time = population.log_ratios(law_if_slower, fit) - population.log_ratios(law, fit)
+            by_time = by_time / DIFFERENCE + is_energy
+            low, high = (times.values if end is None else end for end in (times.low, times.high))
+            longer = np.log(high / times.values).reshape(count, -1)
+            shorter = np.log(times.values / low).reshape(count, -1)
+            up = np.where(by_time > 0, by_time * longer, by_time * shorter)
+            down = np.where(by_time > 0, by_time * shorter, by_time * longer)
+            ends = [logs - np.hypot(width, down), logs + np.hypot(width, up)]
+        if is_energy:
+            log_time = np.log(times.values).reshape(count, -1)
+            logs, *ends = (values + log_time for values in (logs, *ends))
+        elif ends:
+            ends = [_rising(end, grid) for end in ends]
+        note = (MEMORY_CLOCKS,) if log_memory.any() else ()
+        return Surfaces.from_log_ratios(grid, base, logs, (note,) * count, ends)
+
+    def _times_on(self, profiles: Profiles, grid: ConfigGrid) -> Surfaces:
+        """The runs' times on the grid, relative to the profiles' base. Raises InputError."""
+        base, times = profiles.base, self.times_
+        if times is None:
+            return self._times(profiles, grid, None)
+        if times.grid != grid or times.base not in (base, *(p.config for p in profiles.points)):
+            raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
+        return relative_to(times, base)
+
+    def _power_law(
+        self, profiles: Profiles, grid: ConfigGrid, times: Surfaces, shift: float
+    ) -> Law:
+        """The law on a grid, as if all but the base took `shift` longer in the log."""
+        base = profiles.base
+        memory = np.array(grid.memory_mhz) / base.memory_mhz
+        factors = times.values[:, 0]
+        at_base = factors[:, :, int(np.abs(np.log(memory)).argmin())]
+        highest_mhz = self._highest_clock(profiles, grid)
+        x, x_base = np.array(grid.engine_mhz) / highest_mhz, base.engine_mhz / highest_mhz
+        log_time = np.log(at_base) + shift * (x != x_base)
+        to_grid = on_grid(profiles, memory, factors / at_base[..., None])
+        return lambda z: to_grid(log_powers(x, x_base, log_time, z))
+
+    def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
+        """Where the voltage is at its top [MHz], see `highest_clock`.
+
+        A clock asked for counts as measured where the GPU, not learnt from, does not list it.
+        """
+        device, asked_mhz = profiles.device, grid.engine_mhz[-1]
+        reached = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
+        reached += [own.engine_mhz[-1] for name, own, _ in self.trained_ if name == device]
+        if device not in self.trained_devices() and not is_listed(device, asked_mhz):
+            reached.append(asked_mhz)
+        return highest_clock(device, reached)
 
     def check_restored(self) -> None:
-        """Raise ValueError where the state names no GPU."""
+        """There are no times yet. Raises ValueError where the state names no GPU."""
         if not self.trained_:
             raise ValueError("it does not say the GPUs that it learnt from")
+        self.times_ = None
+
+
+def _rising(logs: Floats, grid: ConfigGrid) -> Floats:
+    """Log power (K, N) that nowhere falls as the engine clock rises."""
+    return np.maximum.accumulate(logs.reshape(-1, *grid.shape), axis=2).reshape(logs.shape)
+
+
+def _from_one_clock(profiles: Profiles) -> list[str]:
+    """The kernels without power at a further point."""
+    lack = np.ones(len(profiles.kernels), dtype=bool)
+    for point in profiles.points:
+        if point.power_w is not None:
+            lack &= np.isnan(point.power_w)
+    return [name for name, lacks in zip(profiles.kernels, lack, strict=True) if lacks]
 
 
 def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) -> Profiles:
@@ -128,7 +359,8 @@ def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) ->
     for point in profiles.points if grid.spans(base) else ():
         values = getattr(point, name)
         is_known = values is not None and not np.isnan(values).any()
-        if is_known and is_alike(point.config, base):
+        is_alike = replace(point.config, engine_mhz=base.engine_mhz) == base
+        if is_known and is_alike:
             top = max(top, point, key=lambda one: one.config.engine_mhz)
     return replace(
         profiles,
@@ -144,11 +376,6 @@ def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) ->
     )
 
 
-def is_alike(config: HardwareConfig, base: HardwareConfig) -> bool:
-    """Whether the engine clock alone may differ."""
-    return (config.cu_count, config.memory_mhz) == (base.cu_count, base.memory_mhz)
-
-
 def relative_to(surfaces: Surfaces, base: HardwareConfig) -> Surfaces:
     """The surfaces, relative to another base of the grid's range."""
     if base == surfaces.base and base not in surfaces.grid:
@@ -158,275 +385,3 @@ def relative_to(surfaces: Surfaces, base: HardwareConfig) -> Surfaces:
     at_base = np.exp(np.log(surfaces.values).reshape(count, -1) @ weights)[:, None, None, None]
     low, high = (None if end is None else end / at_base for end in (surfaces.low, surfaces.high))
     return replace(surfaces, base=base, values=surfaces.values / at_base, low=low, high=high)
-
-
-def through_readings(curve: Floats, measured: MeasuredRatios, rises: int) -> Floats:
-    """A curve (K, N) over the engine clock, stretched so that it goes through the readings.
-
-    rises: 1 where it rises with the clock, -1 where it falls, which it does all the same: between
-    two readings its change is multiplied, beyond them it is shifted. Readings that do not rise
-    (fall) stand for their mean. Curve and readings are log ratios to the base.
-    """
-    at_readings = curve @ measured.at.T
-    stretched = curve.copy()
-    for k, own in enumerate(curve):
-        known = ~np.isnan(measured.logs[k])
-        at = rises * np.append(at_readings[k, known], 0.0)
-        logs = rises * np.append(measured.logs[k, known], 0.0)
-        order = np.argsort(at, kind="stable")
-        at, logs = at[order], logs[order]
-        highest = np.maximum.accumulate(logs)
-        lowest = np.minimum.accumulate(logs[::-1])[::-1]
-        stretched[k] += rises * np.interp(rises * own, at, (highest + lowest) / 2 - at)
-    return stretched
-
-
-def from_nearest(
-    quantity: str, measured: MeasuredRatios, log_clocks: Mapping[str, Floats]
-) -> Floats:
-    """How far the log of a quantity can be from its nearest reading, (K, N).
-
-    log_clocks: by axis the logs (N,) of the clocks over the base's. By the law of `reach`.
-    """
-    of_base = largest_change(quantity, log_clocks)
-    nearest = np.broadcast_to(of_base, (len(measured.logs), len(of_base)))
-    for at, logs in zip(measured.at, measured.logs.T, strict=True):
-        off = {axis: own - at @ own for axis, own in log_clocks.items()}
-        own = np.where(np.isnan(logs)[:, None], np.inf, largest_change(quantity, off))
-        nearest = np.minimum(nearest, own)
-    return nearest
-
-
-def within_readings(
-    quantity: str, profiles: Profiles, grid: ConfigGrid, distance: Floats, logs: list[Floats]
-) -> list[Floats]:
-    """Log ratios and the ends of their intervals, (K, N) each, held by the law of `reach`.
-
-    As `within_reach` does from the base, here from every reading; at a reading there is no
-    interval. Power and its ends nowhere fall as the engine clock rises, so that they are on their
-    side of each reading without NOISE. distance: see `from_nearest`.
-    """
-    values, low, high = logs
-    is_power, base, settings = quantity == "power", profiles.base, grid.settings()
-    side = 0.0 if is_power else NOISE
-    exponent = RISES[quantity] * LARGEST_EXPONENTS[quantity]["engine_mhz"]
-    reach = np.where(distance > CLOSE, distance + NOISE, 0.0)
-    low, high = np.maximum(low, values - reach), np.minimum(high, values + reach)
-    is_alone = (settings["cu_count"] == base.cu_count) & (settings["memory_mhz"] == base.memory_mhz)
-    for point in (MeasuredPoint(base, profiles.time_ms, profiles.power_w), *profiles.points):
-        measured = getattr(point, QUANTITIES[quantity])
-        if measured is None or not is_alike(point.config, base):
-            continue
-        extreme = exponent * np.log(settings["engine_mhz"] / point.config.engine_mhz)
-        reading = np.log(measured / profiles.quantity(quantity))[:, None]
-        least = reading + np.where(extreme < 0, extreme - NOISE, -side)
-        most = reading + np.where(extreme > 0, extreme + NOISE, side)
-        # NaN where the reading was not made of a kernel.
-        low = np.where(is_alone & (is_power | (least <= values)), np.fmax(low, least), low)
-        high = np.where(is_alone & (is_power | (most >= values)), np.fmin(high, most), high)
-    low, high = np.minimum(low, values), np.maximum(high, values)
-    if not is_power:
-        return [values, low, high]
-    values, low, high = (own.reshape(-1, *grid.shape) for own in (values, low, high))
-    rising = [
-        np.maximum.accumulate(values, axis=2),
-        np.minimum.accumulate(low[:, :, ::-1], axis=2)[:, :, ::-1],
-        np.maximum.accumulate(high, axis=2),
-    ]
-    return [own.reshape(distance.shape) for own in rising]
-
-
-# Before there are runs, of the log odds of the share and of ln p.
-LATENT_MEANS = np.array([1.5, np.log(2.0)])
-LATENT_SDS = np.array([2.0, 0.5])
-LOG_P_RANGE = (-1.0, 3.0)  # below, no sum of parts; above, no smoother than a maximum
-LEAST_SD = 0.05  # of a latent between runs
-LEAST_DRIFT = 0.01
-
-
-def log_times(log_clock: Floats, log_odds: Floats, log_p: Floats) -> Floats:
-    """Log time ratios (K, M) of runs over ln(clock / base) (M,).
-
-    T / T_base = (1 - c + c (base / clock)^p)^(1/p); c is the share, as a p-th power, of what
-    follows the engine clock, the rest is DRAM and the host. log_odds (K,): ln(c / (1 - c)); log_p
-    (K,): ln p.
-    """
-    relative = p_norm(np, [-log_odds], [log_clock], np.exp(log_p))
-    return np.asarray(relative[:, 0] - log_clock)
-
-
-@dataclass(frozen=True, eq=False)
-class TimePopulation:
-    """How runs differ.
-
-    mean and sd (2,): of their latents, the log odds of the share that follows the engine clock and
-    ln p. drift: standard deviation of what the curve leaves of the log time, at a clock e times the
-    base's; the variance grows in proportion to the distance of the log clock.
-    """
-
-    mean: Annotated[Floats, "2"]
-    sd: Annotated[Floats, "2", positive]
-    drift: Annotated[float, positive]
-
-    @classmethod
-    def of(cls, runs: Sequence["GpuRuns"]) -> Self:
-        """That of the runs of several GPUs, each GPU with the same weight."""
-        before = cls(LATENT_MEANS, LATENT_SDS, 0.0)
-        latents, drifts = [], []
-        for gpu in runs:
-            away = gpu.away
-            fitted = condition(before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(away))
-            left = (fitted.logs - gpu.logs)[:, away]
-            drifts.append((left**2 / np.abs(gpu.log_clock[away])).mean(axis=1))
-            latents.append(fitted.latents)
-        weight = equal_weights([gpu.device for gpu in runs for _ in gpu.logs])
-        latent = np.concatenate(latents, axis=1)
-        mean = latent @ weight
-        sd = np.sqrt((latent - mean[:, None]) ** 2 @ weight)
-        drift = float(np.sqrt(np.concatenate(drifts) @ weight))
-        return cls(mean, np.maximum(sd, LEAST_SD), max(drift, LEAST_DRIFT))
-
-    def prior(self, log_clock: Floats, count: int) -> SurfacePrior:
-        """What is believed of that many runs over ln(clock / base) (M,)."""
-        return SurfacePrior(
-            lambda latents: log_times(log_clock, latents[0], np.clip(latents[1], *LOG_P_RANGE)),
-            np.repeat(self.mean[:, None], count, axis=1),
-            np.repeat(self.sd[:, None] ** 2, count, axis=1),
-            random_walk(log_clock, self.drift),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class GpuRuns:
-    """Training runs of one GPU from one base: log time ratios (K, M) over ln(clock / base) (M,)."""
-
-    device: str
-    log_clock: Floats
-    logs: Floats
-
-    @classmethod
-    def of(cls, table: Measurements, base: HardwareConfig) -> Self:
-        """Those of a table of one CU count and memory clock, at the engine clocks that were kept.
-
-        Raises InputError on other tables.
-        """
-        require_engine_sweep("board-time", table, LEAST_CLOCKS)
-        clocks = np.array(table.grid.engine_mhz)
-        lost = clocks_not_reached(table)
-        kept = np.array([clock not in lost or clock == base.engine_mhz for clock in clocks])
-        logs = table.log_ratios("time", base)[:, kept]
-        return cls(table.device, np.log(clocks / base.engine_mhz)[kept], logs)
-
-    @property
-    def away(self) -> Mask:
-        """Which clocks are not the base, (M,)."""
-        return np.asarray(self.log_clock != 0)
-
-    def points(self, at: Mask) -> MeasuredRatios:
-        """The measured ratios at these clocks (M,)."""
-        return MeasuredRatios(np.eye(len(at))[at], self.logs[:, at])
-
-
-@dataclass
-class BoardTime(BoardPredictor):
-    """T / T_base = (1 - c + c (base / clock)^p)^(1/p) of a whole run, on any GPU.
-
-    c and p of a run follow from its time at a second engine clock, and at more if there are. With
-    one clock alone they are those of the training runs on average, the interval's ends are the
-    least and the most time that work can take (`scaling_bounds`), and a flag says so. It predicts
-    other engine clocks alone, at the CU count and memory clock of the base. Intervals hold what
-    they promise on average over GPUs like those held out in training.
-    """
-
-    name = "board-time"
-    quantities: ClassVar[tuple[str, ...]] = ("time",)
-    quantity: str = "time"
-    population_: Annotated[TimePopulation, INLINE] = learnt()
-    scores_: Annotated[Floats, require_scores] = learnt()
-    trained_: tuple[TrainedGpu, ...] = learnt()
-
-    def fit(self, training: Training, base: Bases) -> Self:
-        """Learn from the tables of one GPU or several; one table may come with several bases.
-
-        Clocks that a GPU did not keep are left out. Intervals are calibrated on each GPU, as
-        predicted from the others with a second clock, the one farthest from the base. Raises
-        InputError on several CU counts or memory clocks, and on fewer than three engine clocks.
-        """
-        sets = training_sets(self, training, base)
-        if not sets:
-            raise InputError(f"'{self.name}' needs a training table")
-        gpus = [GpuRuns.of(table, at) for table, at in sets]
-        self._remember(sets)
-        self.population_ = TimePopulation.of(gpus)
-        self.scores_ = _held_out_scores(gpus)
-        return self
-
-    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
-        """Nothing: the curve knows no peaks."""
-        return self
-
-    def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
-        own, measured = self.conditioned(profiles, grid)
-        logs = _through(own.posterior, measured)
-        if coverage is not None and not profiles.points:
-            ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, own.base)]
-            return Surfaces.from_log_ratios(grid, own.base, np.clip(logs, *ends), own.flags, ends)
-        if coverage is None or not self.scores_.size:
-            return Surfaces.from_log_ratios(grid, own.base, logs, own.flags)
-        log_clock = np.log(np.array(grid.engine_mhz) / own.base.engine_mhz)
-        distance = from_nearest("time", measured, {"engine_mhz": log_clock})
-        width = score_at(self.scores_, coverage) * _scale(own.posterior)
-        ends = [logs, logs - width, logs + width]
-        logs, *ends = within_readings("time", profiles, grid, distance, ends)
-        return Surfaces.from_log_ratios(grid, own.base, logs, own.flags, ends)
-
-    def conditioned(
-        self, profiles: Profiles, grid: ConfigGrid
-    ) -> tuple[ConditionedSurfaces, MeasuredRatios]:
-        """Surfaces given the points, and these; a flag says where there are none. InputError."""
-        base = profiles.base
-        if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
-            raise InputError(
-                f"'{self.name}' predicts other engine clocks alone, at "
-                f"cu={base.cu_count},memory={base.memory_mhz:g}"
-            )
-        log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
-        prior = self.population_.prior(log_clock, len(profiles.kernels))
-        measured = measured_ratios(profiles, grid, "time")
-        posterior = condition(prior, measured)
-        flags = (() if profiles.points else (BOUNDED,),) * len(profiles.kernels)
-        return ConditionedSurfaces(grid, base, posterior, flags), measured
-
-
-def _through(posterior: SurfacePosterior, measured: MeasuredRatios) -> Floats:
-    """Log time ratios (K, M): the likeliest curve, stretched to go through the readings."""
-    return through_readings(posterior.prior.log_ratios(posterior.latents), measured, RISES["time"])
-
-
-def _scale(posterior: SurfacePosterior) -> Floats:
-    """What the intervals' half-widths are proportional to, (K, M), but for 0 at the base."""
-    return np.sqrt(posterior.after + RATIO_NOISE**2)
-
-
-def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
-    """Scores of GPUs predicted from the others.
-
-    Every run has a second clock, whose own error does not count. Empty with one GPU.
-    """
-    scores: list[Floats] = []
-    devices: list[str] = []
-    for device in dict.fromkeys(gpu.device for gpu in gpus):
-        others = [gpu for gpu in gpus if gpu.device != device]
-        if not others:
-            continue
-        population = TimePopulation.of(others)
-        for gpu in (gpu for gpu in gpus if gpu.device == device):
-            second = np.arange(len(gpu.log_clock)) == np.abs(gpu.log_clock).argmax()
-            prior = population.prior(gpu.log_clock, len(gpu.logs))
-            measured = gpu.points(second)
-            posterior = condition(prior, measured)
-            new = gpu.away & ~second
-            error = np.abs(_through(posterior, measured) - gpu.logs)[:, new]
-            scores += list(error / _scale(posterior)[:, new])
-            devices += [gpu.device] * len(error)
-    return calibrated_scores(scores, devices, alike=True)
