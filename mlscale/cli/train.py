@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.errors import InputError, UsageError
@@ -15,6 +17,7 @@ from mlscale.text import counted
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
+    from mlscale.data.profiles import Profiles
     from mlscale.model.model import Model
 
 OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
@@ -23,7 +26,7 @@ HYPER_PARAMETERS = (*OF_WU, "seed")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from mlscale.counters.features import FEATURE_KINDS
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.readers.mapping import COUNTING_TOOLS
 
     add = parser.add_argument
@@ -45,9 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_mutually_exclusive_group()
     what = (
         "what to compute from the counters (default: table2 for AMD's counters, utilisation for "
-        "nvprof's on a known device, else raw)"
+        "nvprof's on a known device, else raw); +power adds the power at the base"
     )
-    kinds.add_argument("--features", choices=FEATURE_KINDS, help=what)
+    with_power = (kind + WITH_POWER for kind in FEATURE_KINDS)
+    kinds.add_argument("--features", choices=(*FEATURE_KINDS, *with_power), help=what)
     what = (
         "take the features of Table II, without those that this profiler cannot give and without "
         f"counters of another tool: {', '.join(COUNTING_TOOLS)}"
@@ -97,8 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
     if why_wu:
         print(why_wu)
-    if needs := _needs(model):
-        print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+    for line in _features(model, measurements.profiles(base)):
+        print(line)
 
 
 def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
@@ -178,12 +182,20 @@ def _summary(model: "Model") -> str:
     )
 
 
-def _needs(model: "Model") -> list[str]:
-    """The features that a profile must have."""
-    from mlscale.predictors.base import HasFeatures
+def _features(model: "Model", profiles: "Profiles") -> list[str]:
+    """The features that a profile must have, or those that were learnt from; profiles: of these."""
+    from mlscale.predictors.base import HasFeatures, ScalesFeatures
 
+    time = model.predictors["time"]
+    if isinstance(time, ScalesFeatures):
+        names = time.scaling_.names
+        columns = zip(names, time.scaling_.values(profiles).T, strict=True)
+        lacking = ", ".join(name for name, column in columns if np.isnan(column).any())
+        some = f"; of which some training kernel lacks: {lacking}" if lacking else ""
+        return [f"features ({len(names)}): {', '.join(names)}{some}"]
     with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
-    return list(dict.fromkeys(name for p in with_features for name in p.needs()))
+    needs = dict.fromkeys(name for p in with_features for name in p.needs())
+    return [f"features that a profile needs ({len(needs)}): {', '.join(needs)}"] if needs else []
 
 
 def _versions() -> dict[str, str]:

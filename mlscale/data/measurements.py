@@ -301,7 +301,8 @@ def from_table(
     warn_of_parts(table.source, kernels, rows)
     check("times", table.source, kernels, grid, measurements.time_ms)
     counted = [name for name in counter_names if name not in OF_LAUNCH]
-    check("columns", table.source, counted, True)
+    check("shared times", table.source, kernels, applications, measurements.time_ms)
+    check("columns", table.source, counted, table, where)
     check("counters", table.source, table, counted, kernels)
     return measurements
 

@@ -295,7 +295,7 @@ def _profiles(
     made = Rows(samples(table.positive("time_ms")), None if launches is None else samples(launches))
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = [table.counter(name) for name in counter_names]
-    check("columns", table.source, counter_names, False)
+    check("columns", table.source, counter_names)
     if launches is None:
         check(
             "repetitions",

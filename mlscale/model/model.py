@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.checks import check
+from mlscale.counters.features import BASE_POWER
+from mlscale.counters.kernel_use import doubtful_traffic
+from mlscale.data.checks import check, sentences
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
+from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, warn
@@ -22,6 +25,7 @@ from mlscale.predictors.base import (
     HasFeatures,
     Predictor,
     PredictsFromTimes,
+    ScalesFeatures,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
@@ -120,13 +124,14 @@ class Model:
         """
         if not self.untrained:
             self._check_origin(profiles.device)
-        if isinstance(self.predictors["time"], HasFeatures):
+        time = self.predictors["time"]
+        if isinstance(time, HasFeatures) and time.feature_names() != (BASE_POWER,):
             refuse_times_alone(profiles)
         if profiles.points:
             self.require_measured_points()
         warnings = tuple(warnings_for(self, profiles))
         profiled = profiles.profiled
-        times = self._surfaces(self.predictors["time"], profiled, coverage)
+        times = self._surfaces(time, profiled, coverage)
         surfaces = {"time": times}
         if self.why_no_power(profiles) is None:
             self.power_kind(profiles)
@@ -228,6 +233,9 @@ def train(
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
     type(prototype).fit_together([(p, training, bases) for p in predictors.values()])
+    if isinstance(prototype, HasFeatures):
+        source, profiles = f"the table of '{measurements.device}'", measurements.profiles(config)
+        check("traffic", source, *doubtful_traffic(profiles))
     metadata = measurements.metadata.items()
     card = {
         "kernels": list(measurements.kernels),
@@ -339,7 +347,30 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
         + _power_warnings(model, profiles)
         + _table_2_warnings(model, profiles)
         + _source_warnings(model, profiles)
+        + _median_warnings(model, profiles)
     )
+
+
+def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say which features no kernel of the profile has, and of DRAM traffic that cannot be.
+
+    Raises InputError where the profile has no feature but the time.
+    """
+    time = model.predictors["time"]
+    if not isinstance(time, ScalesFeatures):
+        return []
+    traffic = [f"profile: {text}" for text in sentences("traffic", *doubtful_traffic(profiles))]
+    given, names = time.scaling_.given(profiles), time.scaling_.names
+    absent = [name for name in names if name not in given and not PER_ACCESS.fullmatch(name)]
+    if not absent:
+        return traffic
+    what = (
+        f"the profile gives {len(given)} of {len(names)} features; the training median stands for "
+        f"the others: {', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
+    )
+    if "counters" in time.get_params():
+        what += f"; train --counters {','.join(given)} makes a model of those that it gives"
+    return [*traffic, what]
 
 
 def _power_of_run(model: Model, profiles: Profiles) -> list[str]:

@@ -18,6 +18,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
 from mlscale.errors import InputError
+from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.intervals import (
     require_coverage,
     widened_within_reach,
@@ -155,6 +156,13 @@ class HasFeatures(Protocol):
 
     def feature_names(self) -> tuple[str, ...]:
         """Return all features that it looks at, needed or not."""
+
+
+@runtime_checkable
+class ScalesFeatures(Protocol):
+    """Sees features by way of a `FeatureScaling`, which stands in for those that a kernel lacks."""
+
+    scaling_: FeatureScaling
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.features import FeatureScaling, training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
 
@@ -154,7 +154,7 @@ class Nearest(Learner, Predictor):
             raise InputError(f"'nearest' needs 1 or more neighbours, not {self.neighbours}")
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        profiles = measurements.profiles(self.base_)
+        profiles = training_profiles(measurements, self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         self.points_, _ = self.scaling_.transform(profiles)
         self.log_surfaces_ = np.log(measurements.relative(self.quantity, self.base_))
@@ -170,8 +170,8 @@ class Nearest(Learner, Predictor):
         return Surfaces.from_log_ratios(self.grid_, self.base_, logs, flags)
 
     def needs(self) -> tuple[str, ...]:
-        """Return the features that every training kernel had."""
-        return self.scaling_.needs
+        """Return none: the training median stands for what a kernel lacks."""
+        return ()
 
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""
@@ -197,7 +197,7 @@ class ExtraTrees(Predictor):
 
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        profiles = measurements.profiles(self.base_)
+        profiles = training_profiles(measurements, self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         points, _ = self.scaling_.transform(profiles)
         logs = measurements.log_ratios(self.quantity, self.base_)

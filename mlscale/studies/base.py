@@ -16,6 +16,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
+from mlscale.predictors.features import training_profiles
 from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
 from mlscale.studies.candidates import AnyPredictor, Candidate
@@ -145,6 +146,9 @@ class Study(ABC):
         self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None
     ) -> Iterator[tuple[int, Any]]:
         """Yield number and result of each part as they come; see sweep. Raises InputError."""
+        for part in self.parts:
+            if part.candidate.features is not None:
+                training_profiles(self.tables[part.table], part.base)
         work, calls = self.calls()
         return sweep(work, calls, jobs, progress, client)
 
