@@ -184,8 +184,8 @@ RULES = (
         "counters at the base",
         "refused",
         predicates.counters_elsewhere,
-        "{lacking} of {total} have no '{counter}' at the base {base}, but at {where}: choose a "
-        "base where all kernels have their counters, or leave these kernels out",
+        "{lacking} of {total} without '{counter}' at the base {base}, but with it at {where}: "
+        "choose a base where all kernels have their counters, or leave these kernels out",
     ),
     Rule(
         "T08",

@@ -354,7 +354,7 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
 def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
     """Say which features no kernel of the profile has, and of DRAM traffic that cannot be.
 
-    Raises InputError where the profile has no feature but the time.
+    Raises InputError where a kernel has no feature but the time.
     """
     time = model.predictors["time"]
     if not isinstance(time, ScalesFeatures):

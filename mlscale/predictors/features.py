@@ -73,18 +73,17 @@ class FeatureScaling:
     def given(self, profiles: Profiles) -> tuple[str, ...]:
         """Return the features that some of the kernels have.
 
-        Raises InputError where that is none but the time, which tells nothing of how it scales.
+        Raises InputError where a kernel has none but its time, which tells of no scaling.
         """
-        is_given = np.asarray(~np.isnan(self.values(profiles)).all(axis=0))
-        given = tuple(compress(self.names, is_given))
-        if set(given) <= {LOG_TIME} < set(self.names):
-            lacking = [name for name in self.names if name not in given]
+        is_given = np.asarray(~np.isnan(self.values(profiles)))
+        others = [f for f, name in enumerate(self.names) if name != LOG_TIME]
+        if others and not (tells := is_given[:, others].any(axis=1)).all():
             raise InputError(
-                f"the profile gives none of the model's {len(lacking)} features of counters: "
-                f"{', '.join(lacking[:3])}{' …' * (len(lacking) > 3)}; profile with what they are "
-                "made of, under the names of the training table"
+                f"kernel '{profiles.kernels[int(tells.argmin())]}' has none of the features that "
+                f"the model learnt from, such as '{self.names[others[0]]}'; profile it with the "
+                "counters of the training table, under their names, or leave it out"
             )
-        return given
+        return tuple(compress(self.names, np.asarray(is_given.any(axis=0))))
 
     def transform(self, profiles: Profiles) -> tuple[Floats, Flags]:
         """Return features in [0, 1], (K, F), and what to flag for each kernel."""

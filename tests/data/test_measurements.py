@@ -386,7 +386,7 @@ class TestWrittenAndReadIsTheSameToTheLastBit:
             assert same_bits(again.power_samples, written.power_samples)
 
     @pytest.mark.filterwarnings(
-        "ignore:.*(repetitions differ|change by far more|no counter|every counter)"
+        "ignore:.*(repetitions differ|change by far more|no counter|every counter|without ')"
     )
     @settings(max_examples=60)
     @given(written=measurements())

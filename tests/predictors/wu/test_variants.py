@@ -65,7 +65,6 @@ def test_some_counters_alone(tmp_path: object) -> None:
     some = ("busy_bandwidth", "busy_compute")
     predictor = Wu(clusters=4, counters=some).fit(data, MID)
     assert predictor.feature_names() == some
-    assert predictor.needs() == some
     by_kernel = -np.array([predictor.score(data.select([k]), MID) for k in range(12)])
     assert by_kernel[:6].max() < 1e-6
     assert by_kernel[6:].max() > 1
