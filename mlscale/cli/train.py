@@ -64,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--clusters", type=options.cluster_count, metavar="K", help=what)
     what = "seed of a predictor that uses chance (default: 0)"
     add("--seed", type=options.seed, help=what)
+    what = "what to learn alone (default: what the table has)"
+    add("--quantity", choices=("time", "power"), help=what)
     options.add_wu(parser)
     what = "train without all kernels of this application (not a kernel's name); may be given again"
     add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
@@ -88,6 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
         base,
         predictor,
         others=[(other, other.grid.mid) for other in others],
+        quantity=arguments.quantity,
         **_hyper_parameters(predictor, given, bool(others)),
     )
     if arguments.features_of:

@@ -10,12 +10,14 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check, check_units
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.predicates import lacking_configurations
 from mlscale.data.profiles import (
     NOT_COUNTERS,
     OF_LAUNCH,
+    QUANTITIES,
     Profiles,
     in_application,
     launches_of_rows,
@@ -24,7 +26,7 @@ from mlscale.data.profiles import (
 )
 from mlscale.data.repetitions import Aggregate, Rows
 from mlscale.data.surfaces import relative_values
-from mlscale.data.table import IDENTITY, Table, to_samples
+from mlscale.data.table import IDENTITY, NO_TIMES, Table, to_samples, with_cu_counts, with_times
 from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
 
@@ -79,20 +81,22 @@ class Measurements:
         incomplete: Incomplete = "error",
         aggregate: Aggregate = "median",
         metadata: dict[str, Any] | None = None,
+        columns: Columns = NO_COLUMNS,
     ) -> "Measurements":
         """Take over a pandas DataFrame with the columns of the tidy table.
 
         device: where the frame has no such column, or a name in it that is no known GPU's.
-        incomplete, aggregate: as `read` has them. metadata: what a .meta.json file would say, such
-        as the metadata of the measurements that a frame was made of. Raises InputError, naming row
-        and column.
+        incomplete, aggregate, columns: as `read` has them. metadata: what a .meta.json file would
+        say, such as the metadata of the measurements that a frame was made of. Raises InputError,
+        naming row and column.
 
         Example:
             data = mlscale.Measurements.from_frame(frame, device="gtx980")
         """
         register_facts(metadata or {}, "metadata")
-        table = table_from_frame(frame, REQUIRED, device)
-        return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
+        table = table_from_frame(frame, REQUIRED, device, columns)
+        table.metadata.update(metadata or {})
+        return from_table(table, incomplete, aggregate)
 
     @cached_property
     def rows(self) -> Rows:
@@ -115,13 +119,19 @@ class Measurements:
         return self.rows.counters(self.counter_samples)
 
     def quantity(self, name: str) -> Floats:
-        """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without power."""
+        """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without it."""
         require_quantity(name)
-        if name == "time":
-            return self.time_ms
-        if self.power_w is None:
-            raise InputError(f"the measurements of '{self.device}' have no column 'power_w'")
-        return self.power_w
+        if name not in self.quantities:
+            column = QUANTITIES[name]
+            raise InputError(f"the measurements of '{self.device}' have no column '{column}'")
+        return self.time_ms if self.power_w is None or name == "time" else self.power_w
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What was measured: 'time', 'power' or both."""
+        has_power = self.power_samples is not None
+        measured = {"time": not self.metadata.get(NO_TIMES), "power": has_power}
+        return tuple(name for name, is_measured in measured.items() if is_measured)
 
     def relative(self, name: str, base: Base) -> Floats:
         """Return each kernel's surface: 'time' or 'power' divided by its value at the base.
@@ -236,18 +246,23 @@ class Measurements:
 
 
 def read(
-    path: Path | str, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
+    path: Path | str,
+    incomplete: Incomplete = "error",
+    aggregate: Aggregate = "median",
+    columns: Columns = NO_COLUMNS,
 ) -> Measurements:
     """Read a tidy table from CSV or Parquet.
 
     incomplete: what to do with a kernel that lacks configurations, 'error' or 'drop' (with a
     warning that names it). aggregate: how repetitions become one number, 'median', 'mean' or
-    'min'. Raises InputError, naming file, row, column and mend.
+    'min'. columns: by our names what the file calls a column, with its unit where it is another, or
+    a number for all rows. A table without CU counts has all of its GPU's; one with power alone has
+    no times. Raises InputError, naming file, row, column and mend.
 
     Example:
-        data = mlscale.read("table.parquet")
+        data = mlscale.read("table.parquet", columns={"time_ms": "duration_ns:ns", "cu_count": 28})
     """
-    return from_table(read_table(path, REQUIRED), incomplete, aggregate)
+    return from_table(read_table(path, REQUIRED, columns), incomplete, aggregate)
 
 
 def from_table(
@@ -257,6 +272,7 @@ def from_table(
     for choice, choices in ((incomplete, INCOMPLETE), (aggregate, AGGREGATES)):
         if choice not in choices:
             raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")
+    table = with_times(with_cu_counts(table))
     table.require(REQUIRED)
     device = _only_device(table)
     check_units(table, device)

@@ -4,7 +4,9 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mlscale.counters.features import BASE_POWER
 from mlscale.counters.kernel_use import doubtful_traffic
@@ -15,6 +17,7 @@ from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
+from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions
@@ -35,12 +38,15 @@ from mlscale.predictors.base import (
 )
 from mlscale.predictors.intervals import widened_within_reach
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @dataclass(frozen=True, repr=False)
 class Model:
     """What `train` makes and the model file holds.
 
-    predictors: by quantity, 'time' and, where the training data have it, 'power'. card: what a
+    predictors: by quantity, those of 'time' and 'power' that were learnt. card: what a
     reader should know of the training, JSON values only. untrained: whether it is for a GPU that
     it has no training data of. trained_range: the settings that training speaks for, where the grid
     goes beyond them; else None.
@@ -53,6 +59,11 @@ class Model:
     card: dict[str, Any]
     untrained: bool = False
     trained_range: ConfigGrid | None = None
+
+    @property
+    def lead(self) -> Predictor:
+        """The predictor of time; that of power in a model of power alone."""
+        return self.predictors.get("time") or self.predictors["power"]
 
     def __repr__(self) -> str:
         kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
@@ -84,7 +95,7 @@ class Model:
         """
         if not force:
             self._check_origin(device)
-        predictor = copy.copy(self.predictors["time"])
+        predictor = copy.copy(self.lead)
         other = for_other_gpus(predictor)
         if peaks is not None:
             other.learn_peaks(peaks, grid)
@@ -112,18 +123,26 @@ class Model:
         grid = ConfigGrid(**axes)
         return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
 
-    def predict(self, profiles: Profiles, coverage: float | None = None) -> Predictions:
+    def predict(
+        self, profiles: "Profiles | Path | str | pd.DataFrame", coverage: float | None = None
+    ) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
-        coverage: with intervals that hold this share of the truth, from predictors that have
-        them. Kernels of which counters tell nothing are completed at the end, see
-        `mlscale.model.unprofiled`. What was measured at further points is not predicted. Raises
-        InputError where the profiles lack what a predictor needs, where they have further points
-        that it makes nothing of, where their power is of another kind, and where the model learnt
-        from simulated data of another device.
+        profiles: or a table of them, see `read_profiles`. coverage: with intervals that hold this
+        share of the truth, from predictors that have them. Kernels of which counters tell nothing
+        are completed at the end, see `mlscale.model.unprofiled`. What was measured at further
+        points is not predicted. Raises InputError where the profiles lack what a predictor needs,
+        where they have further points that it makes nothing of, where their power is of another
+        kind, and where the model learnt from simulated data of another device.
         """
+        if not isinstance(profiles, Profiles):
+            profiles = read_profiles(profiles, self.base, self.device)
         if not self.untrained:
             self._check_origin(profiles.device)
+        if "time" not in self.predictors:
+            return self._power_alone(profiles, coverage)
+        if profiles.metadata.get(NO_TIMES):
+            raise InputError("the profile has no column 'time_ms', and the model predicts times")
         time = self.predictors["time"]
         if isinstance(time, HasFeatures) and time.feature_names() != (BASE_POWER,):
             refuse_times_alone(profiles)
@@ -140,6 +159,19 @@ class Model:
         profiles, surfaces = complete(profiles, surfaces)
         surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
+
+    def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
+        """Predict power; times are not looked at where none were learnt. Raises InputError."""
+        if profiles.points:
+            self.require_measured_points()
+        if self.card["metadata"].get(NO_TIMES):
+            profiles = replace(profiles, time_ms=np.ones(len(profiles.kernels)))
+        if reason := self.why_no_power(profiles):
+            raise InputError(f"{reason}; the model is of power alone")
+        warnings = tuple(warnings_for(self, profiles))
+        surfaces = self._surfaces(self.predictors["power"], profiles, coverage)
+        surfaces = with_measured(surfaces, profiles, "power")
+        return Predictions(profiles, {"power": surfaces}, coverage, warnings, self.trained_range)
 
     def _check_origin(self, device: str) -> None:
         """Raise InputError where the model learnt from simulated data of another device."""
@@ -208,27 +240,28 @@ def train(
     base: Base,
     predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
+    quantity: str | None = None,
     **parameters: Any,
 ) -> Model:
-    """Train a model on every quantity that the measurements have.
+    """Train a model on every quantity that the measurements have, or on one alone.
 
     base: a configuration of the grid, its index (c, e, m), or a text such as 'mid' or 'highest'.
     predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
     take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
-    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters
-    without `quantity`. Warns where the measurements have power and the predictor predicts time
-    alone. Raises InputError.
+    predictor that can; the model is of the first. quantity: 'time' or 'power', to learn that alone.
+    parameters: the predictor's other hyper-parameters. Warns where power is to be learnt and the
+    predictor predicts time alone. Raises InputError.
 
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
     config = measurements.grid.config(base)
-    if "quantity" in parameters:
-        raise InputError("train learns every quantity that the table has; leave out quantity")
+    if quantity is not None:
+        measurements.quantity(quantity)
     predictor = DEFAULT if predictor is None else predictor
     prototype = create(or_default(predictor, measurements, config), **parameters)
-    predictors = _for_each_quantity(prototype, measurements.power_samples is not None)
+    predictors = _for_each_quantity(prototype, (quantity,) if quantity else measurements.quantities)
     pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
@@ -247,19 +280,21 @@ def train(
     return Model(measurements.device, measurements.grid, config, predictors, card)
 
 
-def _for_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predictor]:
-    """New predictors alike, of time and, where it can be learnt, of power. Raises InputError."""
+def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str, Predictor]:
+    """New predictors alike, of those quantities that it can learn. Raises InputError."""
     if "quantity" in prototype.get_params():
-        measured = [q for q in prototype.quantities if q == "time" or has_power]
-        predictors = {quantity: create(prototype, quantity=quantity) for quantity in measured}
+        able = [quantity for quantity in prototype.quantities if quantity in learnt]
+        predictors = {quantity: create(prototype, quantity=quantity) for quantity in able}
     else:
         predictors = {prototype.quantity: create(prototype)}
-    if "time" not in predictors:
+    if predictors.keys().isdisjoint(learnt):
+        raise InputError(f"'{prototype.name}' cannot learn {' or '.join(learnt)} alone")
+    if isinstance(predictors.get("power"), PredictsFromTimes) and "time" not in predictors:
         raise InputError(
             f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
             "makes no model by itself"
         )
-    if has_power and "power" not in predictors:
+    if "power" in learnt and "power" not in predictors:
         warn(
             f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
             "model gives neither power nor energy"
@@ -283,20 +318,20 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
 
 
 def predict(
-    model: Model | Path | str, profiles: Profiles | Path | str, coverage: float | None = None
+    model: Model | Path | str,
+    profiles: "Profiles | Path | str | pd.DataFrame",
+    coverage: float | None = None,
 ) -> Predictions:
     """Predict time and, where it can be, power of profiled kernels at every configuration.
 
-    model and profiles: themselves, or files of them. coverage: with intervals that hold this
-    share of the truth, from predictors that have them. Raises InputError.
+    model and profiles: themselves, or files of them; profiles in a data frame too. coverage: with
+    intervals that hold this share of the truth, from predictors that have them. Raises InputError.
 
     Example:
         frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
     """
     if not isinstance(model, Model):
         model = load(model)
-    if not isinstance(profiles, Profiles):
-        profiles = read_profiles(profiles, model.base, model.device)
     return model.predict(profiles, coverage)
 
 

@@ -97,7 +97,7 @@ class Predictions(Mapping[str, Surfaces]):
     @property
     def grid(self) -> ConfigGrid:
         """The grid that the surfaces are on."""
-        return self.surfaces["time"].grid
+        return next(iter(self.surfaces.values())).grid
 
     @property
     def base(self) -> HardwareConfig:

@@ -95,9 +95,12 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
 def why_wu(measurements: Measurements, base: Base) -> str | None:
     """What `bottleneck`, which gives intervals, lacks of table, GPU or counters; None: nothing."""
     try:
+        measurements.quantity("time")
         kernel_use(measurements.profiles(base))
     except InputError as error:
         return f"not 'bottleneck', which gives intervals: {error}"
+    if axis := measurements.metadata.get("cu_axis"):
+        return f"not 'bottleneck', which gives intervals: '{axis}' stands for compute units"
     return None
 
 

@@ -194,11 +194,9 @@ class ErrorStudy(Study):
         asked = [self.quantity] if isinstance(self.quantity, str) else list(self.quantity)
         for quantity in asked:
             require_quantity(quantity)
-        measured = [
-            quantity
-            for quantity in dict.fromkeys(asked or QUANTITIES)
-            if quantity == "time" or target.data.power_samples is not None
-        ]
+            if quantity == "time":
+                target.data.quantity("time")
+        measured = [q for q in dict.fromkeys(asked or QUANTITIES) if q in target.data.quantities]
         if any(isinstance(one.predictor, PredictsFromTimes) for one in everyone):
             return measured
         if target.is_elsewhere and "power" in asked:

@@ -207,6 +207,7 @@ class RegretStudy(Study):
         return {table: self._goal(table, data) for table, data in self.tables.items()}
 
     def _goal(self, table: str, data: Measurements) -> Goal:
+        data.quantity("time")
         has_power, base = data.power_samples is not None, self.base_on(table, data)
         usual = ENERGY_OBJECTIVES if has_power else ("time",)
         objectives = tuple(dict.fromkeys(self.objectives)) or usual

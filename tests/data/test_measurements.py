@@ -168,10 +168,10 @@ class TestRefused:
             ({"power_w": "watts", "kernel": "Kernel"}, "no column 'kernel'; is 'Kernel' meant? Na"),
             ({"time_ms": "Time (MS)"}, "there is no column 'time_ms'; is 'Time (MS)' meant? Names"),
             ({"cu_count": "C.U. (count)"}, "no column 'cu_count'; is 'C.U. (count)' meant? Names"),
-            ({"device": "gpu"}, "there is no column 'device'"),
+            ({"device": "node"}, "there is no column 'device'"),
             (
                 {"device": "gpu", "engine_mhz": "Engine_MHz", "time_ms": "runtime_s"},
-                "there are no columns 'device', 'engine_mhz' (is 'Engine_MHz' meant?), 'time_ms'",
+                "there are no columns 'device' (is 'gpu' meant?), 'engine_mhz' (is 'Engine_MHz' m",
             ),
         ],
     )
