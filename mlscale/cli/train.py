@@ -189,10 +189,10 @@ def _features(model: "Model", profiles: "Profiles") -> list[str]:
     """The features that a profile must have, or those that were learnt from; profiles: of these."""
     from mlscale.predictors.base import HasFeatures, ScalesFeatures
 
-    time = model.predictors["time"]
-    if isinstance(time, ScalesFeatures):
-        names = time.scaling_.names
-        columns = zip(names, time.scaling_.values(profiles).T, strict=True)
+    first, *_ = model.predictors.values()
+    if isinstance(first, ScalesFeatures):
+        names = first.scaling_.names
+        columns = zip(names, first.scaling_.values(profiles).T, strict=True)
         lacking = ", ".join(name for name, column in columns if np.isnan(column).any())
         some = f"; of which some training kernel lacks: {lacking}" if lacking else ""
         return [f"features ({len(names)}): {', '.join(names)}{some}"]

@@ -266,7 +266,7 @@ def train(
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
     type(prototype).fit_together([(p, training, bases) for p in predictors.values()])
-    if isinstance(prototype, HasFeatures):
+    if isinstance(prototype, HasFeatures) and not measurements.metadata.get(NO_TIMES):
         source, profiles = f"the table of '{measurements.device}'", measurements.profiles(config)
         check("traffic", source, *doubtful_traffic(profiles))
     metadata = measurements.metadata.items()
@@ -391,11 +391,11 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
 
     Raises InputError where a kernel has no feature but the time.
     """
-    time = model.predictors["time"]
-    if not isinstance(time, ScalesFeatures):
+    first, *_ = model.predictors.values()
+    if not isinstance(first, ScalesFeatures):
         return []
     traffic = [f"profile: {text}" for text in sentences("traffic", *doubtful_traffic(profiles))]
-    given, names = time.scaling_.given(profiles), time.scaling_.names
+    given, names = first.scaling_.given(profiles), first.scaling_.names
     absent = [name for name in names if name not in given and not PER_ACCESS.fullmatch(name)]
     if not absent:
         return traffic
@@ -403,7 +403,7 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
         f"the profile gives {len(given)} of {len(names)} features; the training median stands for "
         f"the others: {', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
     )
-    if "counters" in time.get_params():
+    if "counters" in first.get_params():
         what += f"; train --counters {','.join(given)} makes a model of those that it gives"
     return [*traffic, what]
 
