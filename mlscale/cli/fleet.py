@@ -119,7 +119,7 @@ def _result(
     calls = [(head.model, work, number) for number in range(len(work.fleet.groups))]
     jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
     running = checked(work, sweep(do_part, calls, jobs, progress, client))
-    parts = outputs.in_order(running, len(calls), progress, output)
+    parts = outputs.in_order(running, [1] * len(calls), progress, output)
     is_of_monitor = is_sampled(head.profiles.metadata)
     return whole_document(work, head.model, parts, head.profile_name, head.notes, is_of_monitor)
 

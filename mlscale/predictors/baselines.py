@@ -7,6 +7,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -63,10 +64,16 @@ class Untrained(Predictor):
 class RateBound(Untrained):
     """Time falls, and power rises, in proportion to the rate of one resource.
 
-    A subclass says which axes make the rate. With no training set, `predict` needs a grid.
+    A subclass says which axes make the rate, first the one that no other has as its first. With no
+    training set, `predict` needs a grid.
     """
 
     axes: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Return whether its first axis has steps; else a simpler one says the same."""
+        return all(len(measurements.grid.steps[axis]) > 1 for axis in cls.axes[:1])
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return factors base rate / rate for time, rate / base rate for power."""

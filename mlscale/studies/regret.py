@@ -232,10 +232,12 @@ class RegretStudy(Study):
     @cached_property
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
-        if self.runs and self.split != LEAVE_ONE_OUT:
+        if self.runs and self.protocol != LEAVE_ONE_OUT:
             raise InputError(f"runs are drawn where the protocol is '{LEAVE_ONE_OUT}'")
         return [
-            Part(table, one, self.split, seed, goal.base, clusters=self.clusters_of(one))
+            Part(
+                table, one, self.protocol, seed, goal.base, None, self.clusters_of(one), self.folds
+            )
             for table, goal in self.goals.items()
             for one in self._advisors(self.tables[table], goal.base)
             if goal.known_to(one)
@@ -368,9 +370,9 @@ class RegretStudy(Study):
         if self.runs:
             return standard_error(regrets, [row["run"] for row in compared])
         applications = [row["application"] for row in compared]
-        return split_error(regrets, applications, [row["seed"] for row in compared], self.split)
+        return split_error(regrets, applications, [row["seed"] for row in compared], self.protocol)
 
-    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
+    def files(self, results: Sequence[Any]) -> dict[str, Any]:
         """advice: the rows; choices: what was chosen for each kernel or run, and seed; runs."""
         tables = {self.name: [*map(flat, self.rows(results))], "choices": self.choices(results)}
         if self.runs:

@@ -40,7 +40,7 @@ def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
     predictor = Wu(clusters="auto").fit(data, MID)
     sizes = {one.region: len(one.centroids) for one in predictor.cluster_sets_}
     assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
-    rows = study("errors", data, "wu", clusters="auto", quantity="time", split="k-fold", seeds=1)
+    rows = study("errors", data, "wu", clusters="auto", quantity="time", protocol="k-fold", seeds=1)
     assert rows.set_index("predictor").loc["wu", "mape"] < 1
 
 
