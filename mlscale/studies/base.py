@@ -86,8 +86,11 @@ class Study(ABC):
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the tables `in_order`. Raise InputError where there is nothing to predict."""
-        in_order = {table: data.in_order for table, data in self.tables.items()}
+        """Take the tables `in_order`, and `with_base`. Raise InputError with nothing to predict."""
+        in_order = {
+            table: data.with_base(self.base_on(table, data)).in_order
+            for table, data in self.tables.items()
+        }
         object.__setattr__(self, "tables", in_order)
         for table, data in self.tables.items():
             if data.grid.size < 2:
