@@ -63,8 +63,8 @@ def errors(data: Measurements, rest: Measurements, name: str, quantity: str) -> 
 
 
 def along_engine(values: Floats, known: Mask, clocks: Sequence[float]) -> Floats:
-    """Values (E, M) with NaN where not known, and from the other clocks of the column elsewhere."""
-    found = values.copy()
+    """Values (E, M) from the clocks of the column that are known, NaN where fewer than two are."""
+    found = np.full(values.shape, np.nan)
     for m in range(values.shape[1]):
         at = np.flatnonzero(known[:, m])
         if len(at) > 1:
@@ -83,12 +83,12 @@ def filling(data: Measurements, quantity: str, lost: float, seed: int) -> list[f
         for c, plane in enumerate(surface):
             other[k, c] = along_engine(plane, known[k, c], data.grid.engine_mhz)
     pairs = [absolute_percentage_error(one, whole)[~known] for one in (ours, other)]
-    return [float(of(pair)) for pair in pairs for of in (np.median, np.mean)]
+    return [float(mean(pair)) for pair in pairs for mean in (np.nanmedian, np.nanmean)]
 
 
 def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print the tables."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("table", nargs="?", default="gtx980-low")
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
@@ -102,17 +102,11 @@ def main() -> None:
     headers = ["filled", "lost", "median", "mean", "median, engine clock", "mean, engine clock"]
     print(columns(headers, rows), end="\n\n")
     choices = [(lost, choice) for lost in LOST for choice in ("keep", "drop-settings")]
-    tables = [
-        (
-            lost,
-            choice,
-            [without_rows(data, lost, seed, choice) for seed in (seeds if lost else [0])],
-        )
-        for lost, choice in [(0.0, "keep"), *choices]
-    ]
     for quantity in QUANTITIES:
         rows = []
-        for lost, choice, rests in tables:
+        for lost, choice in [(0.0, "keep"), *choices]:
+            drawn = seeds if lost else [0]
+            rests = [without_rows(data, lost, seed, choice) for seed in drawn]
             sizes = ", ".join(sorted({f"{len(r.kernels)} x {r.grid.size}" for r in rests}))
             each = [[errors(data, rest, name, quantity) for rest in rests] for name in PREDICTORS]
             cells = [number(float(np.mean(values)), 3) for values in each]
