@@ -134,6 +134,7 @@ def terms_of(
         no_power=no_power,
         no_energy=no_energy,
         keeps_memory=keeps_memory,
+        unmeasured=model.unmeasured,
         warnings=tuple(warnings),
     )
 

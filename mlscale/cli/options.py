@@ -356,13 +356,21 @@ def add_wu(parser: argparse.ArgumentParser) -> None:
     add("--counters", type=names, metavar="NAMES", help=what)
 
 
+INCOMPLETE_HELP = (
+    "where a kernel lacks configurations that others have: refuse the table, drop such kernels, "
+    "drop-settings (and kernels) until it is complete, or keep it and fill in what is missing "
+    "(default: %(default)s)"
+)
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add how tables of measurements are read."""
     from mlscale.data.measurements import AGGREGATES, INCOMPLETE
 
     add = parser.add_argument
-    what = "what to do with a kernel that lacks configurations (default: %(default)s)"
-    add("--incomplete", choices=INCOMPLETE, default="error", help=what)
+    add("--incomplete", choices=INCOMPLETE, default="error", help=INCOMPLETE_HELP)
+    what = "take clocks within so many MHz of each other for one, of observed clocks that jitter"
+    add("--snap-clocks", type=positive_number, default=0.0, metavar="MHZ", help=what)
     what = "how repeated measurements become one (default: %(default)s)"
     add("--repetitions", choices=AGGREGATES, default="median", help=what)
     add_map(parser)
@@ -404,7 +412,13 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
                 f"{path}: is of {sheet.kind.title}, and no table; 'mlscale import FILE … --append "
                 "-o TABLE' adds a run to one, which needs a run at each configuration"
             )
-    return read(path, arguments.incomplete, arguments.repetitions, arguments.map)
+    return read(
+        path,
+        arguments.incomplete,
+        arguments.repetitions,
+        arguments.map,
+        arguments.snap_clocks,
+    )
 
 
 def input_file(text: str) -> Path:

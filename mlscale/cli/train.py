@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
     base = measurements.grid.parse(arguments.base)
-    measurements.grid.index(base)
+    measurements = measurements.with_base(base)
     given = {name: getattr(arguments, name) for name in HYPER_PARAMETERS}
     predictor, why_wu = _predictor(arguments.predictor, given, measurements, base)
     if arguments.features_of:
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
         measurements,
         base,
         predictor,
-        others=[(other, other.grid.mid) for other in others],
+        others=[(other, other.usual) for other in others],
         quantity=arguments.quantity,
         **_hyper_parameters(predictor, given, bool(others)),
     )
@@ -178,10 +178,11 @@ def _hyper_parameters(
 
 def _summary(model: "Model") -> str:
     """What was learnt, and from how much."""
+    configurations = counted(model.grid.size - len(model.unmeasured), "configuration")
     return (
         f"{' and '.join(model.predictors)}, {counted(len(model.card['kernels']), 'kernel')} of "
         f"{counted(len(model.card['applications']), 'application')}, "
-        f"{counted(model.grid.size, 'configuration')} of {model.device}, base {model.base}"
+        f"{configurations} of {model.device}, base {model.base}"
     )
 
 

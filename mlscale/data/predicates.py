@@ -16,6 +16,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
+from mlscale.data.missing import largest_complete
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import Table
 from mlscale.text import counted, listed, shortened
@@ -206,6 +207,7 @@ def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: st
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
 _COURSE = 3  # steps of a clock; of two, either time may be the wrong one
+_JITTER_MHZ = 10.0  # of an observed clock; GPUs' clocks are further apart, or all kernels have them
 _ONE_CLOCK = 1.02  # times another clock: below, they may be one that was measured
 # Columns that sweeps have beside the counters: which row it is, other results, their settings.
 _BESIDE = re.compile(
@@ -229,24 +231,29 @@ _INSTEAD = {"dram_read_transactions", "ReadBandwidth", "inst_executed", "VALUIns
 def lacking_configurations(
     table: Table, kernels: Sequence[str], grid: ConfigGrid, counts: Indices
 ) -> Fields:
-    """Kernels that were not measured everywhere; counts: rows of each (K, C, E, M)."""
+    """Kernels that lack what others were measured at; counts: rows of each (K, C, E, M)."""
+    measured = counts > 0
+    lacks = measured.any(axis=0) & ~measured
     configs, lacking = list(grid), {}
     for k, kernel in enumerate(kernels):
-        if (missing := np.flatnonzero(counts[k] == 0)).size:
+        if (missing := np.flatnonzero(lacks[k])).size:
             more = f" and {missing.size - 1} more" if missing.size > 1 else ""
             lacking[kernel] = f"'{kernel}' lacks {configs[missing[0]]}{more}"
     if not lacking:
         return None
-    if len(lacking) == len(kernels):
-        mend = "no kernel is complete: measure what they lack"
-    else:
-        mend = "measure them or use --incomplete drop (in Python incomplete='drop')"
+    mend = _one_mistake(table, kernels, grid, measured) or "measure them"
     more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
+    whole = counted(len(kernels) - len(lacking), "kernel")
+    left, *steps = largest_complete(measured)
+    configurations = int(np.asarray(measured.any(axis=0))[np.ix_(*steps)].sum())
+    settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
+    mend += f"; or --incomplete drop leaves {whole}, drop-settings {settings}, keep all"
     return {
         "count": len(lacking),
         "total": len(kernels),
         "lacking": ", ".join([*lacking.values()][:3]) + more,
-        "mend": _one_mistake(table, kernels, grid, counts > 0) or mend,
+        "mend": f"{mend} (in Python incomplete='keep')",
+        "settings": settings,
         "kernels": tuple(lacking),
     }
 
@@ -255,6 +262,8 @@ def _one_mistake(
     table: Table, kernels: Sequence[str], grid: ConfigGrid, present: Mask
 ) -> str | None:
     """What explains in one stroke that kernels lack configurations, with its mend."""
+    if jittering := _jitter(grid):
+        return jittering
     for axis, others in zip(AXES, ((2, 3), (1, 3), (1, 2)), strict=True):
         has_step, steps = np.asarray(present.any(axis=others)), getattr(grid, axis)
         for step, (low, high) in enumerate(pairwise(steps)):
@@ -274,10 +283,20 @@ def _one_mistake(
                 f"{steps[step]:g}, such as '{kernel}' in {table.row(row)}: if a clock was not kept "
                 "there, measure again, or leave these rows out"
             )
-    nowhere = np.flatnonzero(~np.asarray(present.any(axis=0)))
-    if nowhere.size:
-        first = list(grid)[int(nowhere[0])]
-        return f"no kernel has {first}: measure it, or leave out all rows of one of its settings"
+    return None
+
+
+def _jitter(grid: ConfigGrid) -> str | None:
+    """That clocks are observed ones, many within a few MHz of each other."""
+    for name, steps in (("engine", grid.engine_mhz), ("memory", grid.memory_mhz)):
+        groups = np.split(steps, np.flatnonzero(np.diff(steps) > _JITTER_MHZ) + 1)
+        widest_mhz = max(np.ptp(group) for group in groups)
+        if widest_mhz <= _JITTER_MHZ and len(steps) >= 2 * len(groups):
+            return (
+                f"{len(steps)} {name} clocks lie in {counted(len(groups), 'group')} of "
+                f"+-{widest_mhz / 2:g} MHz: observed clocks? give the requested ones, or "
+                f"--snap-clocks {_JITTER_MHZ:g}"
+            )
     return None
 
 

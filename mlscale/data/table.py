@@ -18,7 +18,7 @@ from mlscale.data.column_names import (
     split_source,
 )
 from mlscale.data.devices import find_device
-from mlscale.errors import InputError, note
+from mlscale.errors import InputError, note, warn
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
@@ -206,6 +206,20 @@ def with_times(table: Table) -> Table:
     note(f"{table.source}: no times: a model of power alone")
     numbers = {**table.numbers, "time_ms": np.ones(len(table))}
     return replace(table, numbers=numbers, metadata={**table.metadata, NO_TIMES: True})
+
+
+def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
+    """The table whose clocks within so many MHz of the next are one: their mean, rounded."""
+    snapped = dict(table.numbers)
+    for axis in ("engine_mhz", "memory_mhz") if within_mhz > 0 else ():
+        clocks, clock_of = np.unique(table.setting(axis), return_inverse=True)
+        group_of = np.cumsum(np.diff(clocks, prepend=clocks[0]) > within_mhz)[clock_of]
+        means = (np.bincount(group_of, table.numbers[axis]) / np.bincount(group_of)).round()
+        if len(means) < len(clocks):
+            snapped[axis] = means[group_of]
+            listed = ", ".join(f"{mhz:g}" for mhz in means)
+            warn(f"{table.source}: {len(clocks)} values of {axis} became {len(means)}: {listed}")
+    return replace(table, numbers=snapped)
 
 
 def missing_column(name: str, present: Collection[str]) -> str:

@@ -37,6 +37,7 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.predictors.intervals import widened_within_reach
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,6 +69,12 @@ class Model:
     def __repr__(self) -> str:
         kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
         return f"<Model of '{self.device}': {kinds}, {self.grid.text}, base {self.base}>"
+
+    @property
+    def unmeasured(self) -> frozenset[HardwareConfig]:
+        """The configurations of the grid that no training kernel was measured at."""
+        settings = () if self.untrained else self.card.get("unmeasured", ())
+        return frozenset(HardwareConfig(*config) for config in settings)
 
     def save(self, path: Path | str) -> None:
         """Write the model file, whole or not at all. Raises InputError."""
@@ -158,7 +165,9 @@ class Model:
             surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
         profiles, surfaces = complete(profiles, surfaces)
         surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
-        return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
+        return Predictions(
+            profiles, surfaces, coverage, warnings, self.trained_range, unmeasured=self.unmeasured
+        )
 
     def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
         """Predict power; times are not looked at where none were learnt. Raises InputError."""
@@ -257,12 +266,13 @@ def train(
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
     config = measurements.grid.config(base)
+    measurements = measurements.with_base(config)
     if quantity is not None:
         measurements.quantity(quantity)
     predictor = DEFAULT if predictor is None else predictor
     prototype = create(or_default(predictor, measurements, config), **parameters)
     predictors = _for_each_quantity(prototype, (quantity,) if quantity else measurements.quantities)
-    pooled = [(measurements, config), *others]
+    pooled = [(measurements, config), *((table.with_base(at), at) for table, at in others)]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
     type(prototype).fit_together([(p, training, bases) for p in predictors.values()])
@@ -270,11 +280,13 @@ def train(
         source, profiles = f"the table of '{measurements.device}'", measurements.profiles(config)
         check("traffic", source, *doubtful_traffic(profiles))
     metadata = measurements.metadata.items()
-    card = {
+    card: dict[str, Any] = {
         "kernels": list(measurements.kernels),
         "applications": sorted(set(measurements.applications)),
         "metadata": {key: value for key, value in metadata if key not in ("launches", "faults")},
     }
+    if holes := [list(at.as_dict().values()) for at in measurements.unmeasured]:
+        card["unmeasured"] = holes
     if others:
         card["time_learnt_from"] = list(dict.fromkeys(table.device for table, _ in pooled))
     return Model(measurements.device, measurements.grid, config, predictors, card)
@@ -355,11 +367,11 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
 
 
 def training_warnings(model: Model) -> list[str]:
-    """Say whether the model learnt from anything but measurements."""
-    origin = model.card["metadata"].get("origin")
-    if origin in ("made", "simulated"):
-        return [f"the model was trained on {origin} data, not on measurements"]
-    return []
+    """Say whether the model learnt from anything but measurements, or of a part of its grid."""
+    origin, count = model.card["metadata"].get("origin"), len(model.unmeasured)
+    made = f"the model was trained on {origin} data, not on measurements"
+    holes = f"left out {counted(count, 'configuration')} that no training kernel was measured at"
+    return [made] * (origin in ("made", "simulated")) + [holes] * (count > 0)
 
 
 def _source_warnings(model: Model, profiles: Profiles) -> list[str]:

@@ -114,13 +114,13 @@ class Predictor(ABC):
     def score(self, measurements: Measurements, base: Base) -> float:
         """Return minus the mean absolute percentage error, so that more is better.
 
-        The mean goes over the kernels and over every configuration but the base.
+        The mean goes over what was measured of the kernels, at every configuration but the base.
         """
         config = measurements.grid.config(base)
         surfaces = self.predict(measurements.profiles(config))
-        actual = measurements.relative(self.quantity, config)
+        actual = measurements.measured_relative(self.quantity, config)
         errors = absolute_percentage_error(surfaces.values, actual)
-        return -float(without_base(errors, measurements.grid.index(config)).mean())
+        return -float(np.nanmean(without_base(errors, measurements.grid.index(config))))
 
 
 @runtime_checkable

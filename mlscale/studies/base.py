@@ -107,10 +107,13 @@ class Study(ABC):
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the tables `in_order`. Raise InputError on what cannot be studied."""
+        """Take the tables `in_order`, and `with_base`. Raise InputError on what cannot be studied."""
         if self.folds < 2 or (self.folds != FOLDS and self.protocol != K_FOLD):
             raise InputError(f"folds are for the protocol '{K_FOLD}' alone, and 2 at least")
-        in_order = {table: data.in_order for table, data in self.tables.items()}
+        in_order = {
+            table: data.with_base(self.base_on(table, data)).in_order
+            for table, data in self.tables.items()
+        }
         object.__setattr__(self, "tables", in_order)
         for table, data in self.tables.items():
             if data.grid.size < 2:

@@ -151,8 +151,8 @@ class FoldPrediction:
 
     @cached_property
     def measured(self) -> Floats:
-        """Return the measured surfaces, relative to the base (K, C, E, M)."""
-        return self.held_out.relative(self.predictor.quantity, self.surfaces.base)
+        """Return the measured surfaces, relative to the base (K, C, E, M), NaN where they lack."""
+        return self.held_out.measured_relative(self.predictor.quantity, self.surfaces.base)
 
     @property
     def predicted(self) -> Floats:
@@ -166,7 +166,10 @@ class FoldPrediction:
 
     @property
     def errors(self) -> Floats:
-        """Return the absolute errors at every configuration but the base, (K, targets) [%]."""
+        """Return the absolute errors at every configuration but the base, (K, targets) [%].
+
+        NaN where a kernel was not measured.
+        """
         errors = absolute_percentage_error(self.surfaces.values, self.measured)
         return without_base(errors, self.held_out.grid.index(self.surfaces.base))
 
@@ -174,12 +177,12 @@ class FoldPrediction:
     def covered(self) -> Floats | None:
         """100 where an interval holds the truth, else 0, (K, targets) [%]; None without intervals.
 
-        Its mean is the coverage.
+        NaN where a kernel was not measured; the mean of the others is the coverage.
         """
         inside = self.surfaces.holds(self.measured)
         if inside is None:
             return None
-        percent = np.where(inside, 100.0, 0.0)
+        percent = np.where(np.isnan(self.measured), np.nan, np.where(inside, 100.0, 0.0))
         return without_base(percent, self.held_out.grid.index(self.surfaces.base))
 
 

@@ -150,7 +150,8 @@ class ErrorStudy(Study):
     def pool(self) -> dict[str, ProfiledTable]:
         """Return the tables that training may be on, with their bases. Raises InputError."""
         tables = self.train_on or self.tables
-        return {name: (data, self.base_on(name, data)) for name, data in tables.items()}
+        pairs = {name: (data, self.base_on(name, data)) for name, data in tables.items()}
+        return {name: (data.with_base(base), base) for name, (data, base) in pairs.items()}
 
     @cached_property
     def targets(self) -> list[TestedTable]:
@@ -293,10 +294,10 @@ class ErrorStudy(Study):
         kernels = [kernel for result in results for kernel in result["kernels"]]
         applications = [name for result in results for name in result["applications"]]
         seeds = [part.seed for part, result in group for _ in result["kernels"]]
-        means = errors.mean(axis=1).tolist()
+        means = np.nanmean(errors, axis=1).tolist()
         faults = self.tables[part.table].metadata.get("faults", {})
         drawn = np.array(seeds)
-        by_seed = [float(np.mean(errors[drawn == seed])) for seed in dict.fromkeys(seeds)]
+        by_seed = [float(np.nanmean(errors[drawn == seed])) for seed in dict.fromkeys(seeds)]
         return {
             "table": part.table,
             "base": part.base.as_dict(),
@@ -348,7 +349,7 @@ class ErrorStudy(Study):
                 "seed": part.seed,
                 "application": application,
                 "kernel": kernel,
-                "mape": float(np.mean(errors)),
+                "mape": float(np.nanmean(errors)),
             }
             for part, result in zip(self.parts, results, strict=True)
             for application, kernel, errors in zip(
@@ -368,9 +369,10 @@ def part_errors(
 ) -> dict[str, Any]:
     """Errors [%] of each held-out kernel at every configuration but the base. Raises InputError.
 
-    training: what is learnt from, of these tables. `predicted`, `low` and `high` are in ms or W.
-    `covered` is the share [%] of kernel x target in the 90 % intervals, these are None without
-    intervals; `train_seconds` are of one fold, `predict_seconds` of one kernel.
+    They are NaN where a kernel was not measured. training: what is learnt from, of these tables.
+    `predicted`, `low` and `high` are in ms or W. `covered` is the share [%] of kernel x target in
+    the 90 % intervals, these are None without intervals; `train_seconds` are of one fold,
+    `predict_seconds` of one kernel.
     """
     folds = part.folds(data)
     predictions = list(
@@ -382,6 +384,7 @@ def part_errors(
     held_out = [k for _, test in folds for k in test]
     covered = [prediction.covered for prediction in predictions]
     inside = [shares for shares in covered if shares is not None]
+    has_intervals = len(inside) == len(covered)
     return {
         "kernels": [data.kernels[k] for k in held_out],
         "applications": [data.applications[k] for k in held_out],
@@ -389,7 +392,7 @@ def part_errors(
         "predicted": _but_the_base(predictions, "values"),
         "low": _but_the_base(predictions, "low"),
         "high": _but_the_base(predictions, "high"),
-        "covered": float(np.concatenate(inside).mean()) if len(inside) == len(covered) else None,
+        "covered": float(np.nanmean(np.concatenate(inside))) if has_intervals else None,
         "train_seconds": float(np.mean([p.train_seconds for p in predictions])),
         "predict_seconds": sum(p.predict_seconds for p in predictions) / len(held_out),
     }
@@ -459,5 +462,5 @@ def errors_by(unit: str, results: Sequence[Any]) -> dict[str, list[float]]:
     errors: dict[str, list[float]] = {}
     for result in results:
         for name, targets in zip(result[f"{unit}s"], result["errors"], strict=True):
-            errors.setdefault(name, []).append(float(np.mean(targets)))
+            errors.setdefault(name, []).append(float(np.nanmean(targets)))
     return errors

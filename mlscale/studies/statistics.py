@@ -32,14 +32,14 @@ class ErrorSummary:
 
 
 def summarise(errors: Floats, kernels: Sequence[str]) -> ErrorSummary:
-    """Summarise errors (n, targets) [%]; a kernel may have several rows, one for each seed."""
+    """Summarise errors (n, targets) [%], NaN if not measured; a kernel has a row for each seed."""
     names = np.array(kernels)
-    means = {name: float(errors[names == name].mean()) for name in dict.fromkeys(kernels)}
+    means = {name: float(np.nanmean(errors[names == name])) for name in dict.fromkeys(kernels)}
     worst = max(means, key=means.__getitem__)
     return ErrorSummary(
-        mape=float(errors.mean()),
+        mape=float(np.nanmean(errors)),
         median_kernel=float(np.median(list(means.values()))),
-        p90=float(np.percentile(errors, 90)),
+        p90=float(np.nanpercentile(errors, 90)),
         worst_kernel=worst,
         worst_kernel_mape=means[worst],
     )

@@ -83,7 +83,9 @@ class Bottleneck(Learner, Predictor):
     def applies_to(cls, measurements: Measurements) -> bool:
         """Return whether the device's peaks are known and the counters give its utilisations."""
         try:
-            kernel_use(measurements.profiles(measurements.grid.mid))
+            usual = measurements.usual
+            [known] = measurements.measured[:, *measurements.grid.index(usual)].nonzero()
+            kernel_use(measurements.select(known).profiles(usual))
         except InputError:
             return False
         return True
