@@ -107,7 +107,7 @@ class Study(ABC):
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the tables `in_order`, and `with_base`. Raise InputError on what cannot be studied."""
+        """Take the tables `in_order` and `with_base`. Raise InputError on what is no study."""
         if self.folds < 2 or (self.folds != FOLDS and self.protocol != K_FOLD):
             raise InputError(f"folds are for the protocol '{K_FOLD}' alone, and 2 at least")
         in_order = {

@@ -79,9 +79,9 @@ class Oracle(Predictor):
 
         With a cluster of the CU axis given, the CU counts do not depend on each other: so each
         takes its best, and the cluster of the least sum is the best of all. Configurations that
-        were not measured (NaN) do not count.
+        were not measured do not count.
         """
-        measured = kernels.relative(self.quantity, self.base_)
+        measured = kernels.measured_relative(self.quantity, self.base_)
         values = np.empty_like(measured)
         for k, truth in enumerate(measured):
             errors = [

@@ -409,20 +409,21 @@ def _but_the_base(predictions: Sequence[FoldPrediction], side: str) -> list[Any]
 
 
 def predictions_frame(part: Part, data: Measurements, result: Any) -> "pd.DataFrame":
-    """Return a row for each kernel held out and configuration but the base: predictions.csv."""
+    """Return a row for each kernel held out and target where it was measured: predictions.csv."""
     import pandas as pd
 
     quantity, at = part.quantity or "time", data.grid.index(part.base)
     folds = enumerate(part.folds(data), part.first_fold or 0)
     numbers, kernels = np.array([(number, k) for number, (_, test) in folds for k in test]).T
-    measured = without_base(data.quantity(quantity)[kernels], at)
+    values = np.where(data.measured, data.quantity(quantity), np.nan)
+    measured = without_base(values[kernels], at)
     names = {"kernel": np.array(data.kernels), "application": np.array(data.applications)}
     steps = {
         axis: without_base(values.reshape(1, *data.grid.shape), at)[0]
         for axis, values in data.grid.settings().items()
     }
     ends = {name: result[name] for name in ("predicted", "low", "high")}
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "table": part.table,
             "quantity": quantity,
@@ -436,6 +437,7 @@ def predictions_frame(part: Part, data: Measurements, result: Any) -> "pd.DataFr
             "seed": part.seed,
         }
     )
+    return frame[frame["measured"].notna()]
 
 
 def _coverage(results: Sequence[Any]) -> float | None:
