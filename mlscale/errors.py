@@ -77,6 +77,11 @@ class DataWarning(UserWarning):
         self.code, self.severity, self.kernels = code, severity, tuple(kernels)
 
 
+def note(message: str) -> None:
+    """Tell what was taken for granted."""
+    warn(DataWarning(message, severity="note"))
+
+
 def warn(message: str | DataWarning) -> None:
     """Warn about the data, as of the line outside mlscale that asked for the work."""
     warning = message if isinstance(message, DataWarning) else DataWarning(message)

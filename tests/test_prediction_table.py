@@ -44,15 +44,16 @@ def test_many_parts_are_the_same_as_one(
 def test_a_kernel_that_cannot_be_predicted_leaves_no_file(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel of the last part lacks one of the counters that the model needs."""
+    """The kernel of the last part has another counter than the model learnt."""
     rows = [row | {"stores": row["loads"]} for row in tidy.rows([f"k{i}" for i in range(6)])]
     model = train(capsys, tmp_path, rows)
     profile = at_base(rows)
-    profile[-1]["loads"] = ""
+    profile[-1] |= {"loads": "", "stores": ""}
+    profile = [row | {"branches": 1} for row in profile]
     monkeypatch.setattr(prediction_table, "PART", 4)
     given = ["predict", model, tidy.write_csv(tmp_path / "p.csv", profile)]
     for output in (["-o", tmp_path / "o.csv"], ["-o", tmp_path / "o.parquet"]):
-        assert "kernel 'k5' has no value for 'loads'" in refuse(capsys, tmp_path, *given, *output)
+        assert "kernel 'k5' has none of the features" in refuse(capsys, tmp_path, *given, *output)
 
 
 @pytest.mark.parametrize(

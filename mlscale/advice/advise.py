@@ -134,6 +134,7 @@ def terms_of(
         no_power=no_power,
         no_energy=no_energy,
         keeps_memory=keeps_memory,
+        unmeasured=model.unmeasured,
         warnings=tuple(warnings),
     )
 
@@ -146,6 +147,8 @@ def whole_power(
     static_power_w [W]: as given. Raises InputError where model and profiles differ in kind, and
     on static power that is of no use or senseless.
     """
+    if "time" not in model.predictors:
+        raise InputError("the model is of power alone, so no time or energy is known; 'predict' it")
     if no_power := model.why_no_power(profiles):
         if static_power_w is not None:
             raise InputError(f"static power is of no use: {no_power}")

@@ -36,7 +36,8 @@ class Terms:
 
     static_power_w [W]: as given; added_w: what is added to predicted power. no_power, no_energy:
     why these cannot be given, None where they can. keeps_memory: why only the base's memory clock
-    is offered, None where all are. warnings: what a reader should know of all that.
+    is offered, None where all are. unmeasured: see `Model`; they are not offered. warnings: what a
+    reader should know of all that.
     """
 
     objective: str
@@ -46,6 +47,7 @@ class Terms:
     no_power: str | None = None
     no_energy: str | None = None
     keeps_memory: str | None = None
+    unmeasured: frozenset[HardwareConfig] = frozenset()
     warnings: tuple[str, ...] = ()
 
 
@@ -142,6 +144,8 @@ class Costs:
         """What the GPU may be set to, whatever it draws there, (C, E, M)."""
         offered = np.full(self.grid.shape, terms.keeps_memory is None)
         offered[:, :, self.grid.index(self.base)[2]] = True
+        for config in terms.unmeasured:
+            offered[self.grid.index(config)] = False
         return offered
 
     def possible_ms(self, terms: Terms) -> Floats:

@@ -119,7 +119,7 @@ def _show_errors(data: Measurements) -> None:
     """Print the errors of predictors on held-out applications, the trivial ones beside them."""
     predictors = ["wu", "bottleneck"]
     rows = mlscale.study(
-        "errors", data, predictors, jobs=1, quantity="time", clusters=12, split="holdout", seeds=1
+        "errors", data, predictors, 1, quantity="time", clusters=12, protocol="holdout", seeds=1
     )
     print(f"\nError of all {rows['n_kernels'][0]} left-out kernels [%]:\n")
     lines = [

@@ -68,7 +68,7 @@ def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
     """The model, which the first rows choose, and the fleet. Raises InputError."""
     if len(asked.files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
-    groups, columns = row_groups(options.input_file(asked.files[0]))
+    groups, columns = row_groups(options.input_file(asked.files[0]), asked.columns)
     rows = first_rows(groups, HEAD_ROWS, asked.profiled_only)
     head = subject.read(replace(asked, also=()), rows)
     has_power = head.profiles.power_w is not None
@@ -79,7 +79,7 @@ def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
 def _carry_out(arguments: argparse.Namespace, head: subject.Subject, work: FleetWork) -> None:
     """Do the work, resume it, or find it done, and say what came of it. Raises InputError."""
     fleet, command = work.fleet, arguments.command
-    content = (digest(fleet.groups), [group.number for group in fleet.groups])
+    content = (digest(fleet.groups), [(one.number, one.called) for one in fleet.groups])
     told = (fleet.columns, fleet.device, fleet.base, fleet.profiled_only)
     settings = (command, *told, work.targets, work.terms)
     fingerprint = joblib.hash((__version__, content, head.model, settings))
@@ -119,7 +119,7 @@ def _result(
     calls = [(head.model, work, number) for number in range(len(work.fleet.groups))]
     jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
     running = checked(work, sweep(do_part, calls, jobs, progress, client))
-    parts = outputs.in_order(running, len(calls), progress, output)
+    parts = outputs.in_order(running, [1] * len(calls), progress, output)
     is_of_monitor = is_sampled(head.profiles.metadata)
     return whole_document(work, head.model, parts, head.profile_name, head.notes, is_of_monitor)
 

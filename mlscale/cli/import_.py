@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the files, what they may not say, and where the table goes."""
+    from mlscale.data.measurements import INCOMPLETE
+
     parser.usage = (
         "%(prog)s FILE ... -o TABLE [options]\n"
         "       %(prog)s dvfs FILE -o TABLE\n"
@@ -48,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "kernel with the same grid and block)"
     )
     add("--each", action="store_true", help=what)
-    what = "what to do with a kernel of 'dvfs' that lacks configurations (default: %(default)s)"
-    add("--incomplete", choices=("error", "drop"), default="error", help=what)
+    what = f"of 'dvfs': {options.INCOMPLETE_HELP}"
+    add("--incomplete", choices=INCOMPLETE, default="error", help=what)
     what = "add the rows to TABLE if it exists, for example those of another configuration"
     add("--append", action="store_true", help=what)
     what = "print each feature of Table II: exact, nearest or missing, and by which formula"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.data import datasets
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import BASE_NAMES, parse_settings
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError
@@ -112,6 +113,19 @@ def settings(text: str) -> dict[str, float]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def mapping(text: str) -> dict[str, str | float]:
+    """What a file calls our columns, by NAME=COLUMN[:UNIT],…; numbers as such."""
+    found: dict[str, str | float] = {}
+    for part in text.split(","):
+        name, _, said = map(str.strip, part.partition("="))
+        if not name or not said:
+            raise argparse.ArgumentTypeError(f"'{part}' is not NAME=COLUMN[:UNIT]")
+        found[name] = said
+        with suppress(ValueError):
+            found[name] = plain_number(said)
+    return found
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names that commas part."""
     return tuple(name.strip() for name in text.split(","))
@@ -166,6 +180,7 @@ def add_subject(parser: argparse.ArgumentParser) -> None:
     add("--extrapolate", action="store_true", help=what)
     what = "predict a real GPU with a model of simulated data too"
     add("--force", action="store_true", help=what)
+    add_map(parser)
     add_facts(
         parser.add_argument_group("what FILE does not say").add_argument,
         device="the GPU it was measured on: a name of 'mlscale devices list', or a device file",
@@ -341,15 +356,35 @@ def add_wu(parser: argparse.ArgumentParser) -> None:
     add("--counters", type=names, metavar="NAMES", help=what)
 
 
+INCOMPLETE_HELP = (
+    "where a kernel lacks configurations that others have: refuse the table, drop such kernels, "
+    "drop-settings (and kernels) until it is complete, or keep it and fill in what is missing "
+    "(default: %(default)s)"
+)
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add how tables of measurements are read."""
     from mlscale.data.measurements import AGGREGATES, INCOMPLETE
 
     add = parser.add_argument
-    what = "what to do with a kernel that lacks configurations (default: %(default)s)"
-    add("--incomplete", choices=INCOMPLETE, default="error", help=what)
+    add("--incomplete", choices=INCOMPLETE, default="error", help=INCOMPLETE_HELP)
+    what = "take clocks within so many MHz of each other for one, of observed clocks that jitter"
+    add("--snap-clocks", type=positive_number, default=0.0, metavar="MHZ", help=what)
     what = "how repeated measurements become one (default: %(default)s)"
     add("--repetitions", choices=AGGREGATES, default="median", help=what)
+    add_map(parser)
+
+
+def add_map(parser: argparse.ArgumentParser) -> None:
+    """Add what tables call our columns."""
+    what = (
+        "what tables call our columns, such as engine_mhz=sm_clock,time_ms=duration_ns:ns; a unit "
+        "(s, us, ns, 1/s; Hz, kHz, GHz; mW, kW) where it is not that of NAME, or a number for all "
+        "rows, such as cu_count=28"
+    )
+    add = parser.add_argument
+    add("--map", type=mapping, default={}, metavar="NAME=COLUMN[:UNIT],...", help=what)
 
 
 def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":
@@ -366,7 +401,7 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
     """Read a table as the options of `add_reading` say. Raises InputError, also on an export."""
     from mlscale.data.measurements import read
 
-    if not is_tidy(path):
+    if not is_tidy(path, arguments.map):
         from mlscale.readers.files import open_file
 
         sheet = None
@@ -377,7 +412,13 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
                 f"{path}: is of {sheet.kind.title}, and no table; 'mlscale import FILE … --append "
                 "-o TABLE' adds a run to one, which needs a run at each configuration"
             )
-    return read(path, arguments.incomplete, arguments.repetitions)
+    return read(
+        path,
+        arguments.incomplete,
+        arguments.repetitions,
+        arguments.map,
+        arguments.snap_clocks,
+    )
 
 
 def input_file(text: str) -> Path:
@@ -387,6 +428,6 @@ def input_file(text: str) -> Path:
     return datasets.shipped().get(text, Path(text))
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file that is there is a tidy table."""
-    return os.path.isfile(path) and is_tidy(path)  # noqa: PTH113, which raises on some names
+def is_table(path: Path, columns: Columns = NO_COLUMNS) -> bool:
+    """Whether a file that is there is a tidy table; columns: what it calls ours."""
+    return os.path.isfile(path) and is_tidy(path, columns)  # noqa: PTH113, which raises on some names

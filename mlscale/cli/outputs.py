@@ -118,19 +118,27 @@ def finished_document(path: Path, fingerprint: str, what: str = "study") -> dict
 
 
 def in_order(
-    running: Iterator[tuple[int, Any]], total: int, progress: "Progress | None", folder: str | None
+    running: Iterator[tuple[int, Any]],
+    sizes: Sequence[int],
+    progress: "Progress | None",
+    folder: str | None,
+    unit: str = "part",
 ) -> list[Any]:
-    """Return all results in order, with a progress bar; an interrupt says what is kept."""
+    """Return the results of all parts in order; an interrupt says what is kept.
+
+    On a terminal a bar on stderr shows the time left. sizes: the work of each, in that unit.
+    """
     from tqdm import tqdm
 
-    done = len(progress.done) if progress else 0
+    total, done = len(sizes), set(progress.done) if progress else set()
     results: dict[int, Any] = {}
-    bar = tqdm(total=total, initial=done, unit="part", disable=None, leave=False)
+    begun = sum(sizes[number] for number in done)
+    bar = tqdm(total=sum(sizes), initial=begun, unit=unit, disable=None, leave=False)
     try:
         with bar:
             for number, result in running:
                 results[number] = result
-                bar.update(len(results) > done)
+                bar.update(0 if number in done else sizes[number])
     except KeyboardInterrupt:
         if not progress:
             raise

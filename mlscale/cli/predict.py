@@ -109,7 +109,8 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
     flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
     marks = [", ".join(flag for flag in row if flag in MARKS) for row in flags]
-    headers = ["kernel", *AXIS_HEADINGS, *(heading for heading, _, _ in shown)]
+    cus = predictions.profiles.metadata.get("cu_axis", AXIS_HEADINGS[0])
+    headers = ["kernel", cus, *AXIS_HEADINGS[1:], *(heading for heading, _, _ in shown)]
     shown_names = {**kernel_names(predictions.profiles.kernels), WHOLE_RUN: WHOLE_RUN}
     names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
     lines = list(zip(names, *axes, *cells, marks, strict=True))

@@ -76,8 +76,9 @@ def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -
     engine_mhz, commands = commands_for_second_run(profiles)
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
-    is_of_monitor = not is_tidy(first) and is_log(first)
-    has_clock = is_tidy(first) or (is_of_monitor and tells_engine_clock(first))
+    is_table = is_tidy(first, arguments.map)
+    is_of_monitor = not is_table and is_log(first)
+    has_clock = is_table or (is_of_monitor and tells_engine_clock(first))
     also, imported = file if has_clock else f"{file}@engine={engine_mhz}", None
     if is_of_monitor and arguments.time is not None:
         also = f"{stem}-{engine_mhz}-table.csv"

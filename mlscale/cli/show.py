@@ -11,7 +11,7 @@ from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.report.model_contents import Row, contents
 from mlscale.text import counted, rounded
 
-_NOT_FACTS = ("kernels", "applications", "metadata")
+_NOT_FACTS = ("kernels", "applications", "metadata", "unmeasured")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +39,8 @@ def _card(document: Row) -> Iterator[str]:
     card, base = document["card"], HardwareConfig(**document["base"])
     yield f"{document['model']}: {document['device']}, base {base}"
     steps = [f"{SHORT_NAMES[axis]} {_steps(steps)}" for axis, steps in document["grid"].items()]
+    if unmeasured := len(card.get("unmeasured", ())):
+        steps.append(f"{counted(unmeasured, 'configuration')} of it not measured")
     yield f"grid: {'; '.join(steps)}"
     kernels, applications = card.get("kernels", []), card.get("applications", [])
     yield (

@@ -19,10 +19,11 @@ from mlscale.files import whole_file, write_text
 from mlscale.predictors import DEFAULT, create, why_wu
 from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
-from mlscale.studies.base import Row, Rows, Study, grouped
-from mlscale.studies.crossval import SPLITS
+from mlscale.studies.base import PARTIAL_SPLITS, SEEDS, Row, Rows, Study, grouped
+from mlscale.studies.crossval import FOLDS, K_FOLD, PROTOCOLS
 from mlscale.studies.parallel import connected
 from mlscale.studies.regret import LAUNCH_SIGMA, MOST_APPLICATIONS
+from mlscale.studies.statistics import error_over, paired_by
 from mlscale.studies.study import options_of, plan
 from mlscale.text import counted, shortened, spreadsheet_cell
 
@@ -31,7 +32,7 @@ DOCUMENT = "study.json"
 OF_PREDICTORS = ("loss", "log_ratios", "counters")  # hyper-parameters that are options
 AGAIN = "may be given again"
 LEGEND = (
-    "std. error: over {}. behind best: mean difference to the best, paired by application, +- its "
+    "std. error: over {}. behind best: mean difference to the best, paired by {}, +- its "
     "standard error; = not told from the best (paired t test, 5 %)."
 )
 TRAINED = {
@@ -52,10 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="errors of predictors beside the baselines",
         description="Errors of predictors beside the baselines.",
     )
-    _add_predictors(errors, "bottleneck or board-time where it applies, and wu")
+    _add_predictors(errors, "bottleneck or board where it applies, and wu")
     _add_training(errors)
     _add_held_out(errors)
-    _add_results(errors, "the tables errors and kernels, and figures")
+    _add_results(errors, "the tables errors, kernels and predictions, and figures")
     regret = "how much more than the true optimum the advised configurations cost (regret)"
     advice = studies.add_parser(
         ADVICE, help=regret, description=f"{regret[0].upper()}{regret[1:]}."
@@ -139,17 +140,22 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 def _add_held_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
-        dest="split",
-        choices=SPLITS,
+        choices=PROTOCOLS,
         help="who is held out: kernels of one application together, except by random-kernels, "
-        f"which draws 20 %% of the kernels as Wu et al. did (default: {SPLITS[0]})",
+        f"which draws 20 %% of the kernels as Wu et al. did (default: {PROTOCOLS[0]})",
+    )
+    parser.add_argument(
+        "--folds",
+        type=options.whole_number,
+        metavar="N",
+        help=f"how many folds of applications; means --protocol {K_FOLD} (default: {FOLDS})",
     )
     parser.add_argument(
         "--seeds",
         type=options.whole_number,
         metavar="N",
-        help="repeat with the seeds 0 to N-1 (default: 12 where who is held out is drawn at "
-        "random, else 3); 1 for a single split",
+        help=f"repeat with the seeds 0 to N-1 (default: {PARTIAL_SPLITS} where each holds out "
+        f"20 %% alone, else {SEEDS}); 1 for a single split",
     )
 
 
@@ -263,7 +269,8 @@ def _carry_out(study: Study, arguments: argparse.Namespace) -> tuple[Document, l
         jobs = min(os.cpu_count() or 1, len(study.parts))
         running = study.run(jobs, progress, client)
         try:
-            results = outputs.in_order(running, len(study.parts), progress, arguments.output)
+            sizes = [len(part.folds(study.tables[part.table])) for part in study.parts]
+            results = outputs.in_order(running, sizes, progress, arguments.output, "fold")
         except InputError:
             if progress:
                 progress.remove()
@@ -286,11 +293,13 @@ def _write(study: Study, results: Sequence[Any], folder: Path, form: str) -> lis
     written = [_write_rows(folder / f"{name}.{form}", rows) for name, rows in tables.items()]
     origins = {name: data.metadata.get("origin") for name, data in study.tables.items()}
     if study.name == ERRORS:
-        return written + figures.draw_errors(folder, tables["kernels"], origins)
+        written += figures.draw_errors(folder, tables["kernels"], origins)
+        given = tables["errors"], tables["predictions"]
+        return written + figures.draw_predictions(folder, *given, origins)
     return written + figures.draw_regrets(folder, tables["choices"], origins)
 
 
-def _write_rows(path: Path, rows: Rows) -> Path:
+def _write_rows(path: Path, rows: Any) -> Path:
     """Write rows as Parquet, if the name ends so, or CSV; whole or not at all. InputError."""
     import pandas as pd
 
@@ -310,7 +319,7 @@ def _notes(study: Study) -> list[str]:
         parts = [part for part in study.parts if part.table == table]
         names = {part.candidate.name for part in parts}
         why = why_wu(data, parts[0].base) if "wu" in names else None
-        if why and names.isdisjoint(("bottleneck", "board-time")):
+        if why and names.isdisjoint(("bottleneck", "board")):
             notes.append(f"{table}: {why}")
     return notes
 
@@ -319,7 +328,8 @@ def _errors_text(document: Document) -> str:
     """Return a block for each table and quantity; after several, their means together."""
     by_block = grouped(document["rows"], "table", "quantity")
     blocks = [_errors_block(document, rows) for rows in by_block.values()]
-    blocks.append(LEGEND.format(document["rows"][0]["standard_error_over"]))
+    protocol = document["protocol"]
+    blocks.append(LEGEND.format(error_over(protocol), paired_by(protocol)))
     if len(by_block) > 1:
         means = _means_together(by_block, "predictor", lambda row: f"{row['mape']:.1f}")
         blocks.append(f"Mean errors [%] together:\n{means}")
@@ -453,8 +463,9 @@ def _conditions(document: Row, row: Row, trained: str = "") -> str:
     clusters = document["clusters"]
     trained_on = row.get("n_training_kernels", row.get("n_kernels", float("inf")) / 2)
     may_be_fewer = isinstance(clusters, int) and trained_on < clusters
+    folds = f" of {document['folds']} folds" if "folds" in document else ""
     return (
-        f"base {HardwareConfig(**row['base'])}, {document['protocol']}{trained}, "
+        f"base {HardwareConfig(**row['base'])}, {document['protocol']}{folds}{trained}, "
         f"{counted(row['n_seeds'], 'seed')}, {'at most ' * may_be_fewer}{clusters} clusters"
     )
 

@@ -15,6 +15,7 @@ from mlscale.cli import options
 from mlscale.cli.options import input_file, is_table
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data import datasets
+from mlscale.data.column_names import Columns
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
@@ -51,6 +52,7 @@ class Asked:
         force: a real GPU by a model of simulated data too.
         at: where to predict; none for everywhere.
         peaks: profiles of other kernels of a GPU without training data.
+        columns: what tables call our columns.
     """
 
     files: tuple[str, ...]
@@ -64,6 +66,7 @@ class Asked:
     force: bool
     at: tuple[str, ...]
     peaks: str | None
+    columns: Columns
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def asked(
         force=arguments.force,
         at=tuple(at),
         peaks=peaks,
+        columns=arguments.map,
     )
 
 
@@ -131,7 +135,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     else:
         name, model = str(asked.model), named
     targets = _targets(asked.at, model, profiles)
-    peaks = _peaks(input_file(asked.peaks), profiles) if asked.peaks else None
+    peaks = _peaks(input_file(asked.peaks), asked.columns, profiles) if asked.peaks else None
     model = model_for(model, profiles, targets, peaks, asked.extrapolate, asked.force)
     notes += extrapolations(model, bool(profiles.points))
     profile_name = ", ".join(path.name for path in paths)
@@ -148,13 +152,13 @@ def _profiles(
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
     readings: list[Reading] = []
-    if len(paths) == 1 and is_tidy(paths[0]):
-        table = read_table(paths[0]) if head is None else head
+    if len(paths) == 1 and is_tidy(paths[0], asked.columns):
+        table = read_table(paths[0], columns=asked.columns) if head is None else head
         profiles = _profiles_of_rows(table, asked.given, model)
         if head is None and _has_readings_elsewhere(table, profiles):
             readings = [(table, None)]
     else:
-        profiles = _profiles_of_exports(paths, asked.given)
+        profiles = _profiles_of_exports(paths, asked)
     if asked.weights:
         profiles = with_weights(profiles, input_file(asked.weights))
     notes: list[str] = []
@@ -198,16 +202,16 @@ def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
 # The first run.
 
 
-def _profiles_of_exports(paths: Sequence[Path], given: Given) -> Profiles:
+def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> Profiles:
     """Profiles of the exports, or the log, of a run. Raises InputError."""
     from mlscale.readers.reading import read as read_run
 
-    if tables := [path for path in paths if is_table(path)]:
+    if tables := [path for path in paths if is_table(path, asked.columns)]:
         raise UsageError(
             f"{tables[0]}: is a table, and several files are exports of one run; give one "
             "table alone, which may hold all kernels"
         )
-    return read_run(paths, given)
+    return read_run(paths, asked.given)
 
 
 def _profiles_of_rows(table: Table, given: Given, model: Model | None) -> Profiles:
@@ -276,15 +280,20 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
         return device, only_config(table)
     settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
     usual = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
+    if model is not None and device == model.device:
+        at_base = model.base.as_dict().items()
+        usual |= {axis: step for axis, step in at_base if axis not in table.numbers}
+        if "cu_axis" in model.card["metadata"]:  # there are as many of it as there are
+            return device, HardwareConfig(**{**model.base.as_dict(), **usual, **given.base})
     return device, _config(given.base, device, usual)
 
 
 def _is_for(model: Model, table: Table) -> bool:
     """Whether the table is of the model's GPU and base, or the model takes no other."""
-    if not isinstance(model.predictors["time"], PredictsOtherGpus):
+    if not isinstance(model.lead, PredictsOtherGpus):
         return True
     is_same_device = set(table.text.get("device", [model.device])) == {model.device}
-    return is_same_device and model.base in configurations(table)
+    return is_same_device and model.base in configurations(table, model.base)
 
 
 # Further runs: the same kernels, or the same run, measured at further configurations.
@@ -305,8 +314,8 @@ def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> li
             base = profiles.base.as_dict()
             config = _config(parse_settings(settings), profiles.device, base)
         path = input_file(text if config is None else file)
-        if is_tidy(path):
-            further.append((path, config))
+        if is_tidy(path, asked.columns):
+            further.append((read_table(path, columns=asked.columns), config))
         elif is_log(path):
             further.append((_further_log(profiles, path, config, asked.given), None))
         else:
@@ -404,9 +413,9 @@ def _config(
     return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])
 
 
-def _peaks(file: Path, profiles: Profiles) -> Profiles:
+def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:
     """Profiles of other kernels of the same GPU at the same base. Raises InputError."""
-    table = read_table(file)
+    table = read_table(file, columns=columns)
     for other in set(table.text.get("device", ())) - {profiles.device}:
         raise InputError(
             f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"

@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.errors import InputError, UsageError
@@ -15,6 +17,7 @@ from mlscale.text import counted
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
+    from mlscale.data.profiles import Profiles
     from mlscale.model.model import Model
 
 OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
@@ -23,7 +26,7 @@ HYPER_PARAMETERS = (*OF_WU, "seed")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from mlscale.counters.features import FEATURE_KINDS
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.readers.mapping import COUNTING_TOOLS
 
     add = parser.add_argument
@@ -38,16 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--base", required=True, type=options.configuration, help=what)
     what = (
-        f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck where "
+        f"{options.predictor_names()} (default: board for averages of runs, bottleneck where "
         "it knows the GPU's peaks and the counters; else, and with --features or --clusters, wu)"
     )
     add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
     kinds = parser.add_mutually_exclusive_group()
     what = (
         "what to compute from the counters (default: table2 for AMD's counters, utilisation for "
-        "nvprof's on a known device, else raw)"
+        "nvprof's on a known device, else raw); +power adds the power at the base"
     )
-    kinds.add_argument("--features", choices=FEATURE_KINDS, help=what)
+    with_power = (kind + WITH_POWER for kind in FEATURE_KINDS)
+    kinds.add_argument("--features", choices=(*FEATURE_KINDS, *with_power), help=what)
     what = (
         "take the features of Table II, without those that this profiler cannot give and without "
         f"counters of another tool: {', '.join(COUNTING_TOOLS)}"
@@ -60,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--clusters", type=options.cluster_count, metavar="K", help=what)
     what = "seed of a predictor that uses chance (default: 0)"
     add("--seed", type=options.seed, help=what)
+    what = "what to learn alone (default: what the table has)"
+    add("--quantity", choices=("time", "power"), help=what)
     options.add_wu(parser)
     what = "train without all kernels of this application (not a kernel's name); may be given again"
     add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
@@ -74,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
     base = measurements.grid.parse(arguments.base)
-    measurements.grid.index(base)
+    measurements = measurements.with_base(base)
     given = {name: getattr(arguments, name) for name in HYPER_PARAMETERS}
     predictor, why_wu = _predictor(arguments.predictor, given, measurements, base)
     if arguments.features_of:
@@ -83,7 +89,8 @@ def run(arguments: argparse.Namespace) -> None:
         measurements,
         base,
         predictor,
-        others=[(other, other.grid.mid) for other in others],
+        others=[(other, other.usual) for other in others],
+        quantity=arguments.quantity,
         **_hyper_parameters(predictor, given, bool(others)),
     )
     if arguments.features_of:
@@ -97,8 +104,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
     if why_wu:
         print(why_wu)
-    if needs := _needs(model):
-        print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+    for line in _features(model, measurements.profiles(base)):
+        print(line)
 
 
 def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
@@ -171,19 +178,28 @@ def _hyper_parameters(
 
 def _summary(model: "Model") -> str:
     """What was learnt, and from how much."""
+    configurations = counted(model.grid.size - len(model.unmeasured), "configuration")
     return (
         f"{' and '.join(model.predictors)}, {counted(len(model.card['kernels']), 'kernel')} of "
         f"{counted(len(model.card['applications']), 'application')}, "
-        f"{counted(model.grid.size, 'configuration')} of {model.device}, base {model.base}"
+        f"{configurations} of {model.device}, base {model.base}"
     )
 
 
-def _needs(model: "Model") -> list[str]:
-    """The features that a profile must have."""
-    from mlscale.predictors.base import HasFeatures
+def _features(model: "Model", profiles: "Profiles") -> list[str]:
+    """The features that a profile must have, or those that were learnt from; profiles: of these."""
+    from mlscale.predictors.base import HasFeatures, ScalesFeatures
 
+    first, *_ = model.predictors.values()
+    if isinstance(first, ScalesFeatures):
+        names = first.scaling_.names
+        columns = zip(names, first.scaling_.values(profiles).T, strict=True)
+        lacking = ", ".join(name for name, column in columns if np.isnan(column).any())
+        some = f"; of which some training kernel lacks: {lacking}" if lacking else ""
+        return [f"features ({len(names)}): {', '.join(names)}{some}"]
     with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
-    return list(dict.fromkeys(name for p in with_features for name in p.needs()))
+    needs = dict.fromkeys(name for p in with_features for name in p.needs())
+    return [f"features that a profile needs ({len(needs)}): {', '.join(needs)}"] if needs else []
 
 
 def _versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ by time and by the device's peak; the profiler's own *_throughput columns are ne
 they come from passes at other clocks. Rates per cycle are per compute unit.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -19,7 +19,6 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, Device, device_keys
 from mlscale.data.profiles import Profiles
-from mlscale.data.table import missing_column
 from mlscale.errors import InputError
 
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
@@ -27,7 +26,7 @@ FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
 FEATURE_KINDS: tuple[str, ...] = get_args(FeatureKind)
 _COUNTERS_THEMSELVES = ("raw", "table2")
 WITH_POWER = "+power"
-BASE_POWER = "base_power_w"
+BASE_POWER, LOG_TIME = "base_power_w", "log_time_ms"
 
 TABLE_2 = (
     *("VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts"),
@@ -36,8 +35,6 @@ TABLE_2 = (
     *("V_IPC", "MemTime", "FetchPerLoadByte", "WritePerStoreByte", "NumWorkGroups"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
-# A kernel that loads, or stores, nothing has none.
-PER_ACCESS = ("FetchPerLoadByte", "WritePerStoreByte")
 _INSTRUCTIONS = ("inst_executed", "inst_issued")
 
 
@@ -50,17 +47,12 @@ class Features:
 
 
 def compute_features(
-    kind: str,
-    profiles: Profiles,
-    device: Device | None,
-    names: tuple[str, ...] | None = None,
-    optional: Collection[str] = (),
+    kind: str, profiles: Profiles, device: Device | None, names: tuple[str, ...] | None = None
 ) -> Features:
     """The features of one kind; all that the counters give, or exactly those named.
 
-    A named feature that is optional is NaN where its counters are not there. Raises InputError
-    when another needs a counter that is not there, or when the counters give no feature of the
-    kind at all.
+    A named one is NaN where its counters are not there. Raises InputError when the counters give no
+    feature of the kind at all, and none is named.
     """
     if kind in _COUNTERS_THEMSELVES and names is not None:
         places = {name: place for place, name in enumerate(profiles.counter_names)}
@@ -77,12 +69,8 @@ def compute_features(
             )
             raise InputError(f"the counters give no '{kind}' features; there are {present}")
         names = tuple(columns)
-    missing = [name for name in names if name not in columns]
-    needed = [name for name in missing if name not in optional]
-    if needed:
-        raise InputError(_refusal(needed, len(set(names) - set(optional)), kind, profiles))
-    columns |= dict.fromkeys(missing, np.full(len(profiles.kernels), np.nan))
-    values = np.array([columns[name] for name in names])
+    missing = np.full(len(profiles.kernels), np.nan)
+    values = np.array([columns.get(name, missing) for name in names])
     return Features(names, np.ascontiguousarray(values.T))
 
 
@@ -158,39 +146,6 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
     if not any(utilisation.counters for utilisation in utilisations.values()):
         return {}
     return {name: u.compute(profiles, device) for name, u in utilisations.items()}
-
-
-def _refusal(needed: list[str], feature_count: int, kind: str, profiles: Profiles) -> str:
-    """Which features that a model needs are not there, and how to mend it."""
-    if len(needed) == 1:
-        hints = _hints(_counters_of(needed[0], kind, profiles), profiles)
-        return f"the model needs the feature '{needed[0]}': {hints}"
-    mend = "profile with what they need, or train without them (train --features-of TOOL)"
-    if kind.removesuffix(WITH_POWER) in ("rates", "utilisation"):
-        mend = _hints((c for name in needed for c in _counters_of(name, kind, profiles)), profiles)
-    return (
-        f"the model needs {feature_count} features, {len(needed)} of which the counters do not "
-        f"give: {', '.join(needed)}; {mend}"
-    )
-
-
-def _hints(counters: Iterable[str], profiles: Profiles) -> str:
-    names = dict.fromkeys(counters)
-    return "; ".join(missing_column(name, profiles.counter_names) for name in names)
-
-
-def _counters_of(feature: str, kind: str, profiles: Profiles) -> list[str]:
-    """The columns that a feature is made of and that are not there."""
-    if feature == BASE_POWER:
-        return ["power_w"]
-    match kind.removesuffix(WITH_POWER):
-        case "utilisation" if feature in UTILISATIONS:
-            return UTILISATIONS[feature].missing_counters(profiles)
-        case "rates":
-            count = feature.removeprefix("log_").removesuffix("_per_ms")
-            count = count.removesuffix("_per_instruction")
-            return ["inst_executed" if profiles.has_counter(count) else count]
-    return [feature]
 
 
 # Counters whose product stands in for a counter that is not there.
@@ -322,6 +277,6 @@ UTILISATIONS: dict[str, Utilisation] = {
     "texture_hit_rate": _as_counted("tex_cache_hit_rate"),
     "l2_miss_ratio": Utilisation((_DRAM[0], _L2[0]), _l2_miss_ratio),
     "dram_write_share": Utilisation(_DRAM, _write_share),
-    "log_time_ms": Utilisation((), lambda c: np.log(c.profiles.time_ms)),
+    LOG_TIME: Utilisation((), lambda c: np.log(c.profiles.time_ms)),
     "log_warps": Utilisation(("warps",), lambda c: np.log(c["warps"])),
 }

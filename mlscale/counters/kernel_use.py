@@ -9,6 +9,7 @@ nvprof's *_throughput columns are never used.
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mlscale.counters.features import UTILISATIONS
 from mlscale.data.checks import check
 from mlscale.data.devices import IMPOSSIBLE_SHARE, Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
+from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
 
 L2_BYTES_PER_CYCLE = 32.0  # of one CU
@@ -179,6 +181,17 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
         )
     facts = (profiles.kernels, memory, IMPOSSIBLE_SHARE, profiles.device, profiles.base.memory_mhz)
     check("traffic", "profile", *facts)
+
+
+def doubtful_traffic(profiles: Profiles) -> tuple[Any, ...]:
+    """Facts for the check of DRAM traffic, as a warning to who can do without that.
+
+    There is none on a GPU whose peaks are not known, and without times.
+    """
+    is_known = profiles.device in device_keys() and not profiles.metadata.get(NO_TIMES)
+    memory = use_and_sources(profiles)[0].memory if is_known else np.zeros(len(profiles.kernels))
+    base, device = profiles.base, profiles.device
+    return profiles.kernels, memory, IMPOSSIBLE_SHARE, device, base.memory_mhz, "warning"
 
 
 def check_traffic_of_training(profiles: Profiles) -> None:

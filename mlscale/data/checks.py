@@ -2,7 +2,8 @@
 
 A rule is a row: a code, what it looks at, a severity, a predicate and a sentence. The predicate
 takes the facts of what it looks at, and returns the fields that the sentence names, or None where
-nothing is wrong. To add a rule, add a row here and a predicate in predicates.py.
+nothing is wrong; a field `severity` goes before the row's. To add a rule, add a row here and a
+predicate in predicates.py.
 
 A code keeps its meaning for ever. G is for the GPU and its settings, L for a profiler's launches, M
 for a monitor's log and files of several GPUs, T for tables and profiles, R for readings of a run at
@@ -39,6 +40,8 @@ Subject = Literal[
     "times",
     "columns",
     "counters",
+    "counters at the base",
+    "shared times",
     "further run",
     "scaling",
     "ends of logs",
@@ -72,16 +75,8 @@ RULES = (
         "G02",
         "board power",
         "refused",
-        predicates.impossible_power,
-        "a board power of {power_w:g} W cannot be: {why}",
-    ),
-    Rule(
-        "G03",
-        "board power",
-        "warning",
-        predicates.power_below_idle,
-        "a board power of {power_w:g} W is below the {idle_w:g} W that an idle '{device}' was seen "
-        "to draw; is it that of the run?",
+        predicates.doubtful_power,
+        "a board power of {power_w:g} W {why}",
     ),
     Rule(
         "G04",
@@ -185,6 +180,23 @@ RULES = (
         "{what}",
     ),
     Rule(
+        "T07",
+        "counters at the base",
+        "refused",
+        predicates.counters_elsewhere,
+        "{lacking} of {total} without '{counter}' at the base {base}, but with it at {where}: "
+        "choose a base where all kernels have their counters, or leave these kernels out",
+    ),
+    Rule(
+        "T08",
+        "shared times",
+        "warning",
+        predicates.shared_times,
+        "all kernels of {applications} have one and the same time at every configuration: is it "
+        "the application's? give each its own, or the application one row (random-kernels would "
+        "test on times that it trained on)",
+    ),
+    Rule(
         "R01",
         "further run",
         "refused",
@@ -212,18 +224,8 @@ RULES = (
         "R04",
         "ends of logs",
         "refused",
-        predicates.parts_of_runs,
-        "this log, or that of the run at {base_mhz:g} MHz, begins and ends while the GPU works: "
-        "parts of runs do not tell how their times scale; log from before a run to after it, or "
-        "{mend}",
-    ),
-    Rule(
-        "R05",
-        "ends of logs",
-        "warning",
-        predicates.open_end,
-        "this log, or that of the run at {base_mhz:g} MHz, begins or ends while the GPU works; if "
-        "the run was longer than its log, what is predicted is wrong",
+        predicates.open_ends,
+        "this log, or that of the run at {base_mhz:g} MHz, {what}",
     ),
     Rule(
         "R06",
@@ -269,9 +271,10 @@ def check(looks_at: Subject, where: str, *facts: Any) -> None:
     """
     for rule, fields in _broken(looks_at, facts):
         text = f"{where}: {rule.sentence.format(**fields)}"
-        if rule.severity == "refused":
+        severity = fields.get("severity", rule.severity)
+        if severity == "refused":
             raise InputError(text, rule.code)
-        warn(DataWarning(text, rule.code, rule.severity, fields.get("kernels", ())))
+        warn(DataWarning(text, rule.code, severity, fields.get("kernels", ())))
 
 
 def sentences(looks_at: Subject, *facts: Any) -> list[str]:

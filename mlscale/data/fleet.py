@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH, Profiles, profiles_by_row
 from mlscale.data.table import Table
@@ -20,13 +21,15 @@ class RowGroup:
 
     path: Path
     number: int
+    called: Columns = field(default_factory=dict)  # what the file calls our columns
 
     def __str__(self) -> str:
         return f"{self.path}: row group {self.number}"
 
     def tables(self, most: int, names: list[str] | None = None) -> Iterator[Table]:
         """Its rows, at most so many at a time, in columns of these names, or all. InputError."""
-        return read_row_group(self.path, self.number, most, names)
+        names = None if self.called else names  # of the file's, which are others then
+        return read_row_group(self.path, self.number, most, names, self.called)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,9 @@ class Fleet:
         return largest
 
 
-def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
+def row_groups(
+    path: Path, called: Columns = NO_COLUMNS
+) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
     """The row groups of a Parquet file, or of those in a folder by name, and their columns.
 
     Raises InputError, also where the files do not have the same columns.
@@ -104,7 +109,7 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
         columns = columns or names
         if other := sorted(set(names) ^ set(columns)):
             raise InputError(f"{file}: column '{other[0]}' is not in all files of the fleet")
-        groups += [RowGroup(file, number) for number, count in enumerate(rows) if count]
+        groups += [RowGroup(file, number, called) for number, count in enumerate(rows) if count]
     if not groups:
         raise InputError(f"{path}: has no rows")
     return tuple(groups), tuple(columns)

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import check, check_units
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import register_facts
-from mlscale.data.grid import AXES, Base, ConfigGrid
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
+from mlscale.data.missing import filled, largest_complete
 from mlscale.data.predicates import lacking_configurations
 from mlscale.data.profiles import (
     NOT_COUNTERS,
     OF_LAUNCH,
+    QUANTITIES,
     Profiles,
     in_application,
     launches_of_rows,
@@ -24,14 +27,23 @@ from mlscale.data.profiles import (
 )
 from mlscale.data.repetitions import Aggregate, Rows
 from mlscale.data.surfaces import relative_values
-from mlscale.data.table import IDENTITY, Table, to_samples
+from mlscale.data.table import (
+    IDENTITY,
+    NO_TIMES,
+    Table,
+    to_samples,
+    with_cu_counts,
+    with_snapped_clocks,
+    with_times,
+)
 from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
+from mlscale.text import listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Incomplete = Literal["error", "drop"]
+Incomplete = Literal["error", "drop", "drop-settings", "keep"]
 
 AGGREGATES: tuple[str, ...] = get_args(Aggregate)
 INCOMPLETE: tuple[str, ...] = get_args(Incomplete)
@@ -40,12 +52,13 @@ REQUIRED = (*IDENTITY, *AXES, "time_ms")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurements:
-    """K kernels of one device, measured at every configuration of a grid.
+    """K kernels of one device, measured at the configurations of a grid, or at some of them.
 
     The samples keep the repetitions: time_samples (R, K, C, E, M) [ms], power_samples likewise
     [W] or None, counter_samples (R, K, C, E, M, F); where a cell was measured fewer than R
-    times the rest is NaN. `aggregate` names how repetitions become one number: 'median', 'mean'
-    or 'min', the quickest's time and power; counters take the mean with 'mean', else the median.
+    times the rest is NaN, and all of it where it was not, see `measured`. `aggregate` names how
+    repetitions become one number: 'median', 'mean' or 'min', the quickest's time and power;
+    counters take the mean with 'mean', else the median.
     launch_samples (R, K, C, E, M): how often the kernel runs in the application, None where the
     table does not say; advice on a whole run counts by them, and rows of unlike launches are parts
     of a run, see `Rows`.
@@ -79,35 +92,48 @@ class Measurements:
         incomplete: Incomplete = "error",
         aggregate: Aggregate = "median",
         metadata: dict[str, Any] | None = None,
+        columns: Columns = NO_COLUMNS,
+        snap_clocks: float = 0.0,
     ) -> "Measurements":
         """Take over a pandas DataFrame with the columns of the tidy table.
 
         device: where the frame has no such column, or a name in it that is no known GPU's.
-        incomplete, aggregate: as `read` has them. metadata: what a .meta.json file would say, such
-        as the metadata of the measurements that a frame was made of. Raises InputError, naming row
-        and column.
+        incomplete, aggregate, columns, snap_clocks: as `read` has them. metadata: what a .meta.json
+        file would say, such as the metadata of the measurements that a frame was made of. Raises
+        InputError, naming row and column.
 
         Example:
             data = mlscale.Measurements.from_frame(frame, device="gtx980")
         """
         register_facts(metadata or {}, "metadata")
-        table = table_from_frame(frame, REQUIRED, device)
-        return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
+        table = table_from_frame(frame, REQUIRED, device, columns)
+        table.metadata.update(metadata or {})
+        return from_table(table, incomplete, aggregate, snap_clocks)
 
     @cached_property
     def rows(self) -> Rows:
         """The repetitions, and parts of a run, of each kernel at each configuration."""
         return Rows(self.time_samples, self.launch_samples, self.aggregate)
 
-    @property
+    @cached_property
+    def measured(self) -> Mask:
+        """Which kernel was measured at which configuration, (K, C, E, M)."""
+        return np.asarray(~np.isnan(self.time_samples).all(axis=0))
+
+    @cached_property
     def time_ms(self) -> Floats:
-        """Kernel time (K, C, E, M) [ms]."""
-        return self.rows.time_ms
+        """Kernel time (K, C, E, M) [ms]; what was not measured is filled in, see `filled`."""
+        return self._complete(self.rows.time_ms)
 
     @cached_property
     def power_w(self) -> Floats | None:
-        """Power (K, C, E, M) [W], None where it was not measured."""
-        return None if self.power_samples is None else self.rows.power_w(self.power_samples)
+        """Power (K, C, E, M) [W], filled in likewise; None where no row says any."""
+        if self.power_samples is None:
+            return None
+        return self._complete(self.rows.power_w(self.power_samples))
+
+    def _complete(self, values: Floats) -> Floats:
+        return values if self.measured.all() else filled(values, self.grid)
 
     @cached_property
     def counters(self) -> Floats:
@@ -115,13 +141,19 @@ class Measurements:
         return self.rows.counters(self.counter_samples)
 
     def quantity(self, name: str) -> Floats:
-        """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without power."""
+        """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without it."""
         require_quantity(name)
-        if name == "time":
-            return self.time_ms
-        if self.power_w is None:
-            raise InputError(f"the measurements of '{self.device}' have no column 'power_w'")
-        return self.power_w
+        if name not in self.quantities:
+            column = QUANTITIES[name]
+            raise InputError(f"the measurements of '{self.device}' have no column '{column}'")
+        return self.time_ms if self.power_w is None or name == "time" else self.power_w
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What was measured: 'time', 'power' or both."""
+        has_power = self.power_samples is not None
+        measured = {"time": not self.metadata.get(NO_TIMES), "power": has_power}
+        return tuple(name for name, is_measured in measured.items() if is_measured)
 
     def relative(self, name: str, base: Base) -> Floats:
         """Return each kernel's surface: 'time' or 'power' divided by its value at the base.
@@ -132,13 +164,23 @@ class Measurements:
         """
         return relative_values(self.quantity(name), self.grid.index(base))
 
+    def measured_relative(self, name: str, base: Base) -> Floats:
+        """Return `relative`, NaN where a kernel was not measured: what predictions compare with."""
+        return np.where(self.measured, self.relative(name, base), np.nan)
+
     def log_ratios(self, name: str, base: Base) -> Floats:
         """Return the logarithms of `relative`, (K, N), in the order of the grid."""
         return np.log(self.relative(name, base)).reshape(len(self.kernels), -1)
 
     def profiles(self, base: Base) -> Profiles:
-        """Return what profiling every kernel once at the base would give. Raises InputError."""
+        """Return what profiling every kernel once at the base would give.
+
+        Raises InputError, also where a kernel was not measured there, see `with_base`.
+        """
         c, e, m = self.grid.index(base)
+        if not self.measured[:, c, e, m].all():
+            at = self.grid.config(base)
+            raise InputError(f"not all kernels were measured at the base {at}; see with_base")
         launches = self.rows.launches
         return Profiles(
             device=self.device,
@@ -151,6 +193,38 @@ class Measurements:
             counters=self.counters[:, c, e, m],
             launches=None if launches is None else launches[:, c, e, m],
         )
+
+    @property
+    def usual(self) -> HardwareConfig:
+        """The configuration that most kernels were measured at; the mid-grid if none has more."""
+        counts = np.asarray(self.measured.sum(axis=0))
+        is_mid = counts[self.grid.index("mid")] == counts.max()
+        return self.grid.mid if is_mid else list(self.grid)[int(counts.argmax())]
+
+    @property
+    def unmeasured(self) -> list[HardwareConfig]:
+        """The configurations that no kernel was measured at."""
+        is_measured = np.asarray(self.measured.any(axis=0))
+        return [config for config in self.grid if not is_measured[self.grid.index(config)]]
+
+    def with_base(self, base: Base) -> "Measurements":
+        """The kernels that were measured at the base and elsewhere; a warning names the others.
+
+        Raises InputError where there is none, or the base is not on the grid.
+        """
+        at_base = self.measured[:, *self.grid.index(base)]
+        is_known = at_base & (self.measured.sum(axis=(1, 2, 3)) >= min(2, self.grid.size))
+        if is_known.all():
+            return self
+        at = self.grid.config(base)
+        if not is_known.any():
+            raise InputError(
+                f"no kernel of '{self.device}' was measured at the base {at} and elsewhere; choose "
+                f"another, such as {self.usual}, which most kernels have"
+            )
+        others = listed([f"'{self.kernels[k]}'" for k in np.flatnonzero(~is_known)])
+        warn(f"left out, as not measured at the base {at} and elsewhere: {others}")
+        return self.select(is_known)
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
         """Return the measurements of some kernels, by position or by a mask (K,)."""
@@ -236,45 +310,51 @@ class Measurements:
 
 
 def read(
-    path: Path | str, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
+    path: Path | str,
+    incomplete: Incomplete = "error",
+    aggregate: Aggregate = "median",
+    columns: Columns = NO_COLUMNS,
+    snap_clocks: float = 0.0,
 ) -> Measurements:
     """Read a tidy table from CSV or Parquet.
 
-    incomplete: what to do with a kernel that lacks configurations, 'error' or 'drop' (with a
-    warning that names it). aggregate: how repetitions become one number, 'median', 'mean' or
-    'min'. Raises InputError, naming file, row, column and mend.
+    incomplete: what to do where a kernel lacks configurations that others have: 'error', 'drop'
+    such kernels, 'drop-settings' until what is left is complete, or 'keep' what was measured; the
+    last three warn. aggregate: how repetitions become one number, 'median', 'mean' or 'min'.
+    columns: by our names what the file calls a column, with its unit where it is another, or a
+    number for all rows. snap_clocks [MHz]: clocks so near to each other become one. A table without
+    CU counts has all of its GPU's; one with power alone has no times. Raises InputError, naming
+    file, row, column and mend.
 
     Example:
-        data = mlscale.read("table.parquet")
+        data = mlscale.read("table.parquet", columns={"time_ms": "duration_ns:ns", "cu_count": 28})
     """
-    return from_table(read_table(path, REQUIRED), incomplete, aggregate)
+    return from_table(read_table(path, REQUIRED, columns), incomplete, aggregate, snap_clocks)
 
 
 def from_table(
-    table: Table, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
+    table: Table,
+    incomplete: Incomplete = "error",
+    aggregate: Aggregate = "median",
+    snap_clocks: float = 0.0,
 ) -> Measurements:
     """Take the measurements that a tidy table holds. Raises InputError and warns as read does."""
     for choice, choices in ((incomplete, INCOMPLETE), (aggregate, AGGREGATES)):
         if choice not in choices:
             raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")
+    table = with_times(with_cu_counts(table))
     table.require(REQUIRED)
     device = _only_device(table)
     check_units(table, device)
     applications = _application_of_kernels(table)
+    table = with_snapped_clocks(table, snap_clocks)
     grid, cells = _cells(table)
     kernels, kernel_of_row = table.numbered("kernel")
     where, shape = (kernel_of_row, *cells), (len(kernels), *grid.shape)
     counts = np.zeros(shape, dtype=np.intp)
     np.add.at(counts, where, 1)
-    is_complete = np.asarray(counts.all(axis=(1, 2, 3)))
-    if incomplete == "error" or not is_complete.any():
-        check("grid", table.source, table, kernels, grid, counts)
-    elif lacking := lacking_configurations(table, kernels, grid, counts):
-        said = "{count} of {total} kernels lack configurations: {lacking}; dropped"
-        warn(f"{table.source}: {said.format(**lacking)}")
-        return from_table(
-            table.select(np.flatnonzero(is_complete[kernel_of_row]).tolist()), aggregate=aggregate
-        )
+    if (kept := _kept_rows(table, incomplete, kernels, grid, counts, where)) is not None:
+        return from_table(table.select(kept.tolist()), "keep", aggregate)
     powers = table.positive("power_w") if table.has_values("power_w") else None
     launches = launches_of_rows(table)
     time_samples = to_samples(table.positive("time_ms"), where, shape)
@@ -301,9 +381,51 @@ def from_table(
     warn_of_parts(table.source, kernels, rows)
     check("times", table.source, kernels, grid, measurements.time_ms)
     counted = [name for name in counter_names if name not in OF_LAUNCH]
-    check("columns", table.source, counted, True)
+    check("shared times", table.source, kernels, applications, measurements.time_ms)
+    check("columns", table.source, counted, table, where)
     check("counters", table.source, table, counted, kernels)
     return measurements
+
+
+def _kept_rows(
+    table: Table,
+    incomplete: Incomplete,
+    kernels: tuple[str, ...],
+    grid: ConfigGrid,
+    counts: Indices,
+    where: tuple[Indices, ...],
+) -> Indices | None:
+    """Which rows are left where kernels lack what others have; None for all.
+
+    counts: rows of each cell (K, C, E, M). where: the cell of each row. Raises InputError where
+    that is refused; warns of what is left out, and of what will be filled in.
+    """
+    measured = counts > 0
+    somewhere = measured.any(axis=0)
+    whole = np.flatnonzero((measured | ~somewhere).all(axis=(1, 2, 3)))
+    if incomplete == "error" or (incomplete == "drop" and not whole.size):
+        check("grid", table.source, table, kernels, grid, counts)
+    lacking, told = lacking_configurations(table, kernels, grid, counts), ""
+    if lacking:
+        told = "{count} of {total} kernels lack configurations: {lacking}; ".format(**lacking)
+    if lacking is None or incomplete == "keep":
+        if told:
+            told += "these are filled in along the axes, and errors count what was measured alone"
+            warn(f"{table.source}: {told}")
+        if not somewhere.all():
+            has = f"{int(somewhere.sum())} of the {grid.size} configurations of its grid"
+            warn(f"{table.source}: has {has}, which are what models learn and predict")
+        return None
+    kept = [whole, *map(np.arange, grid.shape)]
+    told += "dropped"
+    if incomplete == "drop-settings":
+        kept = largest_complete(measured)
+        names = (kernels, *([f"{a} {step:g}" for step in steps] for a, steps in grid.steps.items()))
+        gone = (np.delete(name, left) for name, left in zip(names, kept, strict=True))
+        told += f" {', '.join(np.concatenate([*gone]))}; left are {lacking['settings']}"
+    warn(f"{table.source}: {told}")
+    pairs = zip(where, kept, strict=True)
+    return np.flatnonzero(np.all([np.isin(places, left) for places, left in pairs], axis=0))
 
 
 def _only_device(table: Table) -> str:

@@ -139,7 +139,7 @@ def _table_of_counters(raw: Table, device: str) -> Table:
     """The tidy table of a file with nvprof's counters. Raises InputError."""
     kernels = raw.text["appName"]
     numbers = {"cu_count": np.full(len(raw), float(load_device(device).cu_count))}
-    if "blocks" in raw.text:
+    if any(raw.text.get("blocks", ())):
         numbers |= _launch_geometry(raw)
     for name, values in raw.numbers.items():
         if name in _NVPROF_COLUMNS:

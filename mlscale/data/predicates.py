@@ -8,14 +8,15 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import LARGEST_SHARE, Device
-from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid
+from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
+from mlscale.data.missing import largest_complete
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import Table
 from mlscale.text import counted, listed, shortened
@@ -69,27 +70,21 @@ def impossible_value(device: Device | None, column: str, value: float) -> Fields
     return {"value": value, "unit": unit, "limit": limit, "mend": mend}
 
 
-def impossible_power(device: Device | None, power_w: float) -> Fields:
-    """A mean power that a board cannot draw, or not while it works."""
+def doubtful_power(device: Device | None, power_w: float) -> Fields:
+    """A mean power that a board cannot draw, or not while it works; or less than an idle one."""
     if device is None:
         return None
     limit_w, idle_w = device.most_power_w, device.idle_w
     if limit_w is not None and power_w > _PEAK * limit_w:
-        why = f"'{device.key}' has a limit of {limit_w:g} W"
-    elif idle_w is not None and power_w < _LEAST_OF_IDLE * idle_w:
-        why = (
-            f"it is less than half of the {idle_w:g} W that an idle '{device.key}' was seen to draw"
-        )
-    else:
+        why = f"cannot be: '{device.key}' has a limit of {limit_w:g} W"
+        return {"power_w": power_w, "why": why}
+    if idle_w is None or power_w >= idle_w:
         return None
-    return {"power_w": power_w, "why": why}
-
-
-def power_below_idle(device: Device | None, power_w: float) -> Fields:
-    """Less power than an idle board of the kind was seen to draw."""
-    if device is None or device.idle_w is None or power_w >= device.idle_w:
-        return None
-    return {"power_w": power_w, "idle_w": device.idle_w, "device": device.key}
+    idle = f"the {idle_w:g} W that an idle '{device.key}' was seen to draw"
+    if power_w < _LEAST_OF_IDLE * idle_w:
+        return {"power_w": power_w, "why": f"cannot be: it is less than half of {idle}"}
+    why = f"is below {idle}; is it that of the run?"
+    return {"power_w": power_w, "why": why, "severity": "warning"}
 
 
 def part_of_a_gpu(device: Device | None, cus: float) -> Fields:
@@ -117,17 +112,19 @@ def no_launch(launches: Collection[Any], untimed: int, complaint: str) -> Fields
 
 
 def impossible_traffic(
-    kernels: Sequence[str], shares: Sequence[float], limit: float, device: str, memory_mhz: float
-) -> Fields:
+    kernels: Sequence[str], shares: Sequence[float], limit: float, device: str, memory_mhz: float,
+    severity: str = "refused",
+) -> Fields:  # fmt: skip
     """A kernel that moves more than `limit` times the DRAM bytes that can pass.
 
-    shares: of these, of each kernel.
+    shares: of these, of each kernel, NaN where not known. severity: 'warning' for who can do
+    without them.
     """
-    share, kernel = max(zip(shares, kernels, strict=True), default=(0.0, ""))
+    share, kernel = max(zip(np.nan_to_num(shares), kernels, strict=True), default=(0.0, ""))
     if not share > limit:
         return None
-    name = shortened(kernel)
-    return {"kernel": name, "share": share, "device": device, "memory_mhz": memory_mhz}
+    fields = {"kernel": shortened(kernel), "share": share, "device": device}
+    return {**fields, "memory_mhz": memory_mhz, "severity": severity}
 
 
 def unlike_clocks(
@@ -210,6 +207,7 @@ def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: st
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
 _COURSE = 3  # steps of a clock; of two, either time may be the wrong one
+_JITTER_MHZ = 10.0  # of an observed clock; GPUs' clocks are further apart, or all kernels have them
 _ONE_CLOCK = 1.02  # times another clock: below, they may be one that was measured
 # Columns that sweeps have beside the counters: which row it is, other results, their settings.
 _BESIDE = re.compile(
@@ -223,31 +221,39 @@ _CALLED = {
     "dram_utilisation": re.compile(r"(dram|mem(ory)?)_?util(i[sz]ation)?", re.IGNORECASE),
     "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
 }
+_MEDIAN = "predictors take the training median for what is missing"
 _AS_COUNTER = "taken for a counter like any other"
+# Counters that a kernel has not which does nothing of the kind.
+PER_ACCESS = re.compile(r"(Fetch|Write)Per.*|.*_(per_request|hit_rate)|(g..|shared)_efficiency")
 _INSTEAD = {"dram_read_transactions", "ReadBandwidth", "inst_executed", "VALUInsts"}
 
 
 def lacking_configurations(
     table: Table, kernels: Sequence[str], grid: ConfigGrid, counts: Indices
 ) -> Fields:
-    """Kernels that were not measured everywhere; counts: rows of each (K, C, E, M)."""
+    """Kernels that lack what others were measured at; counts: rows of each (K, C, E, M)."""
+    measured = counts > 0
+    lacks = measured.any(axis=0) & ~measured
     configs, lacking = list(grid), {}
     for k, kernel in enumerate(kernels):
-        if (missing := np.flatnonzero(counts[k] == 0)).size:
+        if (missing := np.flatnonzero(lacks[k])).size:
             more = f" and {missing.size - 1} more" if missing.size > 1 else ""
             lacking[kernel] = f"'{kernel}' lacks {configs[missing[0]]}{more}"
     if not lacking:
         return None
-    if len(lacking) == len(kernels):
-        mend = "no kernel is complete: measure what they lack"
-    else:
-        mend = "measure them or use --incomplete drop (in Python incomplete='drop')"
+    mend = _one_mistake(table, kernels, grid, measured) or "measure them"
     more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
+    whole = counted(len(kernels) - len(lacking), "kernel")
+    left, *steps = largest_complete(measured)
+    configurations = int(np.asarray(measured.any(axis=0))[np.ix_(*steps)].sum())
+    settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
+    mend += f"; or --incomplete drop leaves {whole}, drop-settings {settings}, keep all"
     return {
         "count": len(lacking),
         "total": len(kernels),
         "lacking": ", ".join([*lacking.values()][:3]) + more,
-        "mend": _one_mistake(table, kernels, grid, counts > 0) or mend,
+        "mend": f"{mend} (in Python incomplete='keep')",
+        "settings": settings,
         "kernels": tuple(lacking),
     }
 
@@ -256,6 +262,8 @@ def _one_mistake(
     table: Table, kernels: Sequence[str], grid: ConfigGrid, present: Mask
 ) -> str | None:
     """What explains in one stroke that kernels lack configurations, with its mend."""
+    if jittering := _jitter(grid):
+        return jittering
     for axis, others in zip(AXES, ((2, 3), (1, 3), (1, 2)), strict=True):
         has_step, steps = np.asarray(present.any(axis=others)), getattr(grid, axis)
         for step, (low, high) in enumerate(pairwise(steps)):
@@ -275,10 +283,20 @@ def _one_mistake(
                 f"{steps[step]:g}, such as '{kernel}' in {table.row(row)}: if a clock was not kept "
                 "there, measure again, or leave these rows out"
             )
-    nowhere = np.flatnonzero(~np.asarray(present.any(axis=0)))
-    if nowhere.size:
-        first = list(grid)[int(nowhere[0])]
-        return f"no kernel has {first}: measure it, or leave out all rows of one of its settings"
+    return None
+
+
+def _jitter(grid: ConfigGrid) -> str | None:
+    """That clocks are observed ones, many within a few MHz of each other."""
+    for name, steps in (("engine", grid.engine_mhz), ("memory", grid.memory_mhz)):
+        groups = np.split(steps, np.flatnonzero(np.diff(steps) > _JITTER_MHZ) + 1)
+        widest_mhz = max(np.ptp(group) for group in groups)
+        if widest_mhz <= _JITTER_MHZ and len(steps) >= 2 * len(groups):
+            return (
+                f"{len(steps)} {name} clocks lie in {counted(len(groups), 'group')} of "
+                f"+-{widest_mhz / 2:g} MHz: observed clocks? give the requested ones, or "
+                f"--snap-clocks {_JITTER_MHZ:g}"
+            )
     return None
 
 
@@ -357,11 +375,14 @@ def jumping_times(kernels: Sequence[str], grid: ConfigGrid, time_ms: Floats) -> 
     return {**fields, "count": counted(len(names), "kernel"), "kernels": names}
 
 
-def doubtful_columns(columns: Collection[str], is_for_training: bool) -> Fields:
-    """Columns that count as counters, though their names say that they are something else.
+def doubtful_columns(
+    columns: Collection[str], table: Table | None = None, cells: tuple[Indices, ...] = ()
+) -> Fields:
+    """Columns that count as counters, though their names or values say something else.
 
-    nvprof has names of shares for levels from 0 to 10 too, beside the counts that are read. Of a
-    profile only the counters that the model learnt count, so the others do no harm.
+    nvprof has names of shares for levels from 0 to 10 too, beside the counts that are read. table,
+    cells: to train on, its kernel and place on each axis by row; of a profile, which has none, only
+    the counters that the model learnt count, so the others do no harm.
     """
     told = []
     if _INSTEAD.isdisjoint(columns):
@@ -371,10 +392,35 @@ def doubtful_columns(columns: Collection[str], is_for_training: bool) -> Fields:
                 mend = f"call it '{name}' if it is a share of the peak, from 0 to 1"
                 told.append(f"{', '.join(near)}: {_AS_COUNTER}; {mend}")
     beside = [f"'{column}'" for column in columns if _BESIDE.fullmatch(column)]
-    if is_for_training and beside:
+    if table is None:
+        return {"what": "; ".join(told)} if told else None
+    if beside:
         mend = "leave out what predictors shall not learn from"
         told.append(f"{', '.join(beside)}: {_AS_COUNTER}; {mend}")
+    for column in columns:
+        steps = _steps_of_every_cell(table.numbers[column], cells)
+        if steps and not _BESIDE.fullmatch(column):
+            told.append(
+                f"the rows of one configuration differ in '{column}', always in {steps}: an axis, "
+                f"not repetitions; make a table of each, or --map cu_count={column}"
+            )
     return {"what": "; ".join(told)} if told else None
+
+
+def _steps_of_every_cell(values: Floats, cells: tuple[Indices, ...]) -> str:
+    """The two values or more, in words, that a column has in each cell of two kernels or more.
+
+    Repetitions of counters differ from cell to cell.
+    """
+    if np.isnan(values).any():
+        return ""
+    steps, step_of_row = np.unique(values, return_inverse=True)
+    cell_of_row = np.unique(np.stack(cells), axis=1, return_inverse=True)[1].ravel()
+    count = int(cell_of_row.max()) + 1
+    if not 2 <= len(steps) <= len(values) / count or not cells[0].any():
+        return ""
+    pairs = np.unique(cell_of_row * len(steps) + step_of_row)
+    return " and ".join(f"{step:g}" for step in steps) if len(pairs) == count * len(steps) else ""
 
 
 def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[str]) -> Fields:
@@ -403,11 +449,64 @@ def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[st
         what = f"{listed(without)} of {len(kernels)} without counters; " if without else ""
         told.append(
             f"{what}no counter is given for more than {counted(len(having[common]), 'kernel')} "
-            f"('{common}'): predictors take a median for what is missing; profile these kernels "
-            "too, or leave them out"
+            f"('{common}'), so that no feature but log_time_ms is common to all: {_MEDIAN}; "
+            "profile these kernels too, or leave them out"
         )
+    elif with_some:
+        lacked, without = _lacked_counters(having, kernels)
+        told += [f"{lacked}: {_MEDIAN}; profile it, or leave these kernels out"] if lacked else []
     about = tuple(dict.fromkeys([*kernel_of_row[zeros], *without]))
     return {"what": "; ".join(told), "kernels": about} if told else None
+
+
+def _lacked_counters(
+    having: Mapping[str, Collection[str]], kernels: Sequence[str]
+) -> tuple[str, list[str]]:
+    """In words which counters some kernels lack, and these; having: the kernels of each counter."""
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    for name, those in having.items():
+        others = tuple(kernel for kernel in kernels if kernel not in those)
+        if those and others and not PER_ACCESS.fullmatch(name):
+            lacking.setdefault(others, []).append(f"'{name}'")
+    texts = []
+    for others, names in lacking.items():
+        more = f" and {len(names) - 3} other counters" if len(names) > 3 else ""
+        texts.append(f"{listed(others)} without {', '.join(names[:3])}{more}")
+    return "; ".join(texts[:3]), [*dict.fromkeys(kernel for those in lacking for kernel in those)]
+
+
+def counters_elsewhere(
+    kernels: Sequence[str], names: Sequence[str], counters: Floats, grid: ConfigGrid, base: Index
+) -> Fields:
+    """Kernels that have a counter at other configurations than the base; counters (K, C, E, M, F).
+
+    base: its index.
+    """
+    known = ~np.isnan(counters)
+    only_elsewhere = known.any(axis=(1, 2, 3)) & ~known[:, *base]
+    lacking = np.flatnonzero(only_elsewhere.any(axis=1)).tolist()
+    if not lacking:
+        return None
+    counter = int(only_elsewhere[lacking].sum(axis=0).argmax())
+    at = known[only_elsewhere[:, counter], ..., counter].sum(axis=0)
+    where = grid.config(np.unravel_index(at.argmax(), at.shape))
+    those = tuple(kernels[k] for k in lacking)
+    fields = {"lacking": listed(those), "total": len(kernels), "counter": names[counter]}
+    return {**fields, "base": grid.config(base), "where": where, "kernels": those}
+
+
+def shared_times(kernels: Sequence[str], applications: Sequence[str], time_ms: Floats) -> Fields:
+    """Applications of several kernels that all have the same times (K, C, E, M), not one alone."""
+    shared = {}
+    for application in dict.fromkeys(applications):
+        those = [k for k, name in enumerate(applications) if name == application]
+        times = np.nan_to_num(time_ms[those])
+        if len(those) > 1 and (times == times[0]).all() and (times[0] != times[0].max()).any():
+            shared[f"'{application}'"] = [kernels[k] for k in those]
+    if not shared:
+        return None
+    names, more = [*shared][:3], f" and {len(shared) - 3} others" if len(shared) > 3 else ""
+    return {"applications": ", ".join(names) + more, "kernels": tuple(chain(*shared.values()))}
 
 
 # R: readings of one run at several clocks
@@ -493,22 +592,28 @@ def no_clock_matters(run: Reading) -> Fields:
     return run.fields(doubt=doubt)
 
 
-def parts_of_runs(
+def open_ends(
     base_mhz: float, base_ends: Mapping[str, Any], ends: Mapping[str, Any], gpus: int
 ) -> Fields:
-    """Logs that begin and end while a GPU works; by GPU the ends at which it does."""
+    """Logs that begin or end while a GPU works; by GPU the ends at which it does.
+
+    One that does both is part of a run.
+    """
+    if not base_ends and not ends:
+        return None
     parts = max(sum(len(gpu_ends) > 1 for gpu_ends in log.values()) for log in (base_ends, ends))
     if not parts:
-        return None
+        what = (
+            "begins or ends while the GPU works; if the run was longer than its log, what is "
+            "predicted is wrong"
+        )
+        return {"base_mhz": base_mhz, "what": what, "severity": "warning"}
     others = "; if some GPUs are of other jobs, name yours with --gpu" if parts < gpus else ""
-    return {"base_mhz": base_mhz, "mend": GIVE_TIMES + others}
-
-
-def open_end(
-    base_mhz: float, base_ends: Mapping[str, Any], ends: Mapping[str, Any], _: int
-) -> Fields:
-    """Logs that begin or end while a GPU works."""
-    return {"base_mhz": base_mhz} if base_ends or ends else None
+    what = (
+        "begins and ends while the GPU works: parts of runs do not tell how their times scale; log "
+        f"from before a run to after it, or {GIVE_TIMES}{others}"
+    )
+    return {"base_mhz": base_mhz, "what": what}
 
 
 def beyond_training(axis: str, asked: float, low: float, high: float, wider: bool) -> Fields:

@@ -11,11 +11,12 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import check, check_units
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import IDENTITY, Table, to_samples
+from mlscale.data.table import IDENTITY, Table, to_samples, with_times
 from mlscale.data.table_files import read_table, table_from_frame
-from mlscale.errors import InputError, warn
+from mlscale.errors import InputError, note, warn
 from mlscale.text import counted, near_names, shortened
 
 if TYPE_CHECKING:
@@ -203,19 +204,26 @@ def require_quantity(name: str) -> None:
         raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")
 
 
-def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, device: str) -> Profiles:
+def read_profiles(
+    path: "Path | str | pd.DataFrame",
+    base: HardwareConfig,
+    device: str,
+    columns: Columns = NO_COLUMNS,
+) -> Profiles:
     """Read the kernels of a CSV or Parquet profile, or of a data frame, at the base configuration.
 
     Rows at other configurations are left out. Several rows of a kernel are repetitions of one
     launch and become their median; how often it runs in the application is in `launches`, and rows
     of unlike launches are parts of the run, see `Rows`. A table without a device column is taken to
-    be of `device`. Raises InputError.
+    be of `device`, one without a setting to be at that of the base. columns: as `read` has them.
+    Raises InputError.
 
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
-    table = read_table(Path(path)) if isinstance(path, Path | str) else table_from_frame(path)
-    return profiles_at(table, base, device)
+    if isinstance(path, Path | str):
+        return profiles_at(read_table(Path(path), columns=columns), base, device)
+    return profiles_at(table_from_frame(path, columns=columns), base, device)
 
 
 def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
@@ -223,6 +231,7 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
 
     A kernel of two applications is two kernels, called `in_application(application, kernel)`.
     """
+    table = with_times(table)
     is_at_base = _is_at_base(table, base, device)
     check_units(table, device)
     names = table.text["kernel"]
@@ -265,16 +274,24 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
 
 
 def _is_at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
-    """Which rows of a table are at the base. Raises InputError, also on another device."""
-    table.require(("kernel", *AXES, "time_ms"))
+    """Which rows of a table are at the base, as those are that do not say where they are.
+
+    Raises InputError, also on another device.
+    """
+    table.require(("kernel", "time_ms"))
     for other in sorted(set(table.text.get("device", [device])) - {device}):
         raise InputError(
             f"{table.source}: is of device '{other}', the model of '{device}'; "
             "train a model for that device"
         )
-    return np.asarray(
-        np.all([table.positive(axis) == getattr(base, axis) for axis in AXES], axis=0)
-    )
+    is_at_base = np.ones(len(table), dtype=bool)
+    for axis in AXES:
+        if axis in table.numbers:
+            is_at_base &= table.positive(axis) == getattr(base, axis)
+    if lacking := [axis for axis in AXES if axis not in table.numbers]:
+        told = f"does not give {', '.join(lacking)}: taken as profiled at the base {base}"
+        note(f"{table.source}: {told}")
+    return is_at_base
 
 
 def _profiles(
@@ -295,7 +312,7 @@ def _profiles(
     made = Rows(samples(table.positive("time_ms")), None if launches is None else samples(launches))
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = [table.counter(name) for name in counter_names]
-    check("columns", table.source, counter_names, False)
+    check("columns", table.source, counter_names)
     if launches is None:
         check(
             "repetitions",

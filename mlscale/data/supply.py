@@ -86,8 +86,8 @@ def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, S
     what is predicted, where that is just above), and its time is that of the lower clock to which
     the GPU goes, both at their high ends.
     """
-    time, power = surfaces["time"], surfaces.get("power")
-    if power is None or power.high is None or time.high is None:
+    time, power = surfaces.get("time"), surfaces.get("power")
+    if time is None or power is None or power.high is None or time.high is None:
         return surfaces
     is_held = supply.suffices(power.values) & ~supply.suffices(power.high)
     if not is_held.any():

@@ -1,7 +1,6 @@
 """The tidy table as columns of words and of numbers, and what its values must be."""
 
 import math
-import re
 from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,13 +8,24 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.column_names import (
+    RATE,
+    Columns,
+    column_meant,
+    converted,
+    is_usual,
+    source_meant,
+    split_source,
+)
 from mlscale.data.devices import find_device
-from mlscale.errors import InputError
+from mlscale.errors import InputError, note, warn
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
+MEASURED = ("cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w")
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
+NO_TIMES = "no_times"  # in metadata: of a table that has power alone; its times are all 1 ms
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
 
 
@@ -154,37 +164,100 @@ def with_cu_counts(table: Table) -> Table:
     return replace(table, numbers={"cu_count": np.array(counts, np.float64), **table.numbers})
 
 
-def missing_column(name: str, present: Iterable[str]) -> str:
+def mapped(table: Table, columns: Columns) -> Table:
+    """The table with columns under our names, in our units; what they are made of is left out.
+
+    columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name. What
+    stands for compute units under no usual name is an axis of its own. Raises InputError.
+    """
+    text, numbers, used = {}, {}, set()
+    for name, said in columns.items():
+        column, unit = split_source(name, str(said), table.columns)
+        used.add(column)
+        if name in IDENTITY and column in table.text:
+            text[name] = table.text[column]
+        elif name == "device":
+            text[name] = [column] * len(table)
+        elif isinstance(said, int | float):
+            numbers[name] = np.full(len(table), float(said))
+        elif name in IDENTITY or column not in table.numbers:
+            problem = missing_column(column, table.columns)
+            raise InputError(f"{table.source}: --map {name}={said}: {problem}")
+        else:
+            numbers[name] = converted(name, table.numbers[column], unit)
+        if name == "cu_count" and isinstance(said, str) and not is_usual(name, column):
+            table.metadata["cu_axis"] = column
+        if unit == RATE:
+            note(
+                f"{table.source}: if '{column}' is a performance over a reference's, times are "
+                "relative: their ratios hold, and nothing else that is computed from them does"
+            )
+    used -= {*IDENTITY, *MEASURED}
+    text |= {name: cells for name, cells in table.text.items() if name not in {*used, *text}}
+    rest = {n: values for n, values in table.numbers.items() if n not in {*used, *numbers}}
+    return replace(table, text=text, numbers=numbers | rest)
+
+
+def with_times(table: Table) -> Table:
+    """The table, with times of 1 ms where it has power alone, which its metadata then say."""
+    is_lacking = "time_ms" not in table.numbers and source_meant("time_ms", table.columns) is None
+    if not is_lacking or not table.has_values("power_w"):
+        return table
+    note(f"{table.source}: no times: a model of power alone")
+    numbers = {**table.numbers, "time_ms": np.ones(len(table))}
+    return replace(table, numbers=numbers, metadata={**table.metadata, NO_TIMES: True})
+
+
+def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
+    """The table whose clocks within so many MHz of the next are one: their mean, rounded."""
+    snapped = dict(table.numbers)
+    for axis in ("engine_mhz", "memory_mhz") if within_mhz > 0 else ():
+        clocks, clock_of = np.unique(table.setting(axis), return_inverse=True)
+        group_of = np.cumsum(np.diff(clocks, prepend=clocks[0]) > within_mhz)[clock_of]
+        means = (np.bincount(group_of, table.numbers[axis]) / np.bincount(group_of)).round()
+        if len(means) < len(clocks):
+            snapped[axis] = means[group_of]
+            listed = ", ".join(f"{mhz:g}" for mhz in means)
+            warn(f"{table.source}: {len(clocks)} values of {axis} became {len(means)}: {listed}")
+    return replace(table, numbers=snapped)
+
+
+def missing_column(name: str, present: Collection[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
-    close = _column_like(name, present)
+    close = column_meant(name, present)
     hint = f"; is '{close}' meant? Names are matched to the letter" if close else ""
     return f"there is no column '{name}'{hint}"
 
 
+def require_header(source: str, names: Collection[str], present: Collection[str]) -> None:
+    """As `require_columns`, but a device answers for CUs, and power can be learnt without times.
+
+    Not where a column of another name may be meant.
+    """
+    answers = {"cu_count": "device", "time_ms": "power_w"}
+    lacking = [name for name in names if name not in present]
+    if any(answers.get(n) not in present or source_meant(n, present) for n in lacking):
+        require_columns(source, names, present)
+
+
 def require_columns(source: str, names: Iterable[str], present: Collection[str]) -> None:
     """Raise InputError, naming all that are missing, unless every named column is present."""
-    missing = {name: _column_like(name, present) for name in names if name not in present}
-    if len(missing) == 1:
-        raise InputError(f"{source}: {missing_column(next(iter(missing)), present)}")
-    if missing:
-        meant = {
-            name: f" (is '{close}' meant?)" if close else "" for name, close in missing.items()
-        }
-        named = ", ".join(f"'{name}'{hint}" for name, hint in meant.items())
-        raise InputError(
-            f"{source}: there are no columns {named}; names are matched to the letter, and the "
-            "unit stands in them (docs/file-formats.md)"
-        )
-
-
-def _column_like(name: str, present: Iterable[str]) -> str | None:
-    """The column whose name is nearly this one."""
-    from difflib import get_close_matches
-
-    by_folded = {re.sub(r"\W|_", "", column.casefold()): column for column in present}
-    folded = re.sub(r"\W|_", "", name.casefold())
-    close = get_close_matches(folded, by_folded, n=1, cutoff=0.8)
-    return by_folded[close[0]] if close else None
+    missing = [name for name in names if name not in present]
+    if not missing:
+        return
+    said = missing_column(missing[0], present)
+    if len(missing) > 1:
+        meant = {name: column_meant(name, present) for name in missing}
+        each = [f"'{name}'" + (f" (is '{c}' meant?)" if c else "") for name, c in meant.items()]
+        said = f"there are no columns {', '.join(each)}; names are matched to the letter, and the "
+        said += "unit stands in them (docs/file-formats.md)"
+    if {*IDENTITY, *MEASURED} >= set(missing):
+        sources = {name: source_meant(name, present) for name in missing}
+        if "application" in sources:  # each kernel can be its own
+            sources["application"] = sources["application"] or sources.get("kernel") or "kernel"
+        mend = ",".join(f"{name}={column or '…'}" for name, column in sources.items())
+        said += f"; say what they are with --map {mend} (in Python columns={{…}})"
+    raise InputError(f"{source}: {said}")
 
 
 def to_samples(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:

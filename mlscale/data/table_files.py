@@ -23,9 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import find_device, register_facts
 from mlscale.data.grid import AXES
-from mlscale.data.table import IDENTITY, SAVED_INDEX, Table, require_columns, with_device_keys
+from mlscale.data.table import (
+    IDENTITY,
+    SAVED_INDEX,
+    Table,
+    mapped,
+    require_header,
+    with_device_keys,
+)
 from mlscale.errors import InputError, extra_named
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
@@ -57,10 +65,11 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in _PARQUET
 
 
-def is_tidy(path: Path) -> bool:
+def is_tidy(path: Path, columns: Columns = NO_COLUMNS) -> bool:
     """Tell a tidy table from a profiler's file: it is Parquet, or its header has the columns.
 
-    A file that cannot be read counts as one, so that its reader says why.
+    columns: what it calls them, see `mapped`. A file that cannot be read counts as one, so that
+    its reader says why.
     """
     if is_parquet(path):
         return True
@@ -72,20 +81,24 @@ def is_tidy(path: Path) -> bool:
     except OSError:
         return True
     names = {name.strip().lstrip("\ufeff") for name in header}
-    return len(names & {"kernel", *AXES, "time_ms"}) > 1
+    called = [str(said) for said in columns.values()]
+    called += [said.rpartition(":")[0] for said in called]
+    return len((names - {""}) & {"kernel", *AXES, "time_ms", *called}) > 1
 
 
-def read_table(path: Path | str, needs: Collection[str] = ()) -> Table:
+def read_table(
+    path: Path | str, needs: Collection[str] = (), columns: Columns = NO_COLUMNS
+) -> Table:
     """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError.
 
-    needs: columns without which it is refused before a cell is read.
+    needs: columns without which it is refused before a cell is read. columns: see `mapped`.
     Names are taken without escape sequences and control characters.
     A device of one's own that its metadata describe is known by its key from then on.
     """
     path = Path(path)
     if is_parquet(path):
-        return _checked(_read_parquet(path, needs))
-    table = read_csv(path, needs=needs)
+        return _checked(_read_parquet(path, needs, columns))
+    table = read_csv(path, needs=needs, columns=columns)
     beside = path.with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
@@ -141,17 +154,19 @@ def read_csv(
     words: Collection[str] = IDENTITY,
     needs: Collection[str] = (),
     repeated: Collection[str] = (),
+    columns: Columns = NO_COLUMNS,
 ) -> Table:
     """Read a CSV file with a header: columns named in `words` as text, all others as numbers.
 
     needs: columns without which it is refused before a cell is read. repeated: names that may come
-    again, as NAME.1 the second time. Blank lines are passed over, a saved index is left out.
-    Raises InputError, which names row and column.
+    again, as NAME.1 the second time. columns: see `mapped`. Blank lines are passed over, a saved
+    index is left out. Raises InputError, which names row and column.
     """
     with _open_csv(path) as file:
         reader = csv.reader(file)
         header = _read_header(path, reader, repeated)
-        require_columns(str(path), needs, header)
+        require_header(str(path), needs, {*header, *columns})
+        words = {*words, *_words_of(columns)}
         is_large = path.stat().st_size > _LARGE_CSV_BYTES
         table = None
         if is_large and has_arrow():
@@ -160,7 +175,12 @@ def read_csv(
             table = _csv_by_rows(path, header, words, reader)
     for name, cells in table.text.items():
         table.text[name] = _renamed(cells, from_spreadsheet_cell)
-    return table
+    return mapped(table, columns)
+
+
+def _words_of(columns: Columns) -> Iterator[str]:
+    """The columns of a file that hold words by what --map says."""
+    return (str(said) for name, said in columns.items() if name in IDENTITY)
 
 
 def csv_header(path: Path, repeated: Collection[str] = ()) -> list[str]:
@@ -411,29 +431,35 @@ def parquet_file(path: Path, where: str = "", **reading: Any) -> Iterator[Any]:
         raise InputError(f"{where or path}: {problem}") from None
 
 
-def _read_parquet(path: Path, needs: Collection[str]) -> Table:
+def _read_parquet(path: Path, needs: Collection[str], columns: Columns) -> Table:
     """Read a whole file. Raises InputError, also where a column it needs is missing."""
     with parquet_file(path) as parquet:
-        rows, columns = parquet.metadata.num_rows, parquet.metadata.num_columns
+        rows, width = parquet.metadata.num_rows, parquet.metadata.num_columns
         groups = range(parquet.metadata.num_row_groups)
         unpacked = sum(parquet.metadata.row_group(group).total_byte_size for group in groups)
-        if max(unpacked, 8 * rows * columns) > _LARGEST_BYTES:
+        if max(unpacked, 8 * rows * width) > _LARGEST_BYTES:
             raise InputError(
-                f"{path}: unpacks to {rows} rows x {columns} columns, more than "
+                f"{path}: unpacks to {rows} rows x {width} columns, more than "
                 f"{_LARGEST_BYTES >> 30} GiB; is it a table of kernels?"
             )
         if not rows:
             raise InputError(f"{path}: has no rows")
-        require_columns(str(path), needs, parquet.schema_arrow.names)
-        return _from_arrow(parquet.read(), path)
+        require_header(str(path), needs, {*parquet.schema_arrow.names, *columns})
+        table = _from_arrow(parquet.read(), path, {*IDENTITY, *_words_of(columns)})
+    return mapped(table, columns)
 
 
 def read_row_group(
-    path: Path, number: int, most: int, names: Sequence[str] | None = None
+    path: Path,
+    number: int,
+    most: int,
+    names: Sequence[str] | None = None,
+    columns: Columns = NO_COLUMNS,
 ) -> Iterator[Table]:
     """Read a row group, at most so many rows at a time, each part a table.
 
-    names: of the columns, by default all. Raises InputError, naming the row group.
+    names: of the file's columns, by default all. columns: see `mapped`. Raises InputError, naming
+    the row group.
     """
     import pyarrow as pa
 
@@ -442,8 +468,9 @@ def read_row_group(
         above = sum(parquet.metadata.row_group(group).num_rows for group in range(number))
         for batch in parquet.iter_batches(most, [number], names):
             lines = range(above + 1, above + batch.num_rows + 1)
-            table = _from_arrow(pa.Table.from_batches([batch]), path)
-            yield _checked(replace(table, lines=lines))
+            words = {*IDENTITY, *_words_of(columns)}
+            table = _from_arrow(pa.Table.from_batches([batch]), path, words)
+            yield _checked(mapped(replace(table, lines=lines), columns))
             above += batch.num_rows
 
 
@@ -479,11 +506,15 @@ def write_tables(
 
 
 def table_from_frame(
-    frame: "pd.DataFrame", needs: Collection[str] = (), device: str | None = None
+    frame: "pd.DataFrame",
+    needs: Collection[str] = (),
+    device: str | None = None,
+    columns: Columns = NO_COLUMNS,
 ) -> Table:
     """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError.
 
     needs: columns without which it is refused before a cell is read. device: of all rows.
+    columns: see `mapped`.
     """
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
@@ -494,13 +525,15 @@ def table_from_frame(
         raise InputError(f"{table.source}: has no rows")
     if device is not None and "device" not in frame.columns:
         frame = frame.assign(device=device)
-    require_columns(table.source, needs, [str(name) for name in frame.columns])
+    require_header(table.source, needs, {*map(str, frame.columns), *columns})
+    words = {*IDENTITY, *_words_of(columns)}
     for name, column in frame.items():
-        if name in IDENTITY:
+        if name in words:
             cells = column.astype(object).where(column.notna(), "")
             table.text[str(name)] = cells.map(str).tolist()
         elif not _is_index(str(name)):
             table.numbers[str(name)] = _floats_of(column, f"{table.source}: column '{name}'")
+    table = mapped(table, columns)
     table.check_text()
     table = with_device_keys(table)
     if device is not None:

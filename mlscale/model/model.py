@@ -4,14 +4,20 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlscale.data.checks import check
+import numpy as np
+
+from mlscale.counters.features import BASE_POWER
+from mlscale.counters.kernel_use import doubtful_traffic
+from mlscale.data.checks import check, sentences
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
+from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
+from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions
@@ -22,6 +28,7 @@ from mlscale.predictors.base import (
     HasFeatures,
     Predictor,
     PredictsFromTimes,
+    ScalesFeatures,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
@@ -30,13 +37,17 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.predictors.intervals import widened_within_reach
+from mlscale.text import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, repr=False)
 class Model:
     """What `train` makes and the model file holds.
 
-    predictors: by quantity, 'time' and, where the training data have it, 'power'. card: what a
+    predictors: by quantity, those of 'time' and 'power' that were learnt. card: what a
     reader should know of the training, JSON values only. untrained: whether it is for a GPU that
     it has no training data of. trained_range: the settings that training speaks for, where the grid
     goes beyond them; else None.
@@ -50,9 +61,20 @@ class Model:
     untrained: bool = False
     trained_range: ConfigGrid | None = None
 
+    @property
+    def lead(self) -> Predictor:
+        """The predictor of time; that of power in a model of power alone."""
+        return self.predictors.get("time") or self.predictors["power"]
+
     def __repr__(self) -> str:
         kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
         return f"<Model of '{self.device}': {kinds}, {self.grid.text}, base {self.base}>"
+
+    @property
+    def unmeasured(self) -> frozenset[HardwareConfig]:
+        """The configurations of the grid that no training kernel was measured at."""
+        settings = () if self.untrained else self.card.get("unmeasured", ())
+        return frozenset(HardwareConfig(*config) for config in settings)
 
     def save(self, path: Path | str) -> None:
         """Write the model file, whole or not at all. Raises InputError."""
@@ -80,7 +102,7 @@ class Model:
         """
         if not force:
             self._check_origin(device)
-        predictor = copy.copy(self.predictors["time"])
+        predictor = copy.copy(self.lead)
         other = for_other_gpus(predictor)
         if peaks is not None:
             other.learn_peaks(peaks, grid)
@@ -108,25 +130,34 @@ class Model:
         grid = ConfigGrid(**axes)
         return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
 
-    def predict(self, profiles: Profiles, coverage: float | None = None) -> Predictions:
+    def predict(
+        self, profiles: "Profiles | Path | str | pd.DataFrame", coverage: float | None = None
+    ) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
-        coverage: with intervals that hold this share of the truth, from predictors that have
-        them. Kernels of which counters tell nothing are completed at the end, see
-        `mlscale.model.unprofiled`. What was measured at further points is not predicted. Raises
-        InputError where the profiles lack what a predictor needs, where they have further points
-        that it makes nothing of, where their power is of another kind, and where the model learnt
-        from simulated data of another device.
+        profiles: or a table of them, see `read_profiles`. coverage: with intervals that hold this
+        share of the truth, from predictors that have them. Kernels of which counters tell nothing
+        are completed at the end, see `mlscale.model.unprofiled`. What was measured at further
+        points is not predicted. Raises InputError where the profiles lack what a predictor needs,
+        where they have further points that it makes nothing of, where their power is of another
+        kind, and where the model learnt from simulated data of another device.
         """
+        if not isinstance(profiles, Profiles):
+            profiles = read_profiles(profiles, self.base, self.device)
         if not self.untrained:
             self._check_origin(profiles.device)
-        if isinstance(self.predictors["time"], HasFeatures):
+        if "time" not in self.predictors:
+            return self._power_alone(profiles, coverage)
+        if profiles.metadata.get(NO_TIMES):
+            raise InputError("the profile has no column 'time_ms', and the model predicts times")
+        time = self.predictors["time"]
+        if isinstance(time, HasFeatures) and time.feature_names() != (BASE_POWER,):
             refuse_times_alone(profiles)
         if profiles.points:
             self.require_measured_points()
         warnings = tuple(warnings_for(self, profiles))
         profiled = profiles.profiled
-        times = self._surfaces(self.predictors["time"], profiled, coverage)
+        times = self._surfaces(time, profiled, coverage)
         surfaces = {"time": times}
         if self.why_no_power(profiles) is None:
             self.power_kind(profiles)
@@ -134,7 +165,22 @@ class Model:
             surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
         profiles, surfaces = complete(profiles, surfaces)
         surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
-        return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
+        return Predictions(
+            profiles, surfaces, coverage, warnings, self.trained_range, unmeasured=self.unmeasured
+        )
+
+    def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
+        """Predict power; times are not looked at where none were learnt. Raises InputError."""
+        if profiles.points:
+            self.require_measured_points()
+        if self.card["metadata"].get(NO_TIMES):
+            profiles = replace(profiles, time_ms=np.ones(len(profiles.kernels)))
+        if reason := self.why_no_power(profiles):
+            raise InputError(f"{reason}; the model is of power alone")
+        warnings = tuple(warnings_for(self, profiles))
+        surfaces = self._surfaces(self.predictors["power"], profiles, coverage)
+        surfaces = with_measured(surfaces, profiles, "power")
+        return Predictions(profiles, {"power": surfaces}, coverage, warnings, self.trained_range)
 
     def _check_origin(self, device: str) -> None:
         """Raise InputError where the model learnt from simulated data of another device."""
@@ -203,55 +249,64 @@ def train(
     base: Base,
     predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
+    quantity: str | None = None,
     **parameters: Any,
 ) -> Model:
-    """Train a model on every quantity that the measurements have.
+    """Train a model on every quantity that the measurements have, or on one alone.
 
     base: a configuration of the grid, its index (c, e, m), or a text such as 'mid' or 'highest'.
     predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
     take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
-    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters
-    without `quantity`. Warns where the measurements have power and the predictor predicts time
-    alone. Raises InputError.
+    predictor that can; the model is of the first. quantity: 'time' or 'power', to learn that alone.
+    parameters: the predictor's other hyper-parameters. Warns where power is to be learnt and the
+    predictor predicts time alone. Raises InputError.
 
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
     config = measurements.grid.config(base)
-    if "quantity" in parameters:
-        raise InputError("train learns every quantity that the table has; leave out quantity")
+    measurements = measurements.with_base(config)
+    if quantity is not None:
+        measurements.quantity(quantity)
     predictor = DEFAULT if predictor is None else predictor
     prototype = create(or_default(predictor, measurements, config), **parameters)
-    predictors = _for_each_quantity(prototype, measurements.power_samples is not None)
-    pooled = [(measurements, config), *others]
+    predictors = _for_each_quantity(prototype, (quantity,) if quantity else measurements.quantities)
+    pooled = [(measurements, config), *((table.with_base(at), at) for table, at in others)]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
     type(prototype).fit_together([(p, training, bases) for p in predictors.values()])
+    if isinstance(prototype, HasFeatures) and not measurements.metadata.get(NO_TIMES):
+        source, profiles = f"the table of '{measurements.device}'", measurements.profiles(config)
+        check("traffic", source, *doubtful_traffic(profiles))
     metadata = measurements.metadata.items()
-    card = {
+    card: dict[str, Any] = {
         "kernels": list(measurements.kernels),
         "applications": sorted(set(measurements.applications)),
         "metadata": {key: value for key, value in metadata if key not in ("launches", "faults")},
     }
+    if holes := [list(at.as_dict().values()) for at in measurements.unmeasured]:
+        card["unmeasured"] = holes
     if others:
         card["time_learnt_from"] = list(dict.fromkeys(table.device for table, _ in pooled))
     return Model(measurements.device, measurements.grid, config, predictors, card)
 
 
-def _for_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predictor]:
-    """New predictors alike, of time and, where it can be learnt, of power. Raises InputError."""
+def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str, Predictor]:
+    """New predictors alike, of those quantities that it can learn. Raises InputError."""
     if "quantity" in prototype.get_params():
-        measured = [q for q in prototype.quantities if q == "time" or has_power]
-        predictors = {quantity: create(prototype, quantity=quantity) for quantity in measured}
+        able = [quantity for quantity in prototype.quantities if quantity in learnt]
+        predictors = {quantity: create(prototype, quantity=quantity) for quantity in able}
     else:
         predictors = {prototype.quantity: create(prototype)}
-    if "time" not in predictors:
+    if predictors.keys().isdisjoint(learnt):
+        raise InputError(f"'{prototype.name}' cannot learn {' or '.join(learnt)} alone")
+    if isinstance(predictors.get("power"), PredictsFromTimes) and "time" not in predictors:
         raise InputError(
             f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
             "makes no model by itself"
         )
-    if has_power and "power" not in predictors:
+    if "power" in learnt and "power" not in predictors:
         warn(
             f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
             "model gives neither power nor energy"
@@ -275,20 +330,20 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
 
 
 def predict(
-    model: Model | Path | str, profiles: Profiles | Path | str, coverage: float | None = None
+    model: Model | Path | str,
+    profiles: "Profiles | Path | str | pd.DataFrame",
+    coverage: float | None = None,
 ) -> Predictions:
     """Predict time and, where it can be, power of profiled kernels at every configuration.
 
-    model and profiles: themselves, or files of them. coverage: with intervals that hold this
-    share of the truth, from predictors that have them. Raises InputError.
+    model and profiles: themselves, or files of them; profiles in a data frame too. coverage: with
+    intervals that hold this share of the truth, from predictors that have them. Raises InputError.
 
     Example:
         frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
     """
     if not isinstance(model, Model):
         model = load(model)
-    if not isinstance(profiles, Profiles):
-        profiles = read_profiles(profiles, model.base, model.device)
     return model.predict(profiles, coverage)
 
 
@@ -312,11 +367,11 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
 
 
 def training_warnings(model: Model) -> list[str]:
-    """Say whether the model learnt from anything but measurements."""
-    origin = model.card["metadata"].get("origin")
-    if origin in ("made", "simulated"):
-        return [f"the model was trained on {origin} data, not on measurements"]
-    return []
+    """Say whether the model learnt from anything but measurements, or of a part of its grid."""
+    origin, count = model.card["metadata"].get("origin"), len(model.unmeasured)
+    made = f"the model was trained on {origin} data, not on measurements"
+    holes = f"left out {counted(count, 'configuration')} that no training kernel was measured at"
+    return [made] * (origin in ("made", "simulated")) + [holes] * (count > 0)
 
 
 def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
@@ -339,7 +394,30 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
         + _power_warnings(model, profiles)
         + _table_2_warnings(model, profiles)
         + _source_warnings(model, profiles)
+        + _median_warnings(model, profiles)
     )
+
+
+def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say which features no kernel of the profile has, and of DRAM traffic that cannot be.
+
+    Raises InputError where a kernel has no feature but the time.
+    """
+    first, *_ = model.predictors.values()
+    if not isinstance(first, ScalesFeatures):
+        return []
+    traffic = [f"profile: {text}" for text in sentences("traffic", *doubtful_traffic(profiles))]
+    given, names = first.scaling_.given(profiles), first.scaling_.names
+    absent = [name for name in names if name not in given and not PER_ACCESS.fullmatch(name)]
+    if not absent:
+        return traffic
+    what = (
+        f"the profile gives {len(given)} of {len(names)} features; the training median stands for "
+        f"the others: {', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
+    )
+    if "counters" in first.get_params():
+        what += f"; train --counters {','.join(given)} makes a model of those that it gives"
+    return [*traffic, what]
 
 
 def _power_of_run(model: Model, profiles: Profiles) -> list[str]:

@@ -69,7 +69,8 @@ class Predictions(Mapping[str, Surfaces]):
     their intervals, None without. warnings: what a reader should know of all of them.
     trained_range: the settings that training speaks for, where the grid goes beyond; else None.
     run_drawn_w: the most that any kernel of the run was measured to draw, where these are only
-    some of them [W]; 0 where that is not known.
+    some of them [W]; 0 where that is not known. unmeasured: configurations of the grid that no
+    training kernel was measured at; they are given where they are asked for alone.
     """
 
     profiles: Profiles
@@ -78,6 +79,7 @@ class Predictions(Mapping[str, Surfaces]):
     warnings: tuple[str, ...] = ()
     trained_range: ConfigGrid | None = None
     run_drawn_w: float = 0.0
+    unmeasured: frozenset[HardwareConfig] = frozenset()
 
     def __repr__(self) -> str:
         return (
@@ -97,7 +99,7 @@ class Predictions(Mapping[str, Surfaces]):
     @property
     def grid(self) -> ConfigGrid:
         """The grid that the surfaces are on."""
-        return self.surfaces["time"].grid
+        return next(iter(self.surfaces.values())).grid
 
     @property
     def base(self) -> HardwareConfig:
@@ -142,11 +144,12 @@ class Predictions(Mapping[str, Surfaces]):
     def columns(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return the table of `mlscale predict`: COLUMNS, a row for each kernel and target.
 
-        targets: by default every configuration of the grid, and the further points; between two of
-        the grid's steps a prediction is interpolated, beyond the trained range extrapolated, and
-        flagged so, as is power that the board cannot supply. At a further point stands what was
-        measured, with a flag. Where only the interval is above what the board supplies, it ends as
-        `with_held_ends` says. What cannot be given is NaN; the flags of a row are joined by '; '.
+        targets: by default every configuration of the grid that training kernels were measured at,
+        and the further points; between two of the grid's steps a prediction is interpolated, beyond
+        the trained range extrapolated, and flagged so, as is power that the board cannot supply. At
+        a further point stands what was measured, with a flag. Where only the interval is above what
+        the board supplies, it ends as `with_held_ends` says. What cannot be given is NaN; the flags
+        of a row are joined by '; '.
         Raises InputError outside the grid's range.
         """
         table = self._numbers(targets)
@@ -207,11 +210,12 @@ class Predictions(Mapping[str, Surfaces]):
         return run
 
     def _configs(self, targets: Targets | None) -> list[HardwareConfig]:
-        """The targets; where none are named, the grid and the further points between its steps."""
+        """The targets; where none are named, what was trained, and the further points beside it."""
         if targets is not None:
             return list(targets)
         points = [point.config for point in self.profiles.points]
-        return [*self.grid, *(config for config in points if config not in self.grid)]
+        trained = [config for config in self.grid if config not in self.unmeasured]
+        return [*trained, *(config for config in points if config not in trained)]
 
     def _numbers(self, targets: Targets | None) -> dict[str, Column]:
         """`columns` without flags."""
@@ -281,7 +285,7 @@ class Predictions(Mapping[str, Surfaces]):
         trained = self.trained_range
         return [
             (
-                *(() if config in self.grid else (INTERPOLATED,)),
+                *(() if config in self.grid and config not in self.unmeasured else (INTERPOLATED,)),
                 *(() if trained is None or trained.spans(config) else (EXTRAPOLATED,)),
             )
             for config in configs

@@ -81,7 +81,7 @@ def extrapolations(model: Model, has_points: bool) -> list[str]:
     has_points: whether there are readings at further clocks; without, times are bounds, which are
     no wider there.
     """
-    is_bounded = model.predictors["time"].name == "board-time" and not has_points
+    is_bounded = model.lead.name == "board" and not has_points
     trained = model.trained_range
     told: list[str] = []
     for axis in AXES if trained else ():
@@ -133,7 +133,7 @@ def _turned(
     force: bool,
 ) -> Model:
     """The model turned to the profiles' GPU and base; see `model_for`. Raises InputError."""
-    predictor, base = model.predictors["time"], profiles.base
+    predictor, base = model.lead, profiles.base
     if not isinstance(predictor, PredictsOtherGpus):
         raise InputError(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "

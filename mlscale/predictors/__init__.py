@@ -21,6 +21,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
 from mlscale.errors import InputError, warn
 from mlscale.predictors.base import Predictor
+from mlscale.predictors.features import training_profiles
 
 __all__ = [
     "PREDICTORS",
@@ -72,34 +73,32 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
 
     `board` for sampled profiles over the engine clock; `mean-surface` where a table has no
     counters, with a warning; `bottleneck` where it knows the GPU's peaks and the counters at the
-    base, else `wu` (decision 0008). Raises InputError where the base is not on the grid, or has no
-    counters.
+    base, else `wu` (decision 0008). Raises InputError where the base is not on the grid, or where
+    kernels have counters, but not there.
     """
     if applying(("board",), measurements):
         return "board"
-    table, at_base = f"the table of '{measurements.device}'", measurements.grid.index(base)
+    measurements.grid.index(base)
     is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
-    is_known = ~np.isnan(measurements.counters[..., is_counter])
-    if not is_known.any():
+    if np.isnan(measurements.counters[..., is_counter]).all():
         warn(
-            f"{table} has no counters: the default is 'mean-surface', which takes every kernel "
-            "for the mean of all"
+            f"the table of '{measurements.device}' has no counters: the default is 'mean-surface', "
+            "which takes every kernel for the mean of all"
         )
         return "mean-surface"
-    if not is_known[:, *at_base].any():
-        config = measurements.grid.config(base)
-        raise InputError(
-            f"{table} has no counters at the base {config}; choose a base where it has them"
-        )
+    training_profiles(measurements, base)
     return "wu" if why_wu(measurements, base) else "bottleneck"
 
 
 def why_wu(measurements: Measurements, base: Base) -> str | None:
     """What `bottleneck`, which gives intervals, lacks of table, GPU or counters; None: nothing."""
     try:
+        measurements.quantity("time")
         kernel_use(measurements.profiles(base))
     except InputError as error:
         return f"not 'bottleneck', which gives intervals: {error}"
+    if axis := measurements.metadata.get("cu_axis"):
+        return f"not 'bottleneck', which gives intervals: '{axis}' stands for compute units"
     return None
 
 

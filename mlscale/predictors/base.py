@@ -18,6 +18,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
 from mlscale.errors import InputError
+from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.intervals import (
     require_coverage,
     widened_within_reach,
@@ -113,13 +114,13 @@ class Predictor(ABC):
     def score(self, measurements: Measurements, base: Base) -> float:
         """Return minus the mean absolute percentage error, so that more is better.
 
-        The mean goes over the kernels and over every configuration but the base.
+        The mean goes over what was measured of the kernels, at every configuration but the base.
         """
         config = measurements.grid.config(base)
         surfaces = self.predict(measurements.profiles(config))
-        actual = measurements.relative(self.quantity, config)
+        actual = measurements.measured_relative(self.quantity, config)
         errors = absolute_percentage_error(surfaces.values, actual)
-        return -float(without_base(errors, measurements.grid.index(config)).mean())
+        return -float(np.nanmean(without_base(errors, measurements.grid.index(config))))
 
 
 @runtime_checkable
@@ -155,6 +156,13 @@ class HasFeatures(Protocol):
 
     def feature_names(self) -> tuple[str, ...]:
         """Return all features that it looks at, needed or not."""
+
+
+@runtime_checkable
+class ScalesFeatures(Protocol):
+    """Sees features by way of a `FeatureScaling`, which stands in for those that a kernel lacks."""
+
+    scaling_: FeatureScaling
 
 
 @runtime_checkable

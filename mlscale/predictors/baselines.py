@@ -7,6 +7,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -18,7 +19,7 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.features import FeatureScaling, training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
 
@@ -63,10 +64,16 @@ class Untrained(Predictor):
 class RateBound(Untrained):
     """Time falls, and power rises, in proportion to the rate of one resource.
 
-    A subclass says which axes make the rate. With no training set, `predict` needs a grid.
+    A subclass says which axes make the rate, first the one that no other has as its first. With no
+    training set, `predict` needs a grid.
     """
 
     axes: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Return whether its first axis has steps; else a simpler one says the same."""
+        return all(len(measurements.grid.steps[axis]) > 1 for axis in cls.axes[:1])
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return factors base rate / rate for time, rate / base rate for power."""
@@ -154,7 +161,7 @@ class Nearest(Learner, Predictor):
             raise InputError(f"'nearest' needs 1 or more neighbours, not {self.neighbours}")
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        profiles = measurements.profiles(self.base_)
+        profiles = training_profiles(measurements, self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         self.points_, _ = self.scaling_.transform(profiles)
         self.log_surfaces_ = np.log(measurements.relative(self.quantity, self.base_))
@@ -170,8 +177,8 @@ class Nearest(Learner, Predictor):
         return Surfaces.from_log_ratios(self.grid_, self.base_, logs, flags)
 
     def needs(self) -> tuple[str, ...]:
-        """Return the features that every training kernel had."""
-        return self.scaling_.needs
+        """Return none: the training median stands for what a kernel lacks."""
+        return ()
 
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""
@@ -197,7 +204,7 @@ class ExtraTrees(Predictor):
 
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        profiles = measurements.profiles(self.base_)
+        profiles = training_profiles(measurements, self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         points, _ = self.scaling_.transform(profiles)
         logs = measurements.log_ratios(self.quantity, self.base_)

@@ -7,15 +7,12 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
-from mlscale.counters.features import (
-    BASE_POWER,
-    PER_ACCESS,
-    compute_features,
-    default_kind,
-)
-from mlscale.data.checks import sentences
+from mlscale.arrays import Floats
+from mlscale.counters.features import LOG_TIME, compute_features, default_kind
+from mlscale.data.checks import check, sentences
 from mlscale.data.devices import Device, known_device
+from mlscale.data.grid import Base
+from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 
@@ -26,10 +23,9 @@ Flags = tuple[tuple[str, ...], ...]
 class FeatureScaling:
     """Min-max normalisation learnt on training kernels (Wu et al., section III-D).
 
-    For each named feature: its minimum, maximum and median over the training kernels (F,), and
-    whether it may be missing: some training kernel lacked it, or a kernel without loads does. A
+    For each named feature: its minimum, maximum and median over the training kernels (F,). A
     feature with one value maps to 0. A value outside the training range is clipped to it and
-    flagged; a missing one takes the median, and is flagged.
+    flagged; a missing one, of a training kernel or a new one, takes the median, and is flagged.
     """
 
     kind: str
@@ -38,7 +34,6 @@ class FeatureScaling:
     minimum: Annotated[Floats, "F"]
     maximum: Annotated[Floats, "F"]
     median: Annotated[Floats, "F"]
-    may_be_missing: Annotated[Mask, "F"]
 
     @classmethod
     def fit(cls, kind: str | None, profiles: Profiles, only: str | Sequence[str] = ()) -> Self:
@@ -69,36 +64,46 @@ class FeatureScaling:
             minimum=np.nanmin(values, axis=0),
             maximum=np.nanmax(values, axis=0),
             median=np.nanmedian(values, axis=0),
-            may_be_missing=np.asarray(np.isnan(values).any(axis=0) | np.isin(names, PER_ACCESS)),
         )
 
-    def transform(self, profiles: Profiles) -> tuple[Floats, Flags]:
-        """Return features in [0, 1], (K, F), and what to flag for each kernel.
+    def values(self, profiles: Profiles) -> Floats:
+        """Return the features as they are, (K, F), NaN where a kernel lacks one."""
+        return compute_features(self.kind, profiles, self.device, self.names).values
 
-        Raises InputError when a kernel lacks a feature that every training kernel had.
+    def given(self, profiles: Profiles) -> tuple[str, ...]:
+        """Return the features that some of the kernels have.
+
+        Raises InputError where a kernel has none but its time, which tells of no scaling.
         """
-        optional = set(compress(self.names, self.may_be_missing))
-        values = compute_features(self.kind, profiles, self.device, self.names, optional).values
-        is_missing = np.isnan(values)
-        needed = is_missing & ~self.may_be_missing
-        if needed.any():
-            k = int(needed.any(axis=1).argmax())
-            lacking = ", ".join(f"'{name}'" for name in compress(self.names, needed[k]))
-            source = "its power (column 'power_w')" if BASE_POWER in lacking else "their counters"
+        is_given = np.asarray(~np.isnan(self.values(profiles)))
+        others = [f for f, name in enumerate(self.names) if name != LOG_TIME]
+        if others and not (tells := is_given[:, others].any(axis=1)).all():
             raise InputError(
-                f"kernel '{profiles.kernels[k]}' has no value for {lacking}, which the model "
-                f"needs; profile it with {source}"
+                f"kernel '{profiles.kernels[int(tells.argmin())]}' has none of the features that "
+                f"the model learnt from, such as '{self.names[others[0]]}'; profile it with the "
+                "counters of the training table, under their names, or leave it out"
             )
+        return tuple(compress(self.names, np.asarray(is_given.any(axis=0))))
+
+    def transform(self, profiles: Profiles) -> tuple[Floats, Flags]:
+        """Return features in [0, 1], (K, F), and what to flag for each kernel."""
+        values = self.values(profiles)
         flags = range_flags(self.names, values, self.minimum, self.maximum)
         width = self.maximum - self.minimum
-        known = np.where(is_missing, self.median, values)
+        known = np.where(np.isnan(values), self.median, values)
         scaled = (known - self.minimum) / np.where(width > 0, width, np.inf)
         return np.clip(scaled, 0.0, 1.0), tuple(map(tuple, flags))
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The features that a profile must have."""
-        return tuple(compress(self.names, ~self.may_be_missing))
+
+def training_profiles(measurements: Measurements, base: Base) -> Profiles:
+    """Return what features are learnt from: the kernels at the base.
+
+    Raises InputError where kernels have counters, but at other configurations.
+    """
+    counters_at = (measurements.counter_names, measurements.counters, measurements.grid)
+    source, at = f"the table of '{measurements.device}'", measurements.grid.index(base)
+    check("counters at the base", source, measurements.kernels, *counters_at, at)
+    return measurements.profiles(base)
 
 
 def range_flags(

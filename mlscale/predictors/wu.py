@@ -10,13 +10,14 @@ from typing import Self
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.counters.features import BASE_POWER
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import Bases, Predictor, Training, on_training_grid, single_gpu
-from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.features import FeatureScaling, training_profiles
 from mlscale.predictors.state import Learner, learnt
 from mlscale.predictors.wu_clusters import (
     LOSSES,
@@ -104,11 +105,14 @@ class Wu(Learner, Predictor):
 
     def _fit_features(self, table: Measurements) -> Floats:
         """Learn the features' scaling, and return them normalised, (n, F). Raises InputError."""
-        profiles = table.profiles(self.base_)
+        profiles = training_profiles(table, self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
         points, _ = self.scaling_.transform(profiles)
-        is_same_counter = np.isnan(profiles.counters) | (profiles.counters == profiles.counters[0])
-        if len(points) < 2 or (points == points[0]).all() or is_same_counter.all():
+        counted = profiles.counters
+        if BASE_POWER in self.scaling_.names and profiles.power_w is not None:
+            counted = np.column_stack([counted, profiles.power_w])
+        is_same = np.isnan(counted) | (counted == counted[0])
+        if len(points) < 2 or (points == points[0]).all() or is_same.all():
             raise InputError(
                 f"'wu' needs two training kernels at least that '{self.scaling_.kind}' features "
                 "tell apart"
@@ -163,8 +167,8 @@ class Wu(Learner, Predictor):
         return self._tables.surfaces(points)
 
     def needs(self) -> tuple[str, ...]:
-        """Return the features that every training kernel had."""
-        return self.scaling_.needs
+        """Return none: the training median stands for what a kernel lacks."""
+        return ()
 
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""

@@ -169,7 +169,7 @@ class WalkTables:
             hidden_bias[s, :count, 0] = network.hidden_bias / 2
             output_weights[s, :count, :count] = network.output_weights.T / 2
             output_bias[s, :count, 0] = network.output_bias + network.output_weights.sum(axis=0) / 2
-            factors = centroid_factors(one, grid.shape, grid.index(base))
+            factors = centroid_factors(one.region, one.centroids, grid.shape, grid.index(base))
             if one.region == CU_AXIS:
                 cu_factors[:count] = factors
             else:
@@ -208,12 +208,12 @@ class WalkTables:
         return np.asarray((self.output_weights @ hidden + self.output_bias).argmax(axis=1))
 
 
-def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
-    """Return the surfaces that the centroids of a set span, on a grid of the shape (C, E, M).
+def centroid_factors(region: int, centroids: Floats, shape: Index, at: Index) -> Floats:
+    """Return the surfaces that a region's centroids (K, V) span, on a grid of the shape (C, E, M).
 
     Of the CU axis (K, C), at the clocks of the base, whose index is `at`; else (K, E, M), relative
     to the base's clocks at that CU count.
     """
-    scaling = scaling_from_regions({one.region: one.centroids}, shape, len(one.centroids))
+    scaling = scaling_from_regions({region: centroids}, shape, len(centroids))
     walked = walk(scaling, at)
-    return walked[:, :, at[1], at[2]] if one.region == CU_AXIS else walked[:, one.region]
+    return walked[:, :, at[1], at[2]] if region == CU_AXIS else walked[:, region]

@@ -4,7 +4,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,17 +16,28 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
+from mlscale.predictors.features import training_profiles
 from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
 from mlscale.studies.candidates import AnyPredictor, Candidate
-from mlscale.studies.crossval import LEAVE_ONE_OUT, Fold, folds, is_random
+from mlscale.studies.crossval import (
+    FOLDS,
+    K_FOLD,
+    LEAVE_ONE_OUT,
+    Fold,
+    folds,
+    is_partial,
+    is_random,
+)
 from mlscale.studies.parallel import sweep
 
 if TYPE_CHECKING:
     from distributed import Client
 
-RANDOM_SPLITS = 12  # to repeat with by default: three say little of their mean
-SEEDS = 3  # by default where the folds are not random, but a predictor may be
+SEEDS = 5  # by default, where a predictor or the folds are random
+PARTIAL_SPLITS = 12  # by default, of a fifth of the kernels each: five would miss a third of them
+
+FOLDS_AT_ONCE = 100
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -37,24 +48,33 @@ Tables = dict[str, Measurements]
 class Part:
     """One candidate, cross-validated with one seed on one table: what is done or resumed whole.
 
-    split: None where all kernels are tested, and other tables learnt from. base: where the kernels
-    are profiled. quantity: None where the study needs all. clusters: None for a candidate that has
-    none.
+    protocol: None where all kernels are tested, and other tables learnt from. base: where the
+    kernels are profiled. quantity: None where the study needs all. clusters: None for a candidate
+    that has none. fold_count: of k-fold. first_fold: of FOLDS_AT_ONCE; None to take all.
     """
 
     table: str
     candidate: Candidate
-    split: str | None
+    protocol: str | None
     seed: int
     base: HardwareConfig
     quantity: str | None = None
     clusters: int | str | None = None
+    fold_count: int = FOLDS
+    first_fold: int | None = None
 
     def folds(self, data: Measurements) -> list[Fold]:
         """Return the folds. Raises InputError where the table has too few applications."""
-        if self.split is None:
+        if self.protocol is None:
             return [(np.arange(0), np.arange(len(data.kernels)))]
-        return folds(self.split, data.applications, self.seed)
+        everyone = folds(self.protocol, data.applications, self.seed, self.fold_count)
+        first = self.first_fold
+        return everyone if first is None else everyone[first : first + FOLDS_AT_ONCE]
+
+    def pieces(self, data: Measurements) -> list["Part"]:
+        """Return it in parts of FOLDS_AT_ONCE folds: each copies tables. Raises InputError."""
+        starts = range(0, len(self.folds(data)), FOLDS_AT_ONCE)
+        return [replace(self, first_fold=first) for first in starts]
 
     def predictors(self, quantities: Sequence[str | None], **parameters: Any) -> list[Predictor]:
         """Make a new predictor of each quantity. parameters: further hyper-parameters."""
@@ -70,9 +90,9 @@ class Study(ABC):
     kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
     that do not set their own; by default DEFAULT_CLUSTERS, or the number of training kernels if
     that is smaller. base: where the kernels are profiled: a configuration, its index, or a text
-    such as 'mid'. split: who is held out; see `folds`. seeds: with how many seeds each part is
-    repeated that a random number enters; None for RANDOM_SPLITS where the split is random, else
-    SEEDS.
+    such as 'mid'. protocol: who is held out; see `crossval.folds`. folds: how many, of k-fold.
+    seeds: with how many seeds each part is repeated that a random number enters; None for
+    PARTIAL_SPLITS where each holds out some kernels alone, else SEEDS.
     """
 
     name: ClassVar[str]  # of the command
@@ -82,12 +102,18 @@ class Study(ABC):
     features: Sequence[str] = ()
     clusters: int | str | None = None
     base: Any = "mid"
-    split: str = LEAVE_ONE_OUT
+    protocol: str = LEAVE_ONE_OUT
+    folds: int = FOLDS
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the tables `in_order`. Raise InputError where there is nothing to predict."""
-        in_order = {table: data.in_order for table, data in self.tables.items()}
+        """Take the tables `in_order` and `with_base`. Raise InputError on what is no study."""
+        if self.folds < 2 or (self.folds != FOLDS and self.protocol != K_FOLD):
+            raise InputError(f"folds are for the protocol '{K_FOLD}' alone, and 2 at least")
+        in_order = {
+            table: data.with_base(self.base_on(table, data)).in_order
+            for table, data in self.tables.items()
+        }
         object.__setattr__(self, "tables", in_order)
         for table, data in self.tables.items():
             if data.grid.size < 2:
@@ -107,13 +133,14 @@ class Study(ABC):
         """Return the figures, as JSON values, of the parts' results: docs/file-formats.md."""
 
     @abstractmethod
-    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
+    def files(self, results: Sequence[Any]) -> dict[str, Any]:
         """Return the tables to write, by the name of their file: rows of plain values."""
 
     @property
     def settings(self) -> Row:
         """Return what the document says of the study beside its rows, as JSON values."""
-        return {"protocol": self.split, "clusters": self.clusters or DEFAULT_CLUSTERS}
+        folds = {"folds": self.folds} if self.protocol == K_FOLD else {}
+        return {"protocol": self.protocol, **folds, "clusters": self.clusters or DEFAULT_CLUSTERS}
 
     @property
     def sources(self) -> Tables:
@@ -122,12 +149,12 @@ class Study(ABC):
 
     @property
     def seed_count(self) -> int:
-        """Return the number of seeds, by default what suits the split."""
-        return self.seeds or (RANDOM_SPLITS if is_random(self.split) else SEEDS)
+        """Return the number of seeds, by default what suits the protocol."""
+        return self.seeds or (PARTIAL_SPLITS if is_partial(self.protocol) else SEEDS)
 
     def seeds_of(self, candidate: Candidate) -> range:
         """Return the seeds to repeat with: the first alone where no random number enters."""
-        random = is_random(self.split) or "seed" in candidate.parameters
+        random = is_random(self.protocol) or "seed" in candidate.parameters
         return range(self.seed_count if random else 1)
 
     def clusters_of(self, candidate: Candidate) -> int | str | None:
@@ -145,6 +172,9 @@ class Study(ABC):
         self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None
     ) -> Iterator[tuple[int, Any]]:
         """Yield number and result of each part as they come; see sweep. Raises InputError."""
+        for part in self.parts:
+            if part.candidate.features is not None:
+                training_profiles(self.tables[part.table], part.base)
         work, calls = self.calls()
         return sweep(work, calls, jobs, progress, client)
 

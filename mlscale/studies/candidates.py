@@ -13,12 +13,17 @@ from mlscale.counters.features import WITH_POWER, default_kind
 from mlscale.data.grid import Base, ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error
 from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
 from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
-from mlscale.predictors.wu_clusters import region_values, scaling_from_regions, scaling_values, walk
+from mlscale.predictors.wu_clusters import (
+    CU_AXIS,
+    centroid_factors,
+    region_values,
+    scaling_values,
+)
 
 AnyPredictor = str | type[Predictor] | Predictor
 
@@ -27,9 +32,11 @@ BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-s
 
 @dataclass
 class Oracle(Predictor):
-    """The clusters of `wu` with a classifier that never errs, because it sees the answer.
+    """The best of the clusters of `wu` by error: no choice of clusters errs less, as it sees all.
 
-    Source: Wu et al., HPCA 2015, section V-B2.
+    It bounds what a classifier could reach with these clusters. The oracle of Wu et al., HPCA 2015,
+    section V-B2, takes the nearest centroid in each cluster set instead, which is no such bound:
+    steps that are each near may multiply to a surface that is far.
 
     clusters: as many as there are training kernels at most; None and 'auto' take the number that
     `wu` has by default.
@@ -47,12 +54,20 @@ class Oracle(Predictor):
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
         asked = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
-        count = min(asked, len(data.kernels))
-        scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
-        self.centroids_ = {
-            region: cluster(values, count, self.seed)[1]
+        count, at = min(asked, len(data.kernels)), self.grid_.index(self.base_)
+        scaling = scaling_values(data.quantity(self.quantity), at)
+        factors = {
+            region: centroid_factors(
+                region, cluster(values, count, self.seed)[1], data.grid.shape, at
+            )
             for region, values in region_values(scaling).items()
         }
+        cu_counts, *clocks = data.grid.shape
+        along_cus = factors.get(CU_AXIS, np.ones((1, cu_counts)))
+        self.walks_ = [
+            along_cus[:, c, None, None, None] * factors.get(c, np.ones((1, *clocks)))
+            for c in range(cu_counts)
+        ]
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:  # noqa: ARG002
@@ -60,21 +75,23 @@ class Oracle(Predictor):
         raise InputError(f"'{self.name}' predicts measured kernels only; use predict_measured")
 
     def predict_measured(self, kernels: Measurements) -> Surfaces:
-        """The surfaces of kernels whose best cluster is known in every cluster set.
+        """Of all surfaces that the clusters span, each kernel's with the least mean error [%].
 
-        Each kernel takes the centroid nearest to its own scaling values. For the training kernels
-        themselves this is the paper's oracle; for others it bounds what any classifier could reach
-        with these clusters.
+        With a cluster of the CU axis given, the CU counts do not depend on each other: so each
+        takes its best, and the cluster of the least sum is the best of all. Configurations that
+        were not measured do not count.
         """
-        at = self.grid_.index(self.base_)
-        regions = region_values(scaling_values(kernels.quantity(self.quantity), at))
-        nearest = {}
-        for region, values in regions.items():
-            centroids = self.centroids_[region]
-            distances = np.linalg.norm(values[:, None, :] - centroids, axis=2)
-            nearest[region] = centroids[distances.argmin(axis=1)]
-        scaling = scaling_from_regions(nearest, self.grid_.shape, len(kernels.kernels))
-        return Surfaces(self.grid_, self.base_, walk(scaling, at))
+        measured = kernels.measured_relative(self.quantity, self.base_)
+        values = np.empty_like(measured)
+        for k, truth in enumerate(measured):
+            errors = [
+                np.nansum(absolute_percentage_error(walk, truth[c]), axis=(2, 3))
+                for c, walk in enumerate(self.walks_)
+            ]  # of each CU count: (clusters of the CU axis, its own clusters)
+            axis = int(np.argmin(sum(each.min(axis=1) for each in errors)))
+            for c, walk in enumerate(self.walks_):
+                values[k, c] = walk[axis, errors[c][axis].argmin()]
+        return Surfaces(self.grid_, self.base_, values)
 
 
 ORACLE = Oracle.name

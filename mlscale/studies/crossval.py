@@ -22,10 +22,10 @@ from mlscale.predictors.base import Predictor, for_other_gpus, predict_surfaces
 from mlscale.studies.candidates import Oracle
 from mlscale.text import counted
 
-Split = Literal["leave-one-application-out", "k-fold", "holdout", "random-kernels"]
+Protocol = Literal["leave-one-application-out", "k-fold", "holdout", "random-kernels"]
 
-SPLITS: tuple[str, ...] = get_args(Split)
-LEAVE_ONE_OUT, K_FOLD, HOLDOUT, RANDOM_KERNELS = SPLITS
+PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+LEAVE_ONE_OUT, K_FOLD, HOLDOUT, RANDOM_KERNELS = PROTOCOLS
 FOLDS = 5
 HELD_OUT_SHARE = 0.2
 _OUTER_SEED = 20_150_207  # keeps the splits' random numbers apart from the predictors' seeds
@@ -36,32 +36,40 @@ Learnt = list[tuple[ProfiledTable, Indices]]  # tables, and which of their kerne
 Training = Callable[[ProfiledTable, Fold, Sequence[ProfiledTable]], Learnt]
 
 
-def folds(split: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
+def folds(
+    protocol: str, applications: tuple[str, ...], seed: int, count: int = FOLDS
+) -> list[Fold]:
     """Positions of training and held-out kernels, for each fold.
 
-    k-fold: 5 folds of the applications; holdout: 20 % of the applications once; random-kernels:
-    20 % of the kernels once, as Wu et al. hold them out, whatever application they are of.
+    k-fold: `count` folds of the applications; holdout: 20 % of the applications once;
+    random-kernels: 20 % of the kernels once, as Wu et al. hold them out, whatever application they
+    are of.
     Raises InputError where there are too few applications, or kernels.
     """
-    if split not in SPLITS:
-        raise InputError(f"there is no protocol '{split}'; one of {', '.join(SPLITS)}")
-    what = "kernels" if split == RANDOM_KERNELS else "applications"
-    count = len(applications if split == RANDOM_KERNELS else set(applications))
-    needed = FOLDS if split == K_FOLD else 2
-    if count < needed:
-        raise InputError(f"the protocol '{split}' needs {needed} {what}, not {count}")
+    if protocol not in PROTOCOLS:
+        raise InputError(f"there is no protocol '{protocol}'; one of {', '.join(PROTOCOLS)}")
+    is_of_kernels = protocol == RANDOM_KERNELS
+    what = "kernels" if is_of_kernels else "applications"
+    there = len(applications if is_of_kernels else set(applications))
+    needed = count if protocol == K_FOLD else 2
+    if there < needed:
+        problem = f"the protocol '{protocol}' needs {needed} {what}, not {there}"
+        if not is_of_kernels:
+            problem += "; if the kernels are independent, name each as its own application "
+            problem += f"(--map application=kernel), or --protocol {RANDOM_KERNELS}"
+        raise InputError(problem)
     names, seed = np.array(applications), _OUTER_SEED + seed
-    if split == LEAVE_ONE_OUT:
+    if protocol == LEAVE_ONE_OUT:
         # Not scikit-learn's LeaveOneGroupOut: its import takes longer than many a study.
         return [
             (np.flatnonzero(names != name), np.flatnonzero(names == name))
             for name in np.unique(names)
         ]
-    if split == K_FOLD:
-        return grouped_folds(names, FOLDS, seed)
+    if protocol == K_FOLD:
+        return grouped_folds(names, count, seed)
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-    kind, groups = (ShuffleSplit, None) if split == RANDOM_KERNELS else (GroupShuffleSplit, names)
+    kind, groups = (ShuffleSplit, None) if is_of_kernels else (GroupShuffleSplit, names)
     splitter = kind(1, test_size=HELD_OUT_SHARE, random_state=seed)
     return list(splitter.split(np.zeros(len(names)), groups=groups))
 
@@ -74,14 +82,14 @@ def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:
     return list(splitter.split(np.zeros(len(groups)), groups=groups))
 
 
-def is_partial(split: str) -> bool:
+def is_partial(protocol: str) -> bool:
     """Whether each seed holds out some kernels alone, so that a mean depends on which."""
-    return split in (HOLDOUT, RANDOM_KERNELS)
+    return protocol in (HOLDOUT, RANDOM_KERNELS)
 
 
-def is_random(split: str) -> bool:
+def is_random(protocol: str) -> bool:
     """Whether the folds depend on the seed."""
-    return split != LEAVE_ONE_OUT
+    return protocol != LEAVE_ONE_OUT
 
 
 def same_table(target: ProfiledTable, fold: Fold, _: Sequence[ProfiledTable] = ()) -> Learnt:
@@ -143,8 +151,8 @@ class FoldPrediction:
 
     @cached_property
     def measured(self) -> Floats:
-        """Return the measured surfaces, relative to the base (K, C, E, M)."""
-        return self.held_out.relative(self.predictor.quantity, self.surfaces.base)
+        """Return the measured surfaces, relative to the base (K, C, E, M), NaN where they lack."""
+        return self.held_out.measured_relative(self.predictor.quantity, self.surfaces.base)
 
     @property
     def predicted(self) -> Floats:
@@ -158,7 +166,10 @@ class FoldPrediction:
 
     @property
     def errors(self) -> Floats:
-        """Return the absolute errors at every configuration but the base, (K, targets) [%]."""
+        """Return the absolute errors at every configuration but the base, (K, targets) [%].
+
+        NaN where a kernel was not measured.
+        """
         errors = absolute_percentage_error(self.surfaces.values, self.measured)
         return without_base(errors, self.held_out.grid.index(self.surfaces.base))
 
@@ -166,12 +177,12 @@ class FoldPrediction:
     def covered(self) -> Floats | None:
         """100 where an interval holds the truth, else 0, (K, targets) [%]; None without intervals.
 
-        Its mean is the coverage.
+        NaN where a kernel was not measured; the mean of the others is the coverage.
         """
         inside = self.surfaces.holds(self.measured)
         if inside is None:
             return None
-        percent = np.where(inside, 100.0, 0.0)
+        percent = np.where(np.isnan(self.measured), np.nan, np.where(inside, 100.0, 0.0))
         return without_base(percent, self.held_out.grid.index(self.surfaces.base))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from mlscale.counters.features import WITH_POWER, kinds_for
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, require_quantity
+from mlscale.data.surfaces import without_base
 from mlscale.errors import InputError
 from mlscale.model.predictions import COVERAGE
 from mlscale.predictors import DEFAULT, applying, default_predictor
 from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
-from mlscale.predictors.board_power import BoardPower
+from mlscale.predictors.board import Board
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import Part, Row, Rows, Study, Tables, flat
 from mlscale.studies.candidates import (
@@ -32,6 +33,7 @@ from mlscale.studies.crossval import (
     RANDOM_KERNELS,
     TRAININGS,
     Fold,
+    FoldPrediction,
     Learnt,
     ProfiledTable,
     Training,
@@ -41,7 +43,16 @@ from mlscale.studies.crossval import (
     same_table,
     warn_of_tested_kernels,
 )
-from mlscale.studies.statistics import behind_best, error_over, split_error, summarise
+from mlscale.studies.statistics import (
+    behind_best,
+    error_over,
+    paired_by,
+    split_error,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OWN_TABLE = "own-table"
 TRAIN_ON = "train-on"  # the name of the protocol that learns from other tables
@@ -139,18 +150,19 @@ class ErrorStudy(Study):
     def pool(self) -> dict[str, ProfiledTable]:
         """Return the tables that training may be on, with their bases. Raises InputError."""
         tables = self.train_on or self.tables
-        return {name: (data, self.base_on(name, data)) for name, data in tables.items()}
+        pairs = {name: (data, self.base_on(name, data)) for name, data in tables.items()}
+        return {name: (data.with_base(base), base) for name, (data, base) in pairs.items()}
 
     @cached_property
     def targets(self) -> list[TestedTable]:
         """Return what is tested and learnt from. Raises InputError where options do not suit."""
-        if self.train_on and (self.training, self.split) != (OWN_TABLE, LEAVE_ONE_OUT):
-            other = self.training if self.split == LEAVE_ONE_OUT else self.split
+        if self.train_on and (self.training, self.protocol) != (OWN_TABLE, LEAVE_ONE_OUT):
+            other = self.training if self.protocol == LEAVE_ONE_OUT else self.protocol
             raise InputError(
                 "a study that trains on other tables has a protocol of its own: leave out "
                 f"'{other}'"
             )
-        if self.rule is not same_table and self.split == RANDOM_KERNELS:
+        if self.rule is not same_table and self.protocol == RANDOM_KERNELS:
             raise InputError(f"'{RANDOM_KERNELS}' is for predictors that learn from one table")
         if self.training == "pooled" and len(self.tables) < 2:
             raise InputError("training on several GPUs at once needs two tables at least")
@@ -179,14 +191,18 @@ class ErrorStudy(Study):
         return [part for target in self.targets for part in self._parts_of(target)]
 
     def _parts_of(self, target: TestedTable) -> list[Part]:
-        split = None if self.train_on else self.split
+        protocol = None if self.train_on else self.protocol
         everyone = self._candidates(target)
         return [
-            Part(target.name, one, split, seed, target.base, quantity, self.clusters_of(one))
+            piece
             for quantity in self._quantities(target, everyone)
             for one in everyone
             if one.predicts(quantity) and target.can_learn(one, quantity)
             for seed in self.seeds_of(one)
+            for piece in Part(
+                *(target.name, one, protocol, seed, target.base, quantity),
+                *(self.clusters_of(one), self.folds),
+            ).pieces(target.data)
         ]
 
     def _quantities(self, target: TestedTable, everyone: Sequence[Candidate]) -> list[str]:
@@ -194,17 +210,15 @@ class ErrorStudy(Study):
         asked = [self.quantity] if isinstance(self.quantity, str) else list(self.quantity)
         for quantity in asked:
             require_quantity(quantity)
-        measured = [
-            quantity
-            for quantity in dict.fromkeys(asked or QUANTITIES)
-            if quantity == "time" or target.data.power_samples is not None
-        ]
+            if quantity == "time":
+                target.data.quantity("time")
+        measured = [q for q in dict.fromkeys(asked or QUANTITIES) if q in target.data.quantities]
         if any(isinstance(one.predictor, PredictsFromTimes) for one in everyone):
             return measured
         if target.is_elsewhere and "power" in asked:
             raise InputError(
                 "power is learnt on the GPU itself; only time is for unseen GPUs, or power by "
-                f"'{BoardPower.name}'"
+                f"'{Board.name}'"
             )
         (trained, _), _ = target.learnt[0]
         has_power = trained.power_samples is not None and not target.is_elsewhere
@@ -267,7 +281,7 @@ class ErrorStudy(Study):
         rows = []
         for block in blocks.values():
             errors = {
-                candidate: application_errors([result for _, result in group])
+                candidate: errors_by(paired_by(self.protocol), [result for _, result in group])
                 for candidate, group in block.items()
             }
             behind = behind_best(errors)
@@ -280,9 +294,10 @@ class ErrorStudy(Study):
         kernels = [kernel for result in results for kernel in result["kernels"]]
         applications = [name for result in results for name in result["applications"]]
         seeds = [part.seed for part, result in group for _ in result["kernels"]]
-        means = errors.mean(axis=1).tolist()
+        means = np.nanmean(errors, axis=1).tolist()
         faults = self.tables[part.table].metadata.get("faults", {})
-        by_seed = [float(np.mean(result["errors"])) for result in results]
+        drawn = np.array(seeds)
+        by_seed = [float(np.nanmean(errors[drawn == seed])) for seed in dict.fromkeys(seeds)]
         return {
             "table": part.table,
             "base": part.base.as_dict(),
@@ -292,8 +307,8 @@ class ErrorStudy(Study):
             "n_kernels": len(set(kernels)),
             "n_seeds": self.seed_count,
             **vars(summarise(errors, kernels)),
-            "standard_error": split_error(means, applications, seeds, self.split),
-            "standard_error_over": error_over(self.split),
+            "standard_error": split_error(means, applications, seeds, self.protocol),
+            "standard_error_over": error_over(self.protocol),
             "mape_by_seed": by_seed if len(by_seed) > 1 else by_seed * self.seed_count,
             "coverage": _coverage(results),
             "train_seconds": float(np.mean([r["train_seconds"] for r in results])),
@@ -314,8 +329,10 @@ class ErrorStudy(Study):
             "left_out_of_training": sorted(known.intersection(target.data.applications)),
         }
 
-    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
-        """errors: the rows; kernels: the mean error of each kernel and seed."""
+    def files(self, results: Sequence[Any]) -> dict[str, Any]:
+        """errors: the rows; kernels: the mean error of each kernel and seed; predictions."""
+        import pandas as pd
+
         rows = [flat(row) for row in self.rows(results)]
         for row in rows:
             row["mape_by_seed"] = " ".join(f"{mape:.6g}" for mape in row["mape_by_seed"])
@@ -332,14 +349,16 @@ class ErrorStudy(Study):
                 "seed": part.seed,
                 "application": application,
                 "kernel": kernel,
-                "mape": float(np.mean(errors)),
+                "mape": float(np.nanmean(errors)),
             }
             for part, result in zip(self.parts, results, strict=True)
             for application, kernel, errors in zip(
                 result["applications"], result["kernels"], result["errors"], strict=True
             )
         ]
-        return {"errors": rows, "kernels": kernels}
+        tables = [self.tables[part.table] for part in self.parts]
+        frames = map(predictions_frame, self.parts, tables, results)
+        return {"errors": rows, "kernels": kernels, "predictions": pd.concat(frames)}
 
 
 def part_errors(
@@ -350,9 +369,10 @@ def part_errors(
 ) -> dict[str, Any]:
     """Errors [%] of each held-out kernel at every configuration but the base. Raises InputError.
 
-    training: what is learnt from, of these tables. `covered` is the share [%] of kernel x target in
-    the 90 % intervals, None without intervals; `train_seconds` are of one fold, `predict_seconds`
-    of one kernel.
+    They are NaN where a kernel was not measured. training: what is learnt from, of these tables.
+    `predicted`, `low` and `high` are in ms or W. `covered` is the share [%] of kernel x target in
+    the 90 % intervals, these are None without intervals; `train_seconds` are of one fold,
+    `predict_seconds` of one kernel.
     """
     folds = part.folds(data)
     predictions = list(
@@ -364,14 +384,60 @@ def part_errors(
     held_out = [k for _, test in folds for k in test]
     covered = [prediction.covered for prediction in predictions]
     inside = [shares for shares in covered if shares is not None]
+    has_intervals = len(inside) == len(covered)
     return {
         "kernels": [data.kernels[k] for k in held_out],
         "applications": [data.applications[k] for k in held_out],
         "errors": np.concatenate([prediction.errors for prediction in predictions]).tolist(),
-        "covered": float(np.concatenate(inside).mean()) if len(inside) == len(covered) else None,
+        "predicted": _but_the_base(predictions, "values"),
+        "low": _but_the_base(predictions, "low"),
+        "high": _but_the_base(predictions, "high"),
+        "covered": float(np.nanmean(np.concatenate(inside))) if has_intervals else None,
         "train_seconds": float(np.mean([p.train_seconds for p in predictions])),
         "predict_seconds": sum(p.predict_seconds for p in predictions) / len(held_out),
     }
+
+
+def _but_the_base(predictions: Sequence[FoldPrediction], side: str) -> list[Any] | None:
+    """Return 'values', 'low' or 'high' (K, targets) [ms] or [W]; None where a fold has none."""
+    factors = [(one, getattr(one.surfaces, side)) for one in predictions]
+    if any(values is None for _, values in factors):
+        return None
+    at = predictions[0].held_out.grid.index(predictions[0].surfaces.base)
+    in_units = [one.in_units(values) for one, values in factors]
+    return [*without_base(np.concatenate(in_units), at).tolist()]
+
+
+def predictions_frame(part: Part, data: Measurements, result: Any) -> "pd.DataFrame":
+    """Return a row for each kernel held out and target where it was measured: predictions.csv."""
+    import pandas as pd
+
+    quantity, at = part.quantity or "time", data.grid.index(part.base)
+    folds = enumerate(part.folds(data), part.first_fold or 0)
+    numbers, kernels = np.array([(number, k) for number, (_, test) in folds for k in test]).T
+    values = np.where(data.measured, data.quantity(quantity), np.nan)
+    measured = without_base(values[kernels], at)
+    names = {"kernel": np.array(data.kernels), "application": np.array(data.applications)}
+    steps = {
+        axis: without_base(values.reshape(1, *data.grid.shape), at)[0]
+        for axis, values in data.grid.settings().items()
+    }
+    ends = {name: result[name] for name in ("predicted", "low", "high")}
+    frame = pd.DataFrame(
+        {
+            "table": part.table,
+            "quantity": quantity,
+            "predictor": part.candidate.name,
+            "features": part.candidate.features,
+            **{key: np.repeat(each[kernels], measured.shape[1]) for key, each in names.items()},
+            **{axis: np.tile(each, len(kernels)) for axis, each in steps.items()},
+            "measured": measured.ravel(),
+            **{key: np.nan if each is None else np.ravel(each) for key, each in ends.items()},
+            "fold": np.repeat(numbers, measured.shape[1]),
+            "seed": part.seed,
+        }
+    )
+    return frame[frame["measured"].notna()]
 
 
 def _coverage(results: Sequence[Any]) -> float | None:
@@ -390,10 +456,13 @@ def _without(faults: Collection[str], errors: Floats, kernels: Sequence[str]) ->
     return vars(summarise(errors[sound], [kernels[k] for k in sound]))
 
 
-def application_errors(results: Sequence[Any]) -> dict[str, list[float]]:
-    """Return the mean error [%] over targets of each application's kernels, with each seed."""
+def errors_by(unit: str, results: Sequence[Any]) -> dict[str, list[float]]:
+    """Return the mean errors [%] over targets of the kernels of each unit, with each seed.
+
+    unit: 'application', or 'kernel' for each kernel's alone.
+    """
     errors: dict[str, list[float]] = {}
     for result in results:
-        for application, targets in zip(result["applications"], result["errors"], strict=True):
-            errors.setdefault(application, []).append(float(np.mean(targets)))
+        for name, targets in zip(result[f"{unit}s"], result["errors"], strict=True):
+            errors.setdefault(name, []).append(float(np.nanmean(targets)))
     return errors

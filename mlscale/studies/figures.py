@@ -1,7 +1,7 @@
 """The figures of studies and of surfaces, and how they look; PNG and SVG each.
 
-- Of studies: the errors or regrets of each kernel, a row of dots for each that is compared. Each is
-  as wide as a phone can show.
+- Of studies: the errors or regrets of each kernel, a row of dots for each that is compared, as wide
+  as a phone can show; and predictions against what was measured, a panel for each predictor.
 - Surfaces as panels of lines, one for each step of an axis: of clusters, and of a prediction.
 
 Colours are told apart by colour-blind readers, and never the only sign.
@@ -10,12 +10,13 @@ Colours are told apart by colour-blind readers, and never the only sign.
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -33,6 +34,9 @@ from mlscale.studies.candidates import BASELINES, ORACLE
 from mlscale.studies.regret import STRATEGIES
 from mlscale.text import counted
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MARKERS = "osD^vP*X"
 # Okabe and Ito, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
@@ -48,6 +52,8 @@ FONT = 9
 # Beyond it values stand on a logarithmic axis, which is straight below 1 %.
 STRAIGHT_RATIO, STRAIGHT_PERCENT = 20.0, 1.0
 NAMES = {"kernel": "kernel held out", "run": "random run of kernels held out"}
+MOST_PANELS = 3  # of predictions
+UNITS = {"time": "ms", "power": "W"}
 _PLAIN, _LEARNT = "#777777", COLOURS[0]
 
 
@@ -65,6 +71,54 @@ def draw_errors(folder: Path, kernels: Rows, origins: Mapping[str, str | None]) 
         figure = strips(title, values, (*BASELINES, ORACLE), label, "baseline or bound")
         written += save_figure(figure, folder / f"errors-{table}-{quantity}")
     return written
+
+
+def draw_predictions(
+    folder: Path, errors: Rows, predictions: "pd.DataFrame", origins: Mapping[str, str | None]
+) -> list[Path]:
+    """Predicted against measured, a figure for each table and quantity, a panel for each predictor.
+
+    Of those that learn the MOST_PANELS that err least, before baselines, never the oracle. errors,
+    predictions: the rows of errors.csv and predictions.csv; origins: of each table. Returns the
+    paths: predictions-TABLE-QUANTITY.png and .svg. Raises InputError where one cannot be written.
+    """
+    keys, written = ["table", "quantity", "predictor", "features"], []
+    points = dict(list(predictions.fillna({"features": ""}).groupby(keys)))
+    for (table, quantity), rows in grouped(errors, "table", "quantity").items():
+        ranked = sorted(rows, key=lambda row: (row["predictor"] in BASELINES, row["mape"]))
+        best = [row for row in ranked if row["predictor"] != ORACLE][:MOST_PANELS]
+        title = f"{with_origin(table, origins[table])}\n{quantity}, each {NAMES['kernel']}"
+        figure = new_figure(0.6 + 2.6 * len(best), 3.7, title)
+        panels = figure.subplots(1, len(best), sharex=True, sharey=True, squeeze=False)[0]
+        for panel, row in zip(panels, best, strict=True):
+            features = row["features"] or ""
+            _against_measured(panel, points[table, quantity, row["predictor"], features])
+            name = f"{row['predictor']} {features}".strip()
+            panel.set_title(f"{name}: MAPE {row['mape']:.2f} %", fontsize=FONT)
+            panel.set_xlabel(f"measured [{UNITS[quantity]}]", fontsize=FONT)
+        panels[0].set_ylabel(f"predicted [{UNITS[quantity]}]", fontsize=FONT)
+        written += save_figure(figure, folder / f"predictions-{table}-{quantity}")
+    return written
+
+
+def _against_measured(panel: Axes, points: "pd.DataFrame") -> None:
+    """A dot for each prediction, on logarithmic axes; on the diagonal it is right."""
+    look: Any = {"s": 5, "alpha": 0.4, "color": _LEARNT, "linewidths": 0, "rasterized": True}
+    panel.scatter(points.measured, points.predicted, **look)
+    panel.set(xscale="log", yscale="log", aspect="equal")
+    low, high = points.measured.min(), points.measured.max()
+    panel.plot([low, high], [low, high], color="black", linewidth=0.8)
+    for axis in (panel.xaxis, panel.yaxis):
+        _plain_numbers(axis, (1.0, 2.0, 5.0) if high < 100 * low else (1.0,))
+    panel.tick_params(labelsize=FONT)
+    panel.grid(visible=True, alpha=0.3)
+
+
+def _plain_numbers(axis: Axis, subs: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis at these multiples of the powers of ten."""
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None]) -> list[Path]:
@@ -202,9 +256,7 @@ def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin
         panel.tick_params(axis="x", labelsize=8)
         panel.grid(visible=True, alpha=0.3)
     panels[0].set_yscale("log")  # so that a factor is as high everywhere
-    panels[0].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    panels[0].yaxis.set_major_formatter("{x:g}")
-    panels[0].yaxis.set_minor_locator(NullLocator())
+    _plain_numbers(panels[0].yaxis, (1.0, 2.0, 5.0))
     panels[0].set_ylabel("kernel time [ms]")
     handles: list[Artist] = [
         Line2D([], [], color=colour, marker=marker, label=f"memory {clock:g} MHz")

@@ -174,7 +174,8 @@ class Goal:
         for training in trainings:
             breaches = broken[list(training)].sum(axis=0)
             mean = ratios[list(training)].mean(axis=0)
-            fixed.append(_least(np.where(breaches == breaches.min(), mean, np.inf)))
+            is_known = (breaches == breaches.min()) & data.measured.any(axis=0)
+            fixed.append(_least(np.where(is_known, mean, np.inf)))
         return fixed
 
 
@@ -207,6 +208,7 @@ class RegretStudy(Study):
         return {table: self._goal(table, data) for table, data in self.tables.items()}
 
     def _goal(self, table: str, data: Measurements) -> Goal:
+        data.quantity("time")
         has_power, base = data.power_samples is not None, self.base_on(table, data)
         usual = ENERGY_OBJECTIVES if has_power else ("time",)
         objectives = tuple(dict.fromkeys(self.objectives)) or usual
@@ -231,10 +233,12 @@ class RegretStudy(Study):
     @cached_property
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
-        if self.runs and self.split != LEAVE_ONE_OUT:
+        if self.runs and self.protocol != LEAVE_ONE_OUT:
             raise InputError(f"runs are drawn where the protocol is '{LEAVE_ONE_OUT}'")
         return [
-            Part(table, one, self.split, seed, goal.base, clusters=self.clusters_of(one))
+            Part(
+                table, one, self.protocol, seed, goal.base, None, self.clusters_of(one), self.folds
+            )
             for table, goal in self.goals.items()
             for one in self._advisors(self.tables[table], goal.base)
             if goal.known_to(one)
@@ -264,7 +268,7 @@ class RegretStudy(Study):
         regret_percent: 100 (objective there / objective at the best configuration that keeps the
         limits - 1); None where the choice breaks a limit, so that the two cannot be compared.
         best_saving_percent: what the true optimum saves against the base. A kernel or run of which
-        no configuration keeps the limits is left out.
+        no configuration keeps the limits is left out, and a choice that was not measured.
         """
         rows = (
             self._choice(part, objective, mix, choice)
@@ -282,9 +286,10 @@ class RegretStudy(Study):
         chosen = tuple(at)  # what a record kept is a list
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
-        costs = mix_costs(data.time_ms, goal.power_w(data), mix)
+        measured_ms = np.where(data.measured, data.time_ms, np.nan)
+        costs = mix_costs(measured_ms, goal.power_w(data), mix)
         feasible = goal.keeps(costs, base)
-        if not feasible.any():
+        if not feasible.any() or np.isnan(costs.time_ms[chosen]):
             return None
         time_ms = costs.time_ms
         values = advice.objective_values(objective, time_ms, costs.power_w)
@@ -367,9 +372,9 @@ class RegretStudy(Study):
         if self.runs:
             return standard_error(regrets, [row["run"] for row in compared])
         applications = [row["application"] for row in compared]
-        return split_error(regrets, applications, [row["seed"] for row in compared], self.split)
+        return split_error(regrets, applications, [row["seed"] for row in compared], self.protocol)
 
-    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
+    def files(self, results: Sequence[Any]) -> dict[str, Any]:
         """advice: the rows; choices: what was chosen for each kernel or run, and seed; runs."""
         tables = {self.name: [*map(flat, self.rows(results))], "choices": self.choices(results)}
         if self.runs:
@@ -426,6 +431,7 @@ def _predictions(
 ) -> list[tuple[Floats, Floats | None]]:
     """Predicted time [ms] and power [W], (K, C, E, M); NaN of kernels that no fold holds out.
 
+    Time is NaN where a kernel was not measured too, so that nothing is chosen there.
     With intervals these at their low and at their high ends too, NaN where there are none.
     """
     has_power = data.power_samples is not None and part.candidate.predicts("power")
@@ -443,6 +449,7 @@ def _predictions(
             factors = getattr(fold.surfaces, side)
             if factors is not None:
                 costs[fold.predictor.quantity][place, test] = fold.in_units(factors)
+    costs["time"][:, ~data.measured] = np.nan
     power_w = costs["power"] + goal.static_power_w if has_power else [None] * len(sides)
     return list(zip(costs["time"], power_w, strict=True))
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.studies.candidates import ORACLE, Candidate
-from mlscale.studies.crossval import is_partial
+from mlscale.studies.crossval import RANDOM_KERNELS, is_partial
 
 Row = dict[str, Any]
-Errors = Mapping[str, Sequence[float]]  # of each application's kernels
+Errors = Mapping[str, Sequence[float]]  # of each unit: an application's kernels, or a kernel
 
 LEVEL = 0.05  # of the test that tells a candidate from the best
 
@@ -32,14 +32,14 @@ class ErrorSummary:
 
 
 def summarise(errors: Floats, kernels: Sequence[str]) -> ErrorSummary:
-    """Summarise errors (n, targets) [%]; a kernel may have several rows, one for each seed."""
+    """Summarise errors (n, targets) [%], NaN if not measured; a kernel has a row for each seed."""
     names = np.array(kernels)
-    means = {name: float(errors[names == name].mean()) for name in dict.fromkeys(kernels)}
+    means = {name: float(np.nanmean(errors[names == name])) for name in dict.fromkeys(kernels)}
     worst = max(means, key=means.__getitem__)
     return ErrorSummary(
-        mape=float(errors.mean()),
+        mape=float(np.nanmean(errors)),
         median_kernel=float(np.median(list(means.values()))),
-        p90=float(np.percentile(errors, 90)),
+        p90=float(np.nanpercentile(errors, 90)),
         worst_kernel=worst,
         worst_kernel_mape=means[worst],
     )
@@ -67,18 +67,28 @@ def standard_error(
 
 
 def split_error(
-    values: Sequence[float], applications: Sequence[str], seeds: Sequence[int], split: str
+    values: Sequence[float], applications: Sequence[str], seeds: Sequence[int], protocol: str
 ) -> float | None:
     """Return the standard error of the mean of kernels' values under a protocol.
 
     Over splits, one for each seed, where each tests other kernels; else over applications.
     """
-    return standard_error(values, seeds if is_partial(split) else applications)
+    return standard_error(values, seeds if is_partial(protocol) else applications)
 
 
-def error_over(split: str) -> str:
+def error_over(protocol: str) -> str:
     """Return what `split_error` goes over, in words."""
-    return "splits" if is_partial(split) else "applications"
+    return "splits" if is_partial(protocol) else "applications"
+
+
+def paired_by(protocol: str) -> str:
+    """Return what pairs the errors of two predictors: 'application' or 'kernel', what is held out.
+
+    Pairs must be independent. Kernels of one application may be alike, so applications are the
+    units wherever these are held out. `random-kernels` draws kernels and so claims that each is
+    one; where they are alike, its test tells too much. Its splits are no units: they overlap.
+    """
+    return "kernel" if protocol == RANDOM_KERNELS else "application"
 
 
 def _error_of_mean(shares: Floats) -> float:
@@ -90,9 +100,9 @@ def _error_of_mean(shares: Floats) -> float:
 def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, bool]:
     """Return the mean of one - other, its standard error, and whether a paired t test tells it.
 
-    one, other: the errors of each application's kernels; applications are the pairs, and count
-    as they have kernels in `one`. The test is two-sided at LEVEL; with fewer than two applications
-    there is no standard error, and nothing is told.
+    one, other: the errors of each unit (see `paired_by`), which count as they have errors in
+    `one`. The test is two-sided at LEVEL; with fewer than two units there is no standard error, and
+    nothing is told.
     """
     from scipy.stats import t
 
@@ -109,22 +119,21 @@ def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, 
 def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
     """For each candidate of a table and quantity how far its mean error is above the least.
 
-    errors: of each application's kernels. Gives behind_best and behind_best_standard_error of the
-    differences paired by application, and within_error_of_best: whether the paired t test does not
-    tell it from the best at LEVEL. The oracle, which knows the truth, is never the best; None
-    for it.
+    errors: of each unit. Gives behind_best and behind_best_standard_error of the differences paired
+    by unit, and within_error_of_best: whether the paired t test does not tell it from the best at
+    LEVEL. The oracle, which knows the truth, is never the best; None for it.
     """
     means = {
-        one: np.mean([value for values in by_application.values() for value in values])
-        for one, by_application in errors.items()
+        one: np.mean([value for values in by_unit.values() for value in values])
+        for one, by_unit in errors.items()
         if one.name != ORACLE
     }
     best = min(means, key=means.__getitem__, default=None)
     rows: dict[Candidate, Row] = {}
-    for candidate, by_application in errors.items():
+    for candidate, by_unit in errors.items():
         mean = error = within = None
         if best is not None and candidate in means:
-            mean, error, is_told = paired_difference(by_application, errors[best])
+            mean, error, is_told = paired_difference(by_unit, errors[best])
             within = candidate == best or (error is not None and not is_told)
         rows[candidate] = {
             "behind_best": mean,

@@ -10,6 +10,7 @@ from mlscale.data.measurements import Measurements, read
 from mlscale.errors import InputError, extra_named
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
+from mlscale.studies.crossval import K_FOLD
 from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.regret import RegretStudy
 
@@ -37,9 +38,9 @@ def study(
     objects, whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
 
     options: of both studies base='mid', features=['raw'], clusters=8,
-    split='leave-one-application-out' and seeds, how many; and those of the class in STUDIES, such
-    as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to train on instead. None
-    leaves the default.
+    protocol='leave-one-application-out', folds=5 of 'k-fold', and seeds, how many; and those of the
+    class in STUDIES, such as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to
+    train on instead. None leaves the default.
     The columns are those of docs/file-formats.md. Raises InputError.
 
     Example:
@@ -68,6 +69,8 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     for option in ("predictors", "features", "quantity", "objectives"):
         if option in given and not isinstance(given[option], list | tuple):
             given[option] = [given[option]]
+    if "folds" in given:
+        given.setdefault("protocol", K_FOLD)
     if "train_on" in given:
         given["train_on"] = tables_by_name(given["train_on"])
     if not tables:

@@ -30,7 +30,7 @@ def imported(capsys: Capture, folder: Path, rows: Rows) -> tuple[Measurements, s
 
 class TestMicroBenchmarks:
     def test_have_dcgms_names_and_units(self, capsys: Capture, tmp_path: Path) -> None:
-        """Programs with several inputs are one application; time is 3000 / clock ms."""
+        """Programs with several inputs are one application; the first takes 3000 / clock ms."""
         rows = sampled_files.micro_rows()
         for name in sampled_files.SHARES:
             rows[1][name] = ""  # a row may lack its shares

@@ -50,7 +50,7 @@ USAGE = {
     "train t.csv --base middle -o m": ("write it as cu=16,engine=800,memory=700", "train"),
     "train t.csv ./t.csv --base mid -o m": ("t.csv: is given twice", "train"),
     f"{ERRORS} --protocol 10-fold": ("leave-one-application-out", "study errors"),
-    f"{ERRORS} --incomplete keep": ("'keep'", "study errors"),
+    f"{ERRORS} --incomplete skip": ("'skip'", "study errors"),
     "import t.csv -o x.csv --base cu=0": ("'0' in 'cu=0' must be positive and finite", "import"),
     "collect": ("name a folder for the measurements with -o DIR", "collect"),
     f"collect --dry-run --repeat {400 * '9'}": ("is not a whole number", "collect"),

@@ -117,7 +117,7 @@ class TestTheFile:
 
     def test_bad_input_leaves_the_old_page(self, capsys: Capture, folder: Path) -> None:
         (folder / "r.html").write_text("old")
-        (folder / "profile.csv").write_text("kernel,time_ms\na,1\n")
+        (folder / "profile.csv").write_text("kernel,time_ms\na,x\n")
         given = ["report", folder / "model.mlscale", folder / "profile.csv"]
         assert "profile.csv: " in refuse(capsys, folder, *given, "-o", folder / "r.html")
 

@@ -15,6 +15,7 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import kernels as made
@@ -95,7 +96,9 @@ class TestFiles:
         names = {path.name for path in (folder / "out").iterdir()}
         blocks = ("bare-time", "both-time", "both-power")
         figures = {f"errors-{block}.{kind}" for block in blocks for kind in ("png", "svg")}
-        assert names == {"errors.csv", "kernels.csv", "study.json"} | figures
+        figures |= {f"predictions-{block}.{kind}" for block in blocks for kind in ("png", "svg")}
+        tables = {"errors.csv", "kernels.csv", "predictions.csv"}
+        assert names == {*tables, "study.json"} | figures
         assert (folder / "out" / "study.json").read_text(encoding="utf-8") == printed
         rows = tidy.read_csv(folder / "out" / "errors.csv")
         for row, expected in zip(rows, document["rows"], strict=True):
@@ -104,6 +107,27 @@ class TestFiles:
             for key in ("mape", "median_kernel", "p90", "worst_kernel_mape"):
                 assert float(row[key]) == expected[key]
             assert {axis: float(row[axis]) for axis in expected["base"]} == expected["base"]
+
+    def test_predictions_give_the_errors_of_the_document(self, study: Any, folder: Path) -> None:
+        """Also what was measured, at 7 of 8 configurations: without the base."""
+        document, _ = study
+        found = pd.read_csv(folder / "out" / "predictions.csv").fillna({"features": ""})
+        found["error"] = 100 * abs(found.predicted / found.measured - 1)
+        keys = ["table", "quantity", "predictor", "features"]
+        for row in document["rows"]:
+            mine = found[(found[keys] == [row[key] or "" for key in keys]).all(axis=1)]
+            assert len(mine) == 8 * 7 * mine.seed.nunique()
+            assert mine.error.mean() == pytest.approx(row["mape"], rel=1e-9)
+            assert mine.low.isna().all()
+            assert mine.high.isna().all()
+        truth = pd.read_csv(folder / "both.csv")
+        place = ["kernel", "application", "cu_count", "engine_mhz", "memory_mhz"]
+        joined = found[(found.table == "both") & (found.quantity == "power")].merge(truth, on=place)
+        np.testing.assert_allclose(joined.measured, joined.power_w, rtol=1e-12)
+        assert sorted(found.fold.unique()) == [0, 1, 2, 3]  # the applications
+        assert not (
+            (found.cu_count == 8) & (found.engine_mhz == 1000) & (found.memory_mhz == 800)
+        ).any()
 
     def test_a_folder_that_is_there_is_written_over(
         self, capsys: Capture, folder: Path, tmp_path: Path
@@ -115,6 +139,7 @@ class TestFiles:
         assert json.loads((tmp_path / "study.json").read_text())["tables"] == ["both"]
         assert (tmp_path / "notes.txt").read_text() == "mine"
         assert (tmp_path / "errors.parquet").read_bytes()[:4] == b"PAR1"
+        assert len(pd.read_parquet(tmp_path / "predictions.parquet")) == 2 * 6 * 8 * 7
 
 
 class TestText:
@@ -140,7 +165,7 @@ class TestText:
                 assert float(means[line.split()[0]][position]) == pytest.approx(
                     float(shown), abs=0.051
                 )
-        assert "leave-one-application-out, 3 seeds, at most 8 clusters" in out
+        assert "leave-one-application-out, 5 seeds, at most 8 clusters" in out
 
     def test_figures_are_those_of_the_document(self, capsys: Capture, folder: Path) -> None:
         given = ["study", "errors", folder / "bare.csv", *FREE]
@@ -184,6 +209,55 @@ class TestProtocols:
         document = json.loads(succeed(capsys, *given, "--protocol", protocol, "--json")[0])
         assert document["protocol"] == protocol
         assert {row["n_kernels"] for row in document["rows"]} == {kernels}
+
+    def test_folds_by_number(self, capsys: Capture, tmp_path: Path) -> None:
+        table = tidy.write_csv(tmp_path / "t.csv", tidy.rows(list("abcdefgh")))
+        given = [
+            "study",
+            "errors",
+            table,
+            *FREE,
+            "--seeds",
+            1,
+            "--folds",
+            4,
+            "-o",
+            tmp_path / "out",
+        ]
+        assert ", k-fold of 4 folds, 1 seed" in succeed(capsys, *given)[0]
+        document = json.loads((tmp_path / "out" / "study.json").read_text())
+        assert (document["protocol"], document["folds"]) == ("k-fold", 4)
+        found = pd.read_csv(tmp_path / "out" / "predictions.csv")
+        assert found.groupby("fold").kernel.nunique().to_dict() == {0: 2, 1: 2, 2: 2, 3: 2}
+
+    def test_one_application_and_the_ways_out(
+        self, capsys: Capture, tmp_path: Path, data_folder: Path
+    ) -> None:
+        """Pairs are kernels then: the best is told from what is far behind."""
+        table = data_folder / "cases" / "training" / "15-one-application.csv"
+        said = refuse(capsys, tmp_path, "study", "errors", table, *FREE)
+        assert said == (
+            "the protocol 'leave-one-application-out' needs 2 applications, not 1; if the kernels "
+            "are independent, name each as its own application (--map application=kernel), or "
+            "--protocol random-kernels"
+        )
+        out, _ = succeed(capsys, "study", "errors", table, *FREE, "--protocol", "random-kernels")
+        assert (
+            "std. error: over splits. behind best: mean difference to the best, paired by k" in out
+        )
+        assert ", 12 seeds, " in out
+
+    def test_baselines_that_say_the_same_stand_once(self, capsys: Capture, tmp_path: Path) -> None:
+        """With one CU count and one memory clock; who names one gets it."""
+        grid = ConfigGrid((4,), (500.0, 1000.0), (800.0,))
+        made.measurements(grid=grid).write(tmp_path / "t.csv")
+        given = ["study", "errors", tmp_path / "t.csv", "--quantity", "time", "--json"]
+        found = {}
+        for name in ("mean-surface", "core-bound"):
+            document = json.loads(succeed(capsys, *given, "--predictor", name)[0])
+            found[name] = [row["predictor"] for row in document["rows"]]
+        assert found["mean-surface"] == ["no-scaling", "engine-bound", "mean-surface", "nearest"]
+        assert found["core-bound"] == [*found["mean-surface"], "core-bound"]
 
     def test_one_application_is_held_out_whole(self, capsys: Capture, tmp_path: Path) -> None:
         """Two pairs of twins: with its twin held out too, a kernel is predicted from the others.

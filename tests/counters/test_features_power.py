@@ -12,7 +12,7 @@ from synthetic import kernels as made
 from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
-from mlscale import Profiles, create
+from mlscale import Profiles, create, train
 from mlscale.counters.features import compute_features
 from mlscale.predictors.features import FeatureScaling
 from mlscale.studies.candidates import Candidate
@@ -45,14 +45,26 @@ def test_is_scaled_as_every_feature_is() -> None:
 
 
 def test_without_power() -> None:
-    """In training, in a profile, and of one kernel."""
+    """Refused in training; in a profile the training median stands for it."""
     with refused(r"^features with '\+power' need the column 'power_w'$"):
         FeatureScaling.fit("raw+power", profiles({"busy": [1.0, 2.0]}))
     scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
-    with refused("^the model needs the feature 'base_power_w': there is no column 'power_w'"):
-        scaling.transform(profiles({"busy": [1.0]}))
-    with refused(r"^kernel 'k1' has no value for 'base_power_w', .* profile it with its power"):
-        scaling.transform(powered(100.0, np.nan))
+    for unknown in (profiles({"busy": [1.5]}), powered(np.nan)):
+        _, [flags] = scaling.transform(unknown)
+        assert flags == ("missing: base_power_w",)
+
+
+def test_without_counters_the_power_is_the_one_feature() -> None:
+    """Two laws, each of its own power; counters of one value for all change nothing."""
+    data = made.measurements(per_group=3)
+    watts = np.repeat(np.arange(1.0, 5.0), 3)[:, None, None, None] * np.ones(data.grid.shape)
+    known = replace(data, power_samples=watts[None])
+    for counters in (data.counter_samples[..., :0], data.counter_samples * 0 + 1):
+        names = data.counter_names[: counters.shape[-1]]
+        table = replace(known, counter_names=names, counter_samples=counters)
+        model = train(table, MID, "wu", features="raw+power", clusters=4)
+        predicted = model.predict(table.profiles(MID)).surfaces["time"].values
+        assert np.abs(predicted / table.relative("time", MID) - 1).max() < 0.01
 
 
 @pytest.mark.parametrize("predictor", ["nearest", "wu", "extra-trees"])

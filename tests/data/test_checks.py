@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from synthetic.tidy import refused, rows, write_csv
 
@@ -19,6 +20,7 @@ from mlscale import DataWarning, HardwareConfig, InputError, read, read_profiles
 from mlscale.data.checks import RULES, check, sentences
 from mlscale.data.datasets import path
 from mlscale.data.devices import find_device
+from mlscale.data.grid import ConfigGrid
 from mlscale.model.shipped import model_for
 
 Rows = list[dict[str, Any]]
@@ -64,6 +66,23 @@ def counted(*counts: tuple[float, float]) -> Rows:
 
 def with_grid(*counts: float) -> Rows:
     return [{**row, "workgroups": n} for row, n in zip(rows(), counts, strict=True)]
+
+
+def with_steps(*steps: float) -> Rows:
+    """The table of `rows` once with each value of a column."""
+    return [
+        {**row, "l1_kb": step, "time_ms": row["time_ms"] * (1.05 if step == 16 else 1)}
+        for row in rows()
+        for step in steps
+    ]
+
+
+def in_one(times: float) -> Rows:
+    """Both kernels of one application, the second that many times as long as the first."""
+    table = rows()
+    for first, second in zip(table[:4], table[4:], strict=True):
+        second["time_ms"] = first["time_ms"] * times
+    return [{**row, "application": "app"} for row in table]
 
 
 def pattern(said: str) -> str:
@@ -156,7 +175,27 @@ BROKEN = [
     (
         "T06",
         counted((1, NONE), (NONE, NONE), (NONE, 1)),
-        "1 kernel (second) of 3 without counters; .* for more than 1 kernel ('loads'): predictors",
+        "1 kernel (second) of 3 without counters; .* for more than 1 kernel ('loads'), so that no",
+    ),
+]
+
+
+BROKEN += [
+    (
+        "T06",
+        counted((1, 2), (1, NONE), (1, NONE)),
+        "2 kernels (second, third) without 'stores': predictors take the training median for what",
+    ),
+    # Both kernels at each configuration with 16 and with 48 kB; time is 5 % longer with 16.
+    (
+        "T05",
+        with_steps(16, 48),
+        "the rows of one configuration differ in 'l1_kb', always in 16 and",
+    ),
+    (
+        "T08",
+        in_one(1.0),
+        "all kernels of 'app' have one and the same time at every configuration: ",
     ),
 ]
 
@@ -199,6 +238,15 @@ def test_a_table_that_breaks_a_rule(tmp_path: Path, code: str, table: Rows, said
         each(dram_utilization=5, dram_read_transactions=1e6),
         each(dram_utilisation=0.5),
         counted((1, 2), (0, 2)),
+        # A kernel that makes no request has no transactions per request.
+        [{**row, "loads_per_request": NONE if row["loads"] > 50 else 1} for row in rows()],
+        # Repetitions whose counters scatter, or are of one value; and a few of them alone.
+        [{**row, "l1_kb": n} for n, row in enumerate(with_steps(16, 48))],
+        with_steps(16, 16),
+        [*rows(), *rows()[:2]],
+        # Two kernels that are all but alike; power alone, for which every time is 1 ms.
+        in_one(1.001),
+        [{**row, "time_ms": 1.0} for row in in_one(1.0)],
     ],
 )
 def test_a_table_that_breaks_none(tmp_path: Path, table: Rows) -> None:
@@ -218,7 +266,7 @@ def test_kernels_that_lack_configurations_are_dropped_where_asked(tmp_path: Path
     with pytest.warns(DataWarning, match="1 of 2 kernels lack .* 'second' lacks .*; dropped"):
         assert read(file, "drop").kernels == ("first",)
     file = write_csv(tmp_path / "table.csv", rows(["alone"])[:-1] + rows(["b"])[1:])
-    with refused("no kernel is complete"):
+    with refused("drop leaves 0 kernels"):
         read(file, "drop")
 
 
@@ -236,11 +284,13 @@ H100, L40S, MI300X = (find_device(key) for key in ("h100-sxm5", "l40s", "mi300x"
 CLOCKS = {"engine_mhz": {2000.0: 3, 2400.0: 1}, "memory_mhz": {9001.0: 4}}  # the engine's mean 2100
 HOW = {"engine_mhz": " by CYCLES", "memory_mhz": ""}
 GPUS = {"0": "1 launch", "1": "2 launches"}
+GRID = ConfigGrid((1,), (400.0, 800.0), (1.0,))
+COUNTED = np.array([[3.0, 3.0], [NONE, 3.0]]).reshape(2, 1, 2, 1, 1)  # two kernels, two clocks
 BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
     ("G01", ("value", None, "share", 1.06), "1.06 of the whole cannot be, no share is above 1; gi"),
     ("G02", ("board power", H100, 845), "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
     ("G02", ("board power", H100, 34), "34 W cannot be: it is less than half of the 70 W that an "),
-    ("G03", ("board power", H100, 60), "60 W is below the 70 W that an idle 'h100-sxm5' was seen"),
+    ("G02", ("board power", H100, 60), "60 W is below the 70 W that an idle 'h100-sxm5' was seen"),
     ("G04", ("partition", L40S, 71), "ran on 71 of the 142 SMs of 'l40s', and a board's power is"),
     ("L01", ("kernels", (), 0, ""), "has no kernel launch; profile and export the whole run"),
     (
@@ -272,6 +322,11 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         "L04",
         ("profiled clock", L40S, 2267),
         "'l40s' goes up to 2520 MHz: if .* faster than at 2267",
+    ),
+    (
+        "T07",
+        ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 0, 0)),
+        "1 kernel (b) of 2 without 'loads' at the base cu=1,engine=400,memory=1, but with it at cu",
     ),
     ("M01", ("gpus", GPUS, None), "is of GPUs 0 (1 launch), 1 (2 launches); name one with --gpu"),
     ("M01", ("gpus", {"0": "1 launch"}, "5"), "has nothing of GPU 5; is of GPUs 0 (1 launch)"),
@@ -307,6 +362,8 @@ def test_facts_that_break_a_rule(code: str, facts: tuple[Any, ...], said: str) -
         ("launch clocks", CLOCKS, {"engine_mhz": 2200.0}, HOW),
         ("profiled clock", L40S, 2268),  # 0.9 x 2520
         ("profiled clock", MI300X, 1000),
+        ("traffic", "ab", (0.9, NONE), 1.05, "l40s", 9001),
+        ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 1, 0)),
         ("gpus", {"0": "1 launch"}, None),
         ("gpus", GPUS, "1"),
         ("busy span", 5, 0, 15.0, 1.5, "f"),

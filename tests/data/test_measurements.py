@@ -168,10 +168,10 @@ class TestRefused:
             ({"power_w": "watts", "kernel": "Kernel"}, "no column 'kernel'; is 'Kernel' meant? Na"),
             ({"time_ms": "Time (MS)"}, "there is no column 'time_ms'; is 'Time (MS)' meant? Names"),
             ({"cu_count": "C.U. (count)"}, "no column 'cu_count'; is 'C.U. (count)' meant? Names"),
-            ({"device": "gpu"}, "there is no column 'device'"),
+            ({"device": "node"}, "there is no column 'device'"),
             (
                 {"device": "gpu", "engine_mhz": "Engine_MHz", "time_ms": "runtime_s"},
-                "there are no columns 'device', 'engine_mhz' (is 'Engine_MHz' meant?), 'time_ms'",
+                "there are no columns 'device' (is 'gpu' meant?), 'engine_mhz' (is 'Engine_MHz' m",
             ),
         ],
     )
@@ -190,7 +190,8 @@ class TestRefused:
 
     @pytest.mark.parametrize("option", [{"aggregate": "max"}, {"incomplete": "skip"}])
     def test_a_choice_that_there_is_not(self, tmp_path: Path, option: dict[str, Any]) -> None:
-        with refused("'(max|skip)' is not a choice; take one of (median, mean|error, drop)"):
+        choices = "median, mean|error, drop, drop-settings, keep"
+        with refused(f"'(max|skip)' is not a choice; take one of ({choices})"):
             read_rows(tmp_path, rows(), **option)
 
 
@@ -229,8 +230,62 @@ class TestIncomplete:
         assert len(found.to_frame()) == 4
 
     def test_nothing_left_is_an_error(self, tmp_path: Path) -> None:
-        with refused("2 of 2 kernels lack .*; no kernel is complete"):
+        left = "drop leaves 0 kernels, drop-settings 1 kernel x 2 configurations, keep all"
+        with refused(f"2 of 2 kernels lack .*; measure them; or --incomplete {left}"):
             read_rows(tmp_path, rows()[1:7], incomplete="drop")
+
+    def test_settings_are_dropped_that_most_lack(self, tmp_path: Path) -> None:
+        """Hand: two of 3 kernels lack 400/500, the third 400/700: half of the cells at 400 MHz."""
+        table = rows(tuple("abc"))
+        kept = [row for n, row in enumerate(table) if n not in (0, 4, 9)]
+        told = "dropped engine_mhz 400; left are 3 kernels x 2 configurations"
+        with pytest.warns(DataWarning, match=f"3 of 3 kernels lack .*; {told}"):
+            found = read_rows(tmp_path, kept, incomplete="drop-settings")
+        assert found.measured.all()
+        assert (found.kernels, found.grid.shape) == (tuple("abc"), (1, 1, 2))
+
+    def test_what_is_kept_is_filled_in_and_not_written(self, tmp_path: Path) -> None:
+        """Hand: the second kernel takes 10 ms at 400/500, 20 at 400/700 and 30 at 800/700."""
+        table = [*rows()[:4], *rows()[4:]]
+        table[4]["time_ms"], table[5]["time_ms"], table[7]["time_ms"] = 10.0, 20.0, 30.0
+        del table[6]
+        with pytest.warns(DataWarning, match="'second' lacks .*; these are filled in along the"):
+            found = read_rows(tmp_path, table, incomplete="keep")
+        assert np.flatnonzero(~found.measured).tolist() == [6]
+        assert found.time_ms[1, 0, 1, 0] == pytest.approx(10 * 30 / 20, rel=1e-3)
+        np.testing.assert_array_equal(found.time_ms[0].ravel(), [1.0, 2.0, 3.0, 4.0])
+        assert found.to_frame()["time_ms"].tolist() == [row["time_ms"] for row in table]
+        assert found.unmeasured == []
+
+    def test_one_grid_with_holes_is_complete(self, tmp_path: Path) -> None:
+        table = [row for n, row in enumerate(rows()) if n not in (2, 6)]
+        with pytest.warns(DataWarning, match="has 3 of the 4 configurations of its grid"):
+            found = read_rows(tmp_path, table)
+        assert [str(config) for config in found.unmeasured] == ["cu=4,engine=800,memory=500"]
+
+    def test_kernels_without_the_base_are_left_out(self, tmp_path: Path) -> None:
+        """Of a kernel that has nothing but the base, too: nothing tells how it scales."""
+        table = [*rows(("a", "b", "c"))[1:], *rows(("only",))[:1]]
+        with pytest.warns(DataWarning, match="filled in"):
+            found = read_rows(tmp_path, table, incomplete="keep")
+        with pytest.warns(DataWarning, match=r"elsewhere: 2 kernels \('a', 'only'\)"):
+            assert found.with_base((0, 0, 0)).kernels == ("b", "c")
+        with refused("not all kernels were measured at the base cu=4,engine=400,memory=500"):
+            found.profiles((0, 0, 0))
+        with refused("no kernel .* base .* elsewhere; choose another, such as cu=4,engine=800,mem"):
+            found.select([0, 3]).with_base((0, 0, 0))
+
+    def test_clocks_that_jitter_are_snapped(self, tmp_path: Path) -> None:
+        """Hand: 398 and thrice 401 are 400 on average; 800 and 811 stay apart."""
+        table = rows(("a", "b"))
+        for row, mhz in zip(table, (398, 401, 800, 811, 401, 401, 800, 811), strict=True):
+            row["engine_mhz"] = mhz
+        with pytest.warns(DataWarning) as warned:
+            found = read_rows(tmp_path, table, snap_clocks=10.0)
+        assert found.grid.engine_mhz == (400, 800, 811)
+        told = "".join(str(warning.message) for warning in warned)
+        assert "4 values of engine_mhz became 3: 400, 800, 811" in told
+        assert "has 4 of the 6 configurations of its grid" in told
 
 
 class TestRepetitions:
@@ -386,7 +441,7 @@ class TestWrittenAndReadIsTheSameToTheLastBit:
             assert same_bits(again.power_samples, written.power_samples)
 
     @pytest.mark.filterwarnings(
-        "ignore:.*(repetitions differ|change by far more|no counter|every counter)"
+        "ignore:.*(repetitions differ|change by far more|no counter|every counter|without ')"
     )
     @settings(max_examples=60)
     @given(written=measurements())

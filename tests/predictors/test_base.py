@@ -90,7 +90,7 @@ def test_the_default_suits_the_table_at_its_base() -> None:
     table = replace(table, counter_samples=counters)
     assert default_predictor(table, "highest") == "bottleneck"
     assert train(table, "highest").predictors["time"].name == "bottleneck"
-    with refused("no counters at the base cu=16,engine=900,memory=3000; choose a base"):
+    with refused("4 kernels .* without '.*' at the base cu=16,engine=900,memory=3000, but with it"):
         default_predictor(table)
 
 

@@ -107,16 +107,20 @@ class TestMissingValues:
         # An absent counter is absent, whether its cell is empty or its column is not there.
         assert transformed(self.SOME, busy=0.5) == ([0.25, 0.5], ("missing: rate",))
 
-    def test_where_every_training_kernel_had_one_it_is_refused(self) -> None:
+    def test_where_every_training_kernel_had_one_too(self) -> None:
+        """0.5 is the median of 0, 0.5, 0.5 and 1."""
+        assert transformed(self.SOME, rate=20.0, busy=NAN) == ([0.25, 0.5], ("missing: busy",))
         kernels = profiles({"rate": [20.0, 20.0], "busy": [0.5, NAN]})
-        with refused("kernel 'k1' has no value for 'busy', which the model needs; profile it"):
-            self.SOME.transform(kernels)
+        assert self.SOME.given(kernels) == ("rate", "busy")
 
-    def test_a_ratio_of_what_a_kernel_does_not_do_may_always_be_missing(self) -> None:
-        """A kernel that loads nothing has no bytes per load; 20 is the median of 10, 20 and 50."""
-        scaling = fitted(FetchPerLoadByte=[10.0, 50.0, 20.0], busy=[0.0, 1.0, 0.5])
-        kernel = {"FetchPerLoadByte": NAN, "busy": 0.5}
-        assert transformed(scaling, **kernel) == ([0.25, 0.5], ("missing: FetchPerLoadByte",))
+    def test_a_kernel_that_has_nothing_but_its_time_is_refused(self) -> None:
+        scaling = FeatureScaling.fit("utilisation", TestState.TRAINING)
+        assert "log_time_ms" in scaling.names
+        nothing = replace(TestState.NEW, counters=TestState.NEW.counters * NAN)
+        with refused("kernel 'k0' has none of the features .* such as 'dram_utilisation'; prof"):
+            scaling.given(nothing)
+        time_alone = FeatureScaling.fit("utilisation", TestState.TRAINING, "log_time_ms")
+        assert time_alone.given(nothing) == ("log_time_ms",)
 
     def test_a_feature_that_no_training_kernel_has_is_left_out(self) -> None:
         scaling = fitted(rate=[NAN, NAN], busy=[0.0, 1.0])

@@ -70,6 +70,12 @@ class TestFolds:
         [(_, test)] = split(HOLDOUT, [f"app{a}" for a in range(count)])
         assert len(test) == held_out
 
+    def test_k_fold_has_as_many_folds_as_asked(self) -> None:
+        applications = tuple(f"app{k // 2}" for k in range(40))
+        tests = [test for _, test in folds(K_FOLD, applications, 0, 10)]
+        assert [len({applications[k] for k in test}) for test in tests] == [2] * 10
+        assert sorted(k for test in tests for k in test) == list(range(40))
+
     def test_random_kernels_are_a_fifth_whatever_their_application(self) -> None:
         """Of two applications of ten kernels neither can be whole among four."""
         applications = ["a"] * 10 + ["b"] * 10

@@ -12,7 +12,7 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
-from mlscale.studies import candidates, errors
+from mlscale.studies import base, candidates, errors
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import BASELINES, Candidate, with_baselines
 
@@ -163,7 +163,7 @@ class TestPlan:
         ],
     )
     def test_seeds_only_where_they_matter(self, predictor: str, protocol: str, count: int) -> None:
-        asked = {"predictors": ["wu", "extra-trees"], "split": protocol, "seeds": 3}
+        asked = {"predictors": ["wu", "extra-trees"], "protocol": protocol, "seeds": 3}
         planned = study(made.measurements(), **asked)
         seeds = [part.seed for part in planned.parts if part.candidate.name == predictor]
         assert seeds == list(range(count))
@@ -280,6 +280,25 @@ def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
     assert sorted(result["kernels"]) == sorted(data.kernels)
     assert np.shape(result["errors"]) == (8, 35)
     assert np.isfinite(result["errors"]).all()
+
+
+def test_folds_of_many_applications_are_parts_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight folds in parts of three: the same rows, and folds numbered through."""
+    planned = study(made.measurements(per_group=2), predictors=["nearest"], features=["raw"])
+    whole, rows = planned.results(), planned.rows(planned.results())
+    monkeypatch.setattr(base, "FOLDS_AT_ONCE", 3)
+    del planned.__dict__["parts"]
+    assert len(planned.parts) == 3 * len(whole)
+    results = planned.results()
+    for one, other in zip(planned.rows(results), rows, strict=True):
+        assert {k: v for k, v in one.items() if "seconds" not in k} == {
+            key: pytest.approx(v) for key, v in other.items() if "seconds" not in key
+        }
+    frame = planned.files(results)["predictions"]
+    found = frame[frame.predictor == "nearest"].groupby("kernel").fold.unique()
+    assert sorted(fold for [fold] in found) == list(range(8))
 
 
 class TestTwoProcesses:

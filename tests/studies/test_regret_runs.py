@@ -285,6 +285,6 @@ class TestLeakage:
 
 def test_held_out_kernels_alone_can_be_beyond_the_limits() -> None:
     """One split of twenty applications holds out four; the other sixteen are not asked about."""
-    study = planned(runs=0, split="holdout")
+    study = planned(runs=0, protocol="holdout")
     rows = study.rows(study.results())
     assert {(row["n_kernels"], row["n_beyond_limits"]) for row in rows} == {(4, 0)}

@@ -11,9 +11,10 @@ from scipy.stats import sem, ttest_rel
 
 from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.errors import application_errors
+from mlscale.studies.errors import errors_by
 from mlscale.studies.statistics import (
     behind_best,
+    paired_by,
     paired_difference,
     split_error,
     standard_error,
@@ -62,7 +63,19 @@ class TestErrors:
             {"applications": ["a", "b", "a"], "errors": errors.tolist()}
             for errors in (values, values + 2)
         ]
-        assert application_errors(results) == {"a": [2.0, 6.0, 4.0, 8.0], "b": [20.0, 22.0]}
+        assert errors_by("application", results) == {"a": [2.0, 6.0, 4.0, 8.0], "b": [20.0, 22.0]}
+
+    def test_pairs_are_of_what_is_held_out(self) -> None:
+        """Six kernels of one application, 60 above the best: kernels alone tell it."""
+        one = {"kernels": list(NAMES), "applications": ["a"] * 6, "errors": [[61.0], [62.0]] * 3}
+        other = {**one, "errors": [[1.0], [1.5]] * 3}
+        told = {
+            protocol: paired_difference(
+                errors_by(paired_by(protocol), [one]), errors_by(paired_by(protocol), [other])
+            )[2]
+            for protocol in ("random-kernels", "holdout")
+        }
+        assert told == {"random-kernels": True, "holdout": False}
 
 
 class TestSummary:

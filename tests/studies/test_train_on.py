@@ -185,9 +185,8 @@ class TestPlan:
 
     def test_on_another_grid_those_stand_that_predict_it(self) -> None:
         study = planned({"m": OTHER_GRID}, TESTED)
-        assert {part.candidate.name for part in study.parts} == {
-            *("no-scaling", "engine-bound", "core-bound", "memory-bound")
-        }
+        names = {part.candidate.name for part in study.parts}
+        assert names == {"no-scaling", "engine-bound"}  # the other axes have one step
 
 
 OTHER_GRID = replace(TRAINED, grid=ConfigGrid((4,), (600.0, 1000.0, 1800.0), (700.0,)))

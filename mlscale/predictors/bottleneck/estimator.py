@@ -36,6 +36,7 @@ from mlscale.predictors.bottleneck.model import (
 )
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
+from mlscale.predictors.features import training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
@@ -82,7 +83,9 @@ class Bottleneck(Learner, Predictor):
     def applies_to(cls, measurements: Measurements) -> bool:
         """Return whether the device's peaks are known and the counters give its utilisations."""
         try:
-            kernel_use(measurements.profiles(measurements.grid.mid))
+            usual = measurements.usual
+            [known] = measurements.measured[:, *measurements.grid.index(usual)].nonzero()
+            kernel_use(measurements.select(known).profiles(usual))
         except InputError:
             return False
         return True
@@ -135,7 +138,7 @@ class Bottleneck(Learner, Predictor):
             raise InputError(f"'{self.name}' needs two configurations at least")
         for table, at in sets:
             if len(table.kernels) > 1:
-                check_traffic_of_training(table.profiles(at))
+                check_traffic_of_training(training_profiles(table, at))
         sets[0][0].quantity(self.quantity)
         return sets
 

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import torch
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck.curve import (
@@ -56,13 +56,15 @@ class GpuKernels:
     """The training kernels of one GPU: what profiles tell, and their log ratios (n, N).
 
     gpu: with the peaks that these kernels show. log_ratios: of 'time' and, where it was measured,
-    of 'power'; base_w (n,): the power at the base, NaN where it was not.
+    of 'power'; measured (n, N): where they are not filled in. base_w (n,): the power at the base,
+    NaN where it was not measured.
     """
 
     gpu: GpuPeaks
     traits: KernelTraits
     applications: tuple[str, ...]
     log_ratios: dict[str, Floats]
+    measured: Mask
     base_w: Floats
 
     @classmethod
@@ -77,6 +79,7 @@ class GpuKernels:
             traits=traits,
             applications=table.applications,
             log_ratios={name: table.log_ratios(name, base) for name in quantities},
+            measured=table.measured.reshape(len(table.kernels), -1),
             base_w=np.full(len(profiles.kernels), np.nan) if power_w is None else power_w,
         )
 
@@ -89,6 +92,7 @@ class GpuKernels:
             traits=traits,
             applications=tuple(self.applications[k] for k in rows),
             log_ratios={name: logs[rows] for name, logs in self.log_ratios.items()},
+            measured=self.measured[rows],
             base_w=self.base_w[rows],
         )
 

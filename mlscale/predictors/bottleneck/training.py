@@ -181,11 +181,13 @@ class HeldOutGroup:
         self.predicted, self.actual = self.prior.predicted(), self.kernels.log_ratios["time"]
 
     def scores(self, quantity: str, predicted: Floats) -> list[Floats]:
-        """Return of each kernel |log error| (N - 1,) of predicted (n, N), see `interval_scale`."""
+        """Return of each kernel |log error| where measured, of predicted, see `interval_scale`."""
         error = np.abs(predicted - self.kernels.log_ratios[quantity])
         scale = self.model.interval_scale(self.kernels.traits, self.gpu, self.prior)
         at_base = self.gpu.grid.position(self.gpu.base)
-        return list(np.delete(error / scale, at_base, axis=1))
+        targets = np.delete(self.kernels.measured, at_base, axis=1)
+        scores = np.delete(error / scale, at_base, axis=1)
+        return [row[is_target] for row, is_target in zip(scores, targets, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +217,10 @@ class HeldOutKernels:
     @property
     def error(self) -> float:
         """Sum over the kernels of their mean |log error| by the curve alone."""
-        errors = [np.abs(group.predicted - group.actual).mean(axis=1) for group in self.groups]
+        errors = [
+            np.abs(group.predicted - group.actual).mean(axis=1, where=group.kernels.measured)
+            for group in self.groups
+        ]
         return float(sum(error.sum() for error in errors))
 
     def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:

@@ -40,7 +40,7 @@ def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
     predictor = Wu(clusters="auto").fit(data, MID)
     sizes = {one.region: len(one.centroids) for one in predictor.cluster_sets_}
     assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
-    rows = study("errors", data, "wu", clusters="auto", quantity="time", split="k-fold", seeds=1)
+    rows = study("errors", data, "wu", clusters="auto", quantity="time", protocol="k-fold", seeds=1)
     assert rows.set_index("predictor").loc["wu", "mape"] < 1
 
 
@@ -65,7 +65,6 @@ def test_some_counters_alone(tmp_path: object) -> None:
     some = ("busy_bandwidth", "busy_compute")
     predictor = Wu(clusters=4, counters=some).fit(data, MID)
     assert predictor.feature_names() == some
-    assert predictor.needs() == some
     by_kernel = -np.array([predictor.score(data.select([k]), MID) for k in range(12)])
     assert by_kernel[:6].max() < 1e-6
     assert by_kernel[6:].max() > 1
