@@ -176,9 +176,9 @@ def advise_caps(
 
     cap_w [W]: by default from the GPU's lowest power limit, or where none was verified from what
     the run draws at the lowest clock, to its highest. objective: 'energy' (the default), 'edp',
-    'ed2p', 'time' or 'power'; limits and static_power_w [W]: as for `advise`. CU count and memory clock are those of the base. Of
-    equal caps the lowest is taken. surfaces: those of an `Advice` for these profiles, which need
-    not be predicted again.
+    'ed2p', 'time' or 'power'; limits and static_power_w [W]: as for `advise`. CU count and memory
+    clock are those of the base. Of equal caps the lowest is taken. surfaces: those of an `Advice`
+    for these profiles, which need not be predicted again.
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
     caps on a GPU whose power limits are not known; of runs at one engine clock alone; and of a
