@@ -29,6 +29,7 @@ from mlscale.model.predictions import coverage_of_each
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 LEAST_STEP_W = 25.0  # between the caps of a sweep
 MOST_STEPS = 20
+ROUND_W = 5.0  # to which a sweep's start is rounded up, where the GPU's lowest limit is not known
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
@@ -173,11 +174,11 @@ def advise_caps(
 ) -> CapAdvice:
     """What the run of all launches does under each power cap, and the cap that serves it best.
 
-    cap_w [W]: by default from the GPU's lowest power limit to its highest. objective: 'energy'
-    (the default), 'edp', 'ed2p', 'time' or 'power'; limits and static_power_w
-    [W]: as for `advise`. CU count and memory clock are those of the base. Of
-    equal caps the lowest is taken. surfaces: those of an `Advice` for these profiles, which need
-    not be predicted again.
+    cap_w [W]: by default from the GPU's lowest power limit, or where none was verified from what
+    the run draws at the lowest clock, to its highest. objective: 'energy' (the default), 'edp',
+    'ed2p', 'time' or 'power'; limits and static_power_w [W]: as for `advise`. CU count and memory
+    clock are those of the base. Of equal caps the lowest is taken. surfaces: those of an `Advice`
+    for these profiles, which need not be predicted again.
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
     caps on a GPU whose power limits are not known; of runs at one engine clock alone; and of a
@@ -195,9 +196,11 @@ def advise_caps(
     require_objective(objective)
     _require_caps_tell(objective, profiles)
     device = known_device(model.device)
-    caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), added_w)
     _require_second_clock(surfaces["time"], profiles)
+    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    if not len(caps):
+        caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]))
     default_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
     curves = _curves(surfaces, np.append(caps, default_w), profiles.weights)
     base, base_peak_w = _run_at_base(surfaces, profiles.weights)
@@ -226,25 +229,34 @@ def advise_caps(
     )
 
 
-def cap_sweep(device: Device | None) -> Floats:
+def cap_sweep(device: Device | None, lowest_clock_w: float) -> Floats:
     """Caps from the lowest power limit of a GPU to its highest (P,) [W], 25 W or more apart.
 
-    The highest is the default limit where the table knows no other. Raises InputError where the
-    limits are not known.
+    The highest is the default limit where the table knows no other. lowest_clock_w: what a run
+    draws at the lowest clock [W], from which the caps start where no lowest limit was verified.
+    Raises InputError where the highest limit is not known.
     """
     lowest, highest = _power_limits(device)
-    if lowest is None or highest is None:
+    if highest is None:
         raise InputError(
             f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
             "caps with --power-cap W ..."
         )
+    if lowest is None:
+        lowest = min(math.ceil(lowest_clock_w / ROUND_W - SAME) * ROUND_W, highest)
     step = max(LEAST_STEP_W, (highest - lowest) / MOST_STEPS)
     return np.append(np.arange(lowest, highest - SAME, step), highest)
 
 
+def _drawn_at_lowest_clock_w(power: Surfaces) -> float:
+    """What the kernel of most power draws at the lowest clock tried [W], else 0."""
+    c, _, m = power.grid.index(power.base)
+    return float(np.fmax.reduce(power.values[:, c, 0, m], initial=0.0))
+
+
 def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
     """The lowest and the highest cap that a GPU takes [W], None where that is not known."""
-    return (device.min_power_limit_w, device.most_power_w) if device else (None, None)
+    return (device.lowest_cap_w, device.most_power_w) if device else (None, None)
 
 
 def _require_caps_tell(objective: str, profiles: Profiles) -> None:

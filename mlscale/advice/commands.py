@@ -29,6 +29,10 @@ _PERSISTENCE = (
     "without persistence mode (nvidia-smi -i {gpu} -pm 1) the driver forgets the setting when no "
     "process uses the GPU"
 )
+_MEMORY_STAYS = (
+    "the memory clock is not locked: on GeForce RTX 50 a lock of it costs 10 to 32 % of the speed "
+    "(NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266)"
+)
 _CU_NOTES = {
     "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, keep one process to a part of them",
@@ -184,6 +188,8 @@ def clock_commands(
     if best.memory_mhz != base.memory_mhz:
         if len(device.memory_clocks_mhz()) == 1:
             notes.append(f"{device.name} has one memory clock, which no command changes")
+        elif device.slows_at_locked_memory:
+            notes.append(_MEMORY_STAYS)
         else:
             changed.append("memory")
     if best.cu_count != base.cu_count:

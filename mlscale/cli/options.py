@@ -267,7 +267,8 @@ def add_goal(parser: argparse.ArgumentParser) -> None:
     add("--lever", choices=LEVERS, default="clock", help=what)
     what = (
         "add time and energy of the run under these power caps, in W (without W, and by default "
-        "with --lever cap: from the GPU's lowest power limit to its highest)"
+        "with --lever cap: from the GPU's lowest power limit to its highest, or from what the "
+        "lowest clock draws where the lowest limit was never verified)"
     )
     add("--power-cap", nargs="*", type=positive_number, metavar="W", help=what)
     what = "print the commands that set the advice on this GPU, and that reset it; none is run"

@@ -86,7 +86,7 @@ class Device:
     supported_memory_mhz: tuple[float, ...] | None = None  # as the vendor's tool lists, falling
     tensor_fp16_gflops: float | None = None  # dense FP16 matrix rate with FP32 accumulation
     tdp_w: float | None = None  # the board's default power limit
-    min_power_limit_w: float | None = None  # that can be set
+    min_power_limit_w: float | None = None  # that can be set; see lowest_cap_w
     max_power_limit_w: float | None = None
     idle_w: float | None = None  # board power without a process, one reading
     voltage_floor_mhz: float | None = None  # the highest engine clock at the least voltage
@@ -106,6 +106,11 @@ class Device:
         """What the board is set to draw at most unless somebody changed it, if known [W]."""
         limits = [limit for limit in (self.tdp_w, self.most_power_w) if limit is not None]
         return min(limits, default=None)
+
+    @property
+    def lowest_cap_w(self) -> float | None:
+        """The lowest power limit that it takes [W]; None where that was never verified."""
+        return None if "min_power_limit_w" in self.unverified else self.min_power_limit_w
 
     @property
     def is_jetson(self) -> bool:
@@ -219,6 +224,14 @@ class Device:
         Source: nvidia-smi(1), https://docs.nvidia.com/deploy/nvidia-smi/, of --lock-memory-clocks.
         """
         return self.architecture.startswith("Hopper")
+
+    @property
+    def slows_at_locked_memory(self) -> bool:
+        """Whether a lock of its memory clock costs speed: of GeForce RTX 50 10 to 32 %.
+
+        Measured on RTX 5090s: github NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266.
+        """
+        return self.is_consumer and self.architecture.startswith("Blackwell")
 
     @property
     def is_consumer(self) -> bool:

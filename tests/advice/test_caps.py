@@ -285,10 +285,33 @@ class TestTheGpusLimits:
     def test_the_sweep_goes_from_the_lowest_limit_to_the_highest(self) -> None:
         # From the device table: 200 to 700 W in 20 steps of 25 W; 200 to 1000 W in 20 of 40 W;
         # 60 to 70 W in one; the highest of an A100 is its default.
-        assert sweep(load_device("h100-sxm5")).tolist() == [*range(200, 701, 25)]
-        assert sweep(load_device("b200")).tolist() == [*range(200, 1001, 40)]
-        assert sweep(load_device("t4")).tolist() == [60, 70]
-        assert sweep(load_device("a100-sxm4-80gb")).tolist() == [*range(100, 401, 25)]
+        for key, caps_w in (
+            ("h100-sxm5", [*range(200, 701, 25)]),
+            ("b200", [*range(200, 1001, 40)]),
+            ("t4", [60, 70]),
+            ("a100-sxm4-80gb", [*range(100, 401, 25)]),
+        ):
+            assert sweep(load_device(key), 34.48).tolist() == caps_w
+
+    @pytest.mark.parametrize(
+        ("device", "factor", "caps_w"),
+        [
+            # At the lowest clock 34.48 W and 103.44 W: 35, and 105 W. The table has no lowest limit
+            # of an RTX 4000 Ada (130 W), and an unverified one of an A100 PCIe (150 of 300 W).
+            ("rtx-4000-ada", 1, [35, 60, 85, 110, 130]),
+            ("rtx-4000-ada", 5, [130]),
+            ("a100-pcie-80gb", 3, [*range(105, 300, 25), 300]),
+        ],
+    )
+    def test_a_lowest_limit_that_was_never_verified_bounds_nothing(
+        self, device: str, factor: float, caps_w: list[float]
+    ) -> None:
+        points = advised_on(device, kernels(factor), [], "energy").points
+        assert [point.cap_w for point in points] == caps_w
+        assert all(point.can_be_set for point in points)
+        [low] = advised_on(device, kernels(factor), [20], "energy").points
+        assert low.can_be_set
+        assert low.flags[0].startswith("below the clocks tried")
 
     def test_a_cap_outside_them_is_flagged_and_never_advised(self) -> None:
         # At 8 times the power the kernels draw 275.8, 361, 526.7 and 800 W. An H100 may be set to
@@ -352,8 +375,8 @@ class TestRefused:
             advise_caps(MODEL, new_kernels(), [80], "clock")
         with refused("power limits of this GPU are not known; name the"):
             advise_caps(MODEL, new_kernels())
-        with refused("power limits of hd7970 are not known"):
-            sweep(load_device("hd7970"))
+        with refused("power limits of jetson-tx2 are not known"):
+            sweep(load_device("jetson-tx2"), 34.48)
 
     def test_a_log_with_pauses(self) -> None:
         """0.8 of 6 ms are pauses, 13 %."""

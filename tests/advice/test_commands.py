@@ -4,6 +4,7 @@ Not read in a manual: what `amd-smi reset` takes.
 
 NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc, -ac MEM,GRAPHICS,
 -rac, -pl WATTS; docs.nvidia.com/deploy/nvidia-smi: -lmcd MHZ and -rmcd in place of -lmc on Hopper.
+No -lmc on GeForce RTX 50: NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266.
 AMD: `amd-smi set --help` and `amd-smi reset --help` of ROCm 7 (-g, --power-cap WATTS), and
 `rocm-smi -h` of ROCm 6 (-d, --setperflevel, --setsclk, --setmclk, --setextremum, --resetclocks,
 --setpoweroverdrive, --resetpoweroverdrive).
@@ -100,6 +101,23 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
             "needs OverDrive",
         ),
         ("a30", (1000, 800), (1000, 1215), "", "", "has one memory clock, which no command change"),
+        ("rtx5090", (2400, 7001), (2400, 14001), "", "", "a lock of it costs 10 to 32 %"),
+        (
+            "rtx5070ti-laptop",
+            (1500, 7001),
+            (2220, 14001),
+            "nvidia-smi -i 0 -lgc 1500,1500",
+            "nvidia-smi -i 0 -rgc",
+            "NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266",
+        ),
+        (
+            "rtx-pro-6000-blackwell",
+            (2400, 12481),
+            (2400, 14001),
+            "nvidia-smi -i 0 -lmc 12481,12481",
+            "nvidia-smi -i 0 -rmc",
+            "root",
+        ),
         *(
             (key, (800, 1000), (900, 1000), "", "", "docs/power-caps.md says what there is")
             for key in ("gtx980", "jetson-orin-nx-16gb", "mi300x", "radeon8060s", "rx9070xt")

@@ -253,6 +253,15 @@ def test_a_board_is_set_to_no_more_than_it_can_be(
     assert device.most_power_w == (highest_w or tdp_w)
 
 
+@pytest.mark.parametrize(
+    ("key", "lowest_w"),
+    # An L4's nvidia-smi; an A100 PCIe's table entry is the lowest cap of a sweep, unverified.
+    [("l4", 40), ("rtx5060ti-16gb", 150), ("a100-pcie-80gb", None), ("rtx-4000-ada", None)],
+)
+def test_a_lowest_limit_counts_if_it_was_verified(key: str, lowest_w: float | None) -> None:
+    assert load_device(key).lowest_cap_w == lowest_w
+
+
 FOLDER = Path(devices.__file__).parent
 DEVICES = json.loads((FOLDER / "devices.json").read_text(encoding="utf-8"))["devices"]
 SOURCES = json.loads((FOLDER / "devices_sources.json").read_text(encoding="utf-8"))

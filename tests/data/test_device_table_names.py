@@ -56,6 +56,13 @@ from mlscale.data.devices import device_keys, devices_named, find_device, load_d
         ("NVIDIA GB300", "gb300"),
         ("NVIDIA GB10", "gb10"),
         ("NVIDIA Thor", "jetson-agx-thor"),
+        # deviceQuery of a Jetson TX2, by its releases.
+        ("NVIDIA Tegra X2", "jetson-tx2"),
+        ("GP10B", "jetson-tx2"),
+        ("Jetson Orin Nano", "jetson-orin-nano-8gb"),
+        # NVIDIA/open-gpu-kernel-modules, README.md.
+        ("NVIDIA GeForce RTX 4050 Laptop GPU", "rtx4050-laptop"),
+        ("10de:28e1", "rtx4050-laptop"),
         ("AMD Radeon RX 9070 XT", "rx9070xt"),
         ("AMD Radeon RX 9070", "rx9070"),
         ("Radeon RX 7900 XT", "rx7900xt"),
