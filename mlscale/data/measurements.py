@@ -381,9 +381,9 @@ def from_table(
     check("repetitions", table.source, table, kernels, where, rows)
     check("launches", table.source, table, kernels, where)
     warn_of_parts(table.source, kernels, rows)
-    check("times", table.source, kernels, grid, measurements.time_ms)
     counters_alone = [name for name in counter_names if name not in OF_LAUNCH]
     measured_ms = np.where(measurements.measured, measurements.time_ms, np.nan)
+    check("times", table.source, kernels, grid, measured_ms)
     check("shared times", table.source, kernels, applications, measured_ms)
     check("columns", table.source, counters_alone, table, where)
     check("counters", table.source, table, counters_alone, kernels)

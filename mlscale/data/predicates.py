@@ -353,7 +353,10 @@ def changing_launch(table: Table, kernels: Sequence[str], cells: tuple[Indices, 
 
 
 def jumping_times(kernels: Sequence[str], grid: ConfigGrid, time_ms: Floats) -> Fields:
-    """Times (K, C, E, M) that rise with a clock, or fall by far more than the clock rises."""
+    """Times (K, C, E, M) that rise with a clock, or fall by far more than the clock rises.
+
+    NaN where a kernel was not measured.
+    """
     largest, fields, jumping = np.log(_JUMP), {}, set()
     for axis, name in enumerate(AXES[1:], start=2):
         if len(getattr(grid, name)) < _COURSE:
@@ -361,7 +364,7 @@ def jumping_times(kernels: Sequence[str], grid: ConfigGrid, time_ms: Floats) -> 
         rise = np.diff(np.log(getattr(grid, name)))
         step = np.diff(np.log(time_ms), axis=axis)
         rise_along = np.expand_dims(rise, [a for a in range(4) if a != axis])
-        beyond = np.maximum(step, -step - rise_along)
+        beyond = np.nan_to_num(np.maximum(step, -step - rise_along))
         jumping.update(np.nonzero(beyond > np.log(_JUMP))[0].tolist())
         if beyond.max(initial=0) > largest:
             largest = beyond.max()
