@@ -120,6 +120,8 @@ def mapping(text: str) -> dict[str, str | float]:
         name, _, said = map(str.strip, part.partition("="))
         if not name or not said:
             raise argparse.ArgumentTypeError(f"'{part}' is not NAME=COLUMN[:UNIT]")
+        if name in found:
+            raise argparse.ArgumentTypeError(f"'{name}' is there twice")
         found[name] = said
         with suppress(ValueError):
             found[name] = plain_number(said)

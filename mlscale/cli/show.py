@@ -68,7 +68,8 @@ def _predictor(quantity: str, predictor: Row) -> Iterator[str]:
     if needed:
         yield f"  features that a profile needs ({len(needed)}): {', '.join(needed)}"
     if others:
-        yield f"  features that may be missing ({len(others)}): {', '.join(others)}"
+        which = "features that may be missing" if needed else "features"
+        yield f"  {which} ({len(others)}): {', '.join(others)}"
     if predictor.get("learnt_from"):
         yield f"  learnt from: {', '.join(predictor['learnt_from'])}"
     if predictor["capabilities"]:

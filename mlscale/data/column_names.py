@@ -70,13 +70,16 @@ def is_usual(name: str, column: str) -> bool:
 
 
 def split_source(name: str, source: str, present: Collection[str]) -> tuple[str, str]:
-    """The column and the unit of COLUMN[:UNIT]; a column whose name that is comes first.
+    """The column and the unit of COLUMN[:UNIT], which else the column's name may say.
+
+    A column whose name is the whole comes first.
 
     Raises InputError on a unit that a column of this name cannot have.
     """
     column, colon, unit = source.rpartition(":")
     if not colon or source in present:
-        return source, ""
+        said = (_usual_source(name, source) or "").removeprefix(source).removeprefix(":")
+        return source, said if said in _units(name) else ""
     if unit not in (units := _units(name)):
         having = f"be one of {', '.join(units)}" if units else "be left out there"
         raise InputError(f"--map {name}={source}: the unit '{unit}' must {having}")

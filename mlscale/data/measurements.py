@@ -13,7 +13,7 @@ from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
-from mlscale.data.missing import filled, largest_complete
+from mlscale.data.missing import complete_part, filled
 from mlscale.data.predicates import lacking_configurations
 from mlscale.data.profiles import (
     NOT_COUNTERS,
@@ -38,7 +38,7 @@ from mlscale.data.table import (
 )
 from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
-from mlscale.text import listed
+from mlscale.text import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,10 +196,12 @@ class Measurements:
 
     @property
     def usual(self) -> HardwareConfig:
-        """The configuration that most kernels were measured at; the mid-grid if none has more."""
-        counts = np.asarray(self.measured.sum(axis=0))
-        is_mid = counts[self.grid.index("mid")] == counts.max()
-        return self.grid.mid if is_mid else list(self.grid)[int(counts.argmax())]
+        """The configuration that most kernels were measured at; of several the nearest to mid."""
+        counts = np.asarray(self.measured.sum(axis=0)).ravel()
+        settings, mid = self.grid.settings(), self.grid.mid.as_dict()
+        away = sum(np.abs(np.log(settings[axis] / mid[axis])) for axis in AXES)
+        best = np.where(counts == counts.max(), away, np.inf)
+        return list(self.grid)[int(best.argmin())]
 
     @property
     def unmeasured(self) -> list[HardwareConfig]:
@@ -379,11 +381,12 @@ def from_table(
     check("repetitions", table.source, table, kernels, where, rows)
     check("launches", table.source, table, kernels, where)
     warn_of_parts(table.source, kernels, rows)
-    check("times", table.source, kernels, grid, measurements.time_ms)
-    counted = [name for name in counter_names if name not in OF_LAUNCH]
-    check("shared times", table.source, kernels, applications, measurements.time_ms)
-    check("columns", table.source, counted, table, where)
-    check("counters", table.source, table, counted, kernels)
+    counters_alone = [name for name in counter_names if name not in OF_LAUNCH]
+    measured_ms = np.where(measurements.measured, measurements.time_ms, np.nan)
+    check("times", table.source, kernels, grid, measured_ms)
+    check("shared times", table.source, kernels, applications, measured_ms)
+    check("columns", table.source, counters_alone, table, where)
+    check("counters", table.source, table, counters_alone, kernels)
     return measurements
 
 
@@ -418,8 +421,10 @@ def _kept_rows(
         return None
     kept = [whole, *map(np.arange, grid.shape)]
     told += "dropped"
-    if incomplete == "drop-settings":
-        kept = largest_complete(measured)
+    if incomplete == "drop":
+        told += f"; left are {counted(whole.size, 'kernel')}"
+    else:
+        kept = complete_part(measured)
         names = (kernels, *([f"{a} {step:g}" for step in steps] for a, steps in grid.steps.items()))
         gone = (np.delete(name, left) for name, left in zip(names, kept, strict=True))
         told += f" {', '.join(np.concatenate([*gone]))}; left are {lacking['settings']}"

@@ -57,7 +57,7 @@ def _roughness(grid: ConfigGrid) -> Floats:
     return total
 
 
-def largest_complete(measured: Mask) -> list[Indices]:
+def complete_part(measured: Mask) -> list[Indices]:
     """The kernels, and the steps of each axis, that are left of cells (K, C, E, M).
 
     Each time goes the kernel or step that lacks the largest share of its cells, until none does.

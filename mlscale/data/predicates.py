@@ -16,7 +16,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
-from mlscale.data.missing import largest_complete
+from mlscale.data.missing import complete_part
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import Table
 from mlscale.text import counted, listed, shortened
@@ -222,6 +222,7 @@ _CALLED = {
     "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
 }
 _MEDIAN = "predictors take the training median for what is missing"
+_MOST_CELLS = 0.8  # of a table, that have each step of an axis
 _AS_COUNTER = "taken for a counter like any other"
 # Counters that a kernel has not which does nothing of the kind.
 PER_ACCESS = re.compile(r"(Fetch|Write)Per.*|.*_(per_request|hit_rate)|(g..|shared)_efficiency")
@@ -244,10 +245,10 @@ def lacking_configurations(
     mend = _one_mistake(table, kernels, grid, measured) or "measure them"
     more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
     whole = counted(len(kernels) - len(lacking), "kernel")
-    left, *steps = largest_complete(measured)
+    left, *steps = complete_part(measured)
     configurations = int(np.asarray(measured.any(axis=0))[np.ix_(*steps)].sum())
     settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
-    mend += f"; or --incomplete drop leaves {whole}, drop-settings {settings}, keep all"
+    mend += f"; or --incomplete drop leaves {whole}, drop-settings {settings}, keep all with a base"
     return {
         "count": len(lacking),
         "total": len(kernels),
@@ -352,7 +353,10 @@ def changing_launch(table: Table, kernels: Sequence[str], cells: tuple[Indices, 
 
 
 def jumping_times(kernels: Sequence[str], grid: ConfigGrid, time_ms: Floats) -> Fields:
-    """Times (K, C, E, M) that rise with a clock, or fall by far more than the clock rises."""
+    """Times (K, C, E, M) that rise with a clock, or fall by far more than the clock rises.
+
+    NaN where a kernel was not measured.
+    """
     largest, fields, jumping = np.log(_JUMP), {}, set()
     for axis, name in enumerate(AXES[1:], start=2):
         if len(getattr(grid, name)) < _COURSE:
@@ -360,7 +364,7 @@ def jumping_times(kernels: Sequence[str], grid: ConfigGrid, time_ms: Floats) -> 
         rise = np.diff(np.log(getattr(grid, name)))
         step = np.diff(np.log(time_ms), axis=axis)
         rise_along = np.expand_dims(rise, [a for a in range(4) if a != axis])
-        beyond = np.maximum(step, -step - rise_along)
+        beyond = np.nan_to_num(np.maximum(step, -step - rise_along))
         jumping.update(np.nonzero(beyond > np.log(_JUMP))[0].tolist())
         if beyond.max(initial=0) > largest:
             largest = beyond.max()
@@ -408,19 +412,21 @@ def doubtful_columns(
 
 
 def _steps_of_every_cell(values: Floats, cells: tuple[Indices, ...]) -> str:
-    """The two values or more, in words, that a column has in each cell of two kernels or more.
+    """The two values or more, in words, that a column has in most cells of two kernels or more.
 
     Repetitions of counters differ from cell to cell.
     """
-    if np.isnan(values).any():
+    known = np.flatnonzero(~np.isnan(values))
+    if not cells[0][known].any():
         return ""
-    steps, step_of_row = np.unique(values, return_inverse=True)
-    cell_of_row = np.unique(np.stack(cells), axis=1, return_inverse=True)[1].ravel()
-    count = int(cell_of_row.max()) + 1
-    if not 2 <= len(steps) <= len(values) / count or not cells[0].any():
+    steps, step_of_row = np.unique(values[known], return_inverse=True)
+    places = np.stack(cells)[:, known]
+    cell_of_row = np.unique(places, axis=1, return_inverse=True)[1].ravel()
+    most = _MOST_CELLS * len(steps) * (int(cell_of_row.max()) + 1)
+    if len(steps) < 2 or len(known) < most:
         return ""
     pairs = np.unique(cell_of_row * len(steps) + step_of_row)
-    return " and ".join(f"{step:g}" for step in steps) if len(pairs) == count * len(steps) else ""
+    return " and ".join(f"{step:g}" for step in steps) if len(pairs) >= most else ""
 
 
 def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[str]) -> Fields:
@@ -496,12 +502,17 @@ def counters_elsewhere(
 
 
 def shared_times(kernels: Sequence[str], applications: Sequence[str], time_ms: Floats) -> Fields:
-    """Applications of several kernels that all have the same times (K, C, E, M), not one alone."""
+    """Applications of several kernels that all have the same times (K, C, E, M), not one alone.
+
+    NaN where a kernel was not measured.
+    """
     shared = {}
     for application in dict.fromkeys(applications):
         those = [k for k, name in enumerate(applications) if name == application]
-        times = np.nan_to_num(time_ms[those])
-        if len(those) > 1 and (times == times[0]).all() and (times[0] != times[0].max()).any():
+        times = time_ms[those]
+        is_shared = np.isfinite(times).sum(axis=0) > 1
+        low, high = np.fmin.reduce(times)[is_shared], np.fmax.reduce(times)[is_shared]
+        if (low == high).all() and len(np.unique(low)) > 1:
             shared[f"'{application}'"] = [kernels[k] for k in those]
     if not shared:
         return None

@@ -185,6 +185,8 @@ def mapped(table: Table, columns: Columns) -> Table:
             raise InputError(f"{table.source}: --map {name}={said}: {problem}")
         else:
             numbers[name] = converted(name, table.numbers[column], unit)
+        if name in table.numbers and name != column:
+            warn(f"{table.source}: --map {name}={said} stands in place of its column '{name}'")
         if name == "cu_count" and isinstance(said, str) and not is_usual(name, column):
             table.metadata["cu_axis"] = column
         if unit == RATE:
@@ -209,12 +211,23 @@ def with_times(table: Table) -> Table:
 
 
 def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
-    """The table whose clocks within so many MHz of the next are one: their mean, rounded."""
+    """The table whose clocks within so many MHz are one: their mean, rounded. InputError.
+
+    A group of them that spans more is refused.
+    """
     snapped = dict(table.numbers)
     for axis in ("engine_mhz", "memory_mhz") if within_mhz > 0 else ():
         clocks, clock_of = np.unique(table.setting(axis), return_inverse=True)
-        group_of = np.cumsum(np.diff(clocks, prepend=clocks[0]) > within_mhz)[clock_of]
+        begins = np.diff(clocks, prepend=clocks[0]) > within_mhz
+        starts, group_of = np.append(0, np.flatnonzero(begins)), np.cumsum(begins)[clock_of]
         means = (np.bincount(group_of, table.numbers[axis]) / np.bincount(group_of)).round()
+        spans = np.maximum.reduceat(clocks, starts) - np.minimum.reduceat(clocks, starts)
+        if (wide := np.flatnonzero(spans > within_mhz)).size:
+            first = clocks[starts[wide[0]]]
+            raise InputError(
+                f"{table.source}: {axis} {first:g} to {first + spans[wide[0]]:g} MHz are a row of "
+                f"steps within {within_mhz:g} MHz of the next: give a smaller number"
+            )
         if len(means) < len(clocks):
             snapped[axis] = means[group_of]
             listed = ", ".join(f"{mhz:g}" for mhz in means)

@@ -180,7 +180,14 @@ class Model:
         warnings = tuple(warnings_for(self, profiles))
         surfaces = self._surfaces(self.predictors["power"], profiles, coverage)
         surfaces = with_measured(surfaces, profiles, "power")
-        return Predictions(profiles, {"power": surfaces}, coverage, warnings, self.trained_range)
+        return Predictions(
+            profiles,
+            {"power": surfaces},
+            coverage,
+            warnings,
+            self.trained_range,
+            unmeasured=self.unmeasured,
+        )
 
     def _check_origin(self, device: str) -> None:
         """Raise InputError where the model learnt from simulated data of another device."""

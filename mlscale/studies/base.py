@@ -164,7 +164,7 @@ class Study(ABC):
     def base_on(self, name: str, data: Measurements) -> HardwareConfig:
         """Return the base on the grid of a table of that name. Raises InputError."""
         try:
-            return data.grid.config(self.base)
+            return data.usual if self.base == "mid" else data.grid.config(self.base)
         except InputError as error:
             raise InputError(f"'{name}': {error}") from None
 

@@ -268,15 +268,17 @@ class RegretStudy(Study):
         regret_percent: 100 (objective there / objective at the best configuration that keeps the
         limits - 1); None where the choice breaks a limit, so that the two cannot be compared.
         best_saving_percent: what the true optimum saves against the base. A kernel or run of which
-        no configuration keeps the limits is left out, and a choice that was not measured.
+        no configuration keeps the limits is left out of all, and one of which any choice was not
+        measured.
         """
-        rows = (
-            self._choice(part, objective, mix, choice)
-            for part, result in zip(self.parts, results, strict=True)
-            for objective, choices in result.items()
-            for mix, choice in zip(self._mixes(part), choices, strict=True)
-        )
-        return [row for row in rows if row is not None]
+        rows: list[tuple[tuple[str, str, int], Row | None]] = []
+        for part, result in zip(self.parts, results, strict=True):
+            for objective, choices in result.items():
+                for mix, choice in zip(self._mixes(part), choices, strict=True):
+                    key = (part.table, objective, mix.number)
+                    rows.append((key, self._choice(part, objective, mix, choice)))
+        left_out = {key for key, row in rows if row is None}
+        return [row for key, row in rows if row is not None and key not in left_out]
 
     def _mixes(self, part: Part) -> list[LaunchMix]:
         return mixes_to_advise(part, self.tables[part.table], self.runs)

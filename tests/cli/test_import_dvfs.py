@@ -133,7 +133,7 @@ class TestMadeFile:
         assert "raw.csv: 1 of 8 kernels lack configurations: 'hotspot' lacks " in message
         out, err = succeed(capsys, *words, "--incomplete", "drop")
         assert ": 7 kernels of 4 applications " in out
-        assert "'hotspot' lacks cu=16,engine=900,memory=800; dropped\n" in err
+        assert "'hotspot' lacks cu=16,engine=900,memory=800; dropped; left are 7 kernels\n" in err
 
 
 class TestRefusals:

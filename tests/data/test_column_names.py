@@ -62,9 +62,18 @@ def test_units(tmp_path: Path, name: str, unit: str, per_unit: float, kind: str)
 def test_performance_in_place_of_time() -> None:
     """Rates of 1, 1/2, 1/4 in a second take 1000, 2000, 4000 ms."""
     table = [{**row, "fps": 2.0**-k} for k, row in enumerate(rows(["alone"]))]
+    frame = pd.DataFrame(table).drop(columns="time_ms")
     with pytest.warns(DataWarning, match="if 'fps' is a performance over a reference's"):
-        found = Measurements.from_frame(pd.DataFrame(table), columns={"time_ms": "fps:1/s"})
+        found = Measurements.from_frame(frame, columns={"time_ms": "fps:1/s"})
     assert found.time_ms.ravel().tolist() == [1000, 2000, 4000, 8000]
+
+
+def test_a_unit_in_the_name_counts_and_a_column_that_is_replaced_is_told() -> None:
+    """2 us are 0.002 ms."""
+    frame = pd.DataFrame([{**row, "runtime_us": 2.0} for row in rows(["alone"])])
+    with pytest.warns(DataWarning, match="time_ms=runtime_us stands in place of its column 'time"):
+        found = Measurements.from_frame(frame, columns={"time_ms": "runtime_us"})
+    assert found.time_ms.ravel().tolist() == [0.002] * 4
 
 
 def test_an_axis_of_any_name(capsys: Capture, tmp_path: Path) -> None:

@@ -6,16 +6,20 @@ numbers changed at random; its README says what is right.
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from command import Capture
 
+from mlscale import DataWarning, InputError, Measurements
 from mlscale.cli.main import main
 
 TRAIN = ("train", "{file}", "--base", "highest", "--predictor", "wu", "--clusters", "3", "-o", "M")
 STUDY = ("study", "errors", "{file}", "--base", "highest", "--predictor", "nearest", "--seeds", "1")
 BY_M = ("{file}", "--model", "M")
 SETTINGS, KEEP = ("--incomplete", "drop-settings"), ("--incomplete", "keep")
-LEFT = "--incomplete drop leaves 0 kernels, drop-settings 4 kernels x 12 configurations, keep all"
+LEFT = (
+    "--incomplete drop leaves 0 kernels, drop-settings 4 kernels x 12 configurations, keep all wi"
+)
 GROUPS = "13 engine clocks lie in 2 groups of +-3 MHz: observed clocks? give the requested ones, or"
 
 # File, commands, and what the last one says, on standard output and standard error together.
@@ -53,3 +57,54 @@ def test_case(
     for words in commands:
         main([word.format(file=folder / f"{name}.csv", folder=folder) for word in words])
     assert said in "".join(capsys.readouterr())
+
+
+FOLDER = ("cases", "training")
+
+
+def lines(data_folder: Path, name: str) -> list[str]:
+    return data_folder.joinpath(*FOLDER, f"{name}.csv").read_text().splitlines()
+
+
+@pytest.mark.usefixtures("in_an_empty_folder", "one_process")
+def test_holes_of_a_table_of_power_alone(
+    capsys: Capture, data_folder: Path, tmp_path: Path
+) -> None:
+    """9 of 16 configurations were measured at none, as in the case with times."""
+    table = pd.read_csv(data_folder.joinpath(*FOLDER, "08-l-shaped-grid.csv"))
+    file = tmp_path / "power.csv"
+    table.drop(columns="time_ms").to_csv(file, index=False)
+    main([word.format(file=file) for word in TRAIN])
+    main(["predict", str(file), "--model", "M"])
+    assert "left out 9 configurations" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("04-unknown-axis-l1", "differ in 'l1_kb', always in 16 and 48: an axis"),
+        ("05-application-time-on-every-kernel", "have one and the same time at every config"),
+    ],
+)
+@pytest.mark.usefixtures("in_an_empty_folder", "one_process")
+def test_a_lost_row_hides_nothing(
+    capsys: Capture, data_folder: Path, tmp_path: Path, name: str, said: str
+) -> None:
+    file = tmp_path / "lost.csv"
+    file.write_text("\n".join(lines(data_folder, name)[:-1]))
+    main([word.format(file=file) for word in (*TRAIN, *KEEP)])
+    assert said in capsys.readouterr().err
+
+
+def test_steps_in_a_row_are_not_snapped_together() -> None:
+    frame = pd.DataFrame(
+        [
+            {"device": "mine", "application": "a", "kernel": "a", "cu_count": 4,
+             "engine_mhz": mhz, "memory_mhz": 900, "time_ms": 1.0}
+            for mhz in (1000, 1010, 1020)
+        ]
+    )  # fmt: skip
+    with pytest.raises(InputError, match="1000 to 1020 MHz are a row of steps within 10 MHz of"):
+        Measurements.from_frame(frame, snap_clocks=10)
+    with pytest.warns(DataWarning, match="3 values of engine_mhz became 1: 1010"):
+        assert Measurements.from_frame(frame, snap_clocks=20).grid.engine_mhz == (1010,)

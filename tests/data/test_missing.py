@@ -10,7 +10,7 @@ from synthetic.tidy import refused
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid
-from mlscale.data.missing import filled, largest_complete
+from mlscale.data.missing import complete_part, filled
 
 GRID = ConfigGrid((4, 8, 16, 20), (400.0, 500.0, 520.0, 800.0), (300.0, 700.0, 1000.0))
 
@@ -56,5 +56,5 @@ def test_what_lacks_most_is_dropped_first() -> None:
     measured = np.ones((4, 1, 3, 2), bool)
     measured[3, 0, :, 0] = measured[0, 0, 1, 0] = False
     measured[:, 0, 2, 1] = False
-    kernels, cu, engine, memory = largest_complete(measured)
+    kernels, cu, engine, memory = complete_part(measured)
     assert [*map(list, (kernels, cu, engine, memory))] == [[1, 2], [0], [0, 1, 2], [0, 1]]
