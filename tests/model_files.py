@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mlscale.predictors.board_power import BoardPower
 from parameters import own
 from synthetic import bottleneck_kernels, sampled_kernels, warps
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Model, Profiles, save, train
 from mlscale.model.predictions import COVERAGE
-from mlscale.predictors.board_power import BoardPower
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))

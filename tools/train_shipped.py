@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from mlscale.predictors.board_power import BoardPower
 
 from mlscale.arrays import Floats
 from mlscale.data.datasets import all_datasets, dataset, named_file, path
@@ -31,7 +32,6 @@ from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError
 from mlscale.model.model import Model, train
 from mlscale.predictors.board import BoardTime
-from mlscale.predictors.board_power import BoardPower
 from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"

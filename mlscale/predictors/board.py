@@ -135,7 +135,8 @@ class Board(Learner, Predictor):
         within: dict[str, list[float]] = {device: [] for device in groups}
         for device, values in zip(groups, scores["two"], strict=True):
             within[device].append((values <= limit).mean())
-        self.held_ = (sum(np.mean(shares) >= ENOUGH for shares in within.values()), len(within))
+        held = [float(np.mean(shares)) >= ENOUGH for shares in within.values()]
+        self.held_ = (sum(held), len(held))
 
     def _scores(self, known: Population, sweep: Sweep, read: Mask) -> Floats:
         """|log error| over what half-widths are proportional to, (K, ...), where not read."""
@@ -186,8 +187,8 @@ class Board(Learner, Predictor):
             return f"power {learnt_on}"
         some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
         return (
-            f"power from one clock alone{some}, {learnt_on}: power at a second clock (--also) tells "
-            "more"
+            f"power from one clock alone{some}, {learnt_on}: power at a second clock (--also) "
+            "tells more"
         )
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:

@@ -120,7 +120,7 @@ class Sweep:
     def second(self, share: float) -> Mask:
         """The clock (M,) that is nearest to a share of the base's, and is not the base."""
         off = np.where(self.away, np.abs(np.exp(self.log_clock) - share), np.inf)
-        return np.arange(len(off)) == off.argmin()
+        return np.asarray(np.arange(len(off)) == off.argmin())
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +134,10 @@ class Population:
     covariance: Annotated[Floats, "L L"]
     drift: Annotated[float, positive]
 
-    @classmethod
+    @staticmethod
     def learn(
-        cls, sweeps: Sequence[Sweep], quantity: str, start: "Population | None" = None
-    ) -> Self:
+        sweeps: Sequence[Sweep], quantity: str, start: "Population | None" = None
+    ) -> "Population":
         """That of the runs of several GPUs, by expectation and maximisation.
 
         start: that of nearly the same runs, if there is one.
@@ -146,7 +146,7 @@ class Population:
         gpus = len({sweep.device for sweep in sweeps})
         between = gpus / max(gpus - 1, 1)  # the mean is known from as many GPUs alone
         mean, sd = FIRST[quantity]
-        population = start or cls(mean, np.diag(sd**2), FIRST_DRIFT)
+        population = start or Population(mean, np.diag(sd**2), FIRST_DRIFT)
         unknowns = [np.repeat(population.mean[:, None], len(one.logs), axis=1) for one in sweeps]
         for _ in range(ROUNDS if start is None else ROUNDS_AGAIN):
             fits = [population.fitted(*one) for one in zip(sweeps, unknowns, strict=True)]
@@ -158,7 +158,7 @@ class Population:
             covariance = between * off @ off.T + np.einsum("k,kij->ij", weight, unsure)
             covariance += LEAST_SD**2 * np.eye(len(mean))
             drift = np.sqrt(weight @ np.concatenate([fit[2] for fit in fits]))
-            population = cls(mean, covariance, max(float(drift), LEAST_DRIFT))
+            population = Population(mean, covariance, max(float(drift), LEAST_DRIFT))
         return population
 
     def fitted(self, sweep: Sweep, unknowns: Floats) -> tuple[Floats, Floats, Floats]:
