@@ -21,7 +21,7 @@ from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
-from mlscale.data.table import Table, with_cu_counts
+from mlscale.data.table import Table, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model.model import Model, load
@@ -154,6 +154,9 @@ def _profiles(
     readings: list[Reading] = []
     if len(paths) == 1 and is_tidy(paths[0], asked.columns):
         table = read_table(paths[0], columns=asked.columns) if head is None else head
+        if model is not None:
+            base = {**model.base.as_dict(), **asked.given.base}
+            table = with_base_clocks(table, base, model.snap_clocks)
         profiles = _profiles_of_rows(table, asked.given, model)
         if head is None and _has_readings_elsewhere(table, profiles):
             readings = [(table, None)]
@@ -165,7 +168,8 @@ def _profiles(
     if asked.profiled_only:
         notes += left_out(profiles) if head is None else []
         profiles = profiles.profiled
-    further = [*_further_runs(profiles, asked, paths), *readings]
+    snap_clocks = 0.0 if model is None else model.snap_clocks
+    further = [*_further_runs(profiles, asked, paths, snap_clocks), *readings]
     return add_points(profiles, further) if further else profiles, notes
 
 
@@ -299,10 +303,12 @@ def _is_for(model: Model, table: Table) -> bool:
 # Further runs: the same kernels, or the same run, measured at further configurations.
 
 
-def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> list[Reading]:
+def _further_runs(
+    profiles: Profiles, asked: Asked, paths: Sequence[Path], snap_clocks: float
+) -> list[Reading]:
     """What --also names, tables, traces or logs, as `add_points` takes it. Raises InputError.
 
-    paths: of the profiles.
+    paths: of the profiles. snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
     further: list[Reading] = []
     for text in asked.also:
@@ -315,7 +321,9 @@ def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> li
             config = _config(parse_settings(settings), profiles.device, base)
         path = input_file(text if config is None else file)
         if is_tidy(path, asked.columns):
-            further.append((read_table(path, columns=asked.columns), config))
+            table = read_table(path, columns=asked.columns)
+            table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
+            further.append((table, config))
         elif is_log(path):
             further.append((_further_log(profiles, path, config, asked.given), None))
         else:

@@ -1,7 +1,7 @@
 """The tidy table as columns of words and of numbers, and what its values must be."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved in
 MEASURED = ("cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w")
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
+SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]
 NO_TIMES = "no_times"  # in metadata: of a table that has power alone; its times are all 1 ms
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
 
@@ -232,7 +233,17 @@ def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
             snapped[axis] = means[group_of]
             listed = ", ".join(f"{mhz:g}" for mhz in means)
             warn(f"{table.source}: {len(clocks)} values of {axis} became {len(means)}: {listed}")
-    return replace(table, numbers=snapped)
+    kept = {SNAP_CLOCKS: within_mhz} if within_mhz > 0 else {}
+    return replace(table, numbers=snapped, metadata={**table.metadata, **kept})
+
+
+def with_base_clocks(table: Table, base: Mapping[str, float], within_mhz: float) -> Table:
+    """The table whose clocks within so many MHz of the base's are the base's."""
+    numbers = dict(table.numbers)
+    for axis in numbers.keys() & {"engine_mhz", "memory_mhz"}:
+        is_near = np.abs(numbers[axis] - base[axis]) <= within_mhz
+        numbers[axis] = np.where(is_near, base[axis], numbers[axis])
+    return replace(table, numbers=numbers)
 
 
 def missing_column(name: str, present: Collection[str]) -> str:

@@ -17,7 +17,7 @@ from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.data.table import NO_TIMES
+from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions
@@ -69,6 +69,12 @@ class Model:
     def __repr__(self) -> str:
         kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
         return f"<Model of '{self.device}': {kinds}, {self.grid.text}, base {self.base}>"
+
+    @property
+    def snap_clocks(self) -> float:
+        """How near clocks became one in training [MHz]; a profile's, so near, are the base's."""
+        kept = self.card["metadata"].get(SNAP_CLOCKS)
+        return kept if isinstance(kept, int | float) else 0.0
 
     @property
     def unmeasured(self) -> frozenset[HardwareConfig]:
@@ -143,7 +149,7 @@ class Model:
         kind, and where the model learnt from simulated data of another device.
         """
         if not isinstance(profiles, Profiles):
-            profiles = read_profiles(profiles, self.base, self.device)
+            profiles = read_profiles(profiles, self.base, self.device, snap_clocks=self.snap_clocks)
         if not self.untrained:
             self._check_origin(profiles.device)
         if "time" not in self.predictors:
