@@ -287,8 +287,9 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     if model is not None and device == model.device:
         at_base = model.base.as_dict().items()
         usual |= {axis: step for axis, step in at_base if axis not in table.numbers}
-        if "cu_axis" in model.card["metadata"]:  # there are as many of it as there are
-            return device, HardwareConfig(**{**model.base.as_dict(), **usual, **given.base})
+        if model.base.cu_axis:
+            usual = {**model.base.as_dict(), **usual}
+            return device, _config(given.base, device, usual, model.base.cu_axis)
     return device, _config(given.base, device, usual)
 
 
@@ -317,8 +318,7 @@ def _further_runs(
         if separator and "=" in settings:
             if not file:
                 raise InputError(f"--also {text}: names no file before '@'")
-            base = profiles.base.as_dict()
-            config = _config(parse_settings(settings), profiles.device, base)
+            config = _config_beside(profiles, settings)
         path = input_file(text if config is None else file)
         if is_tidy(path, asked.columns):
             table = read_table(path, columns=asked.columns)
@@ -396,18 +396,24 @@ def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[Hardwa
     """Where to predict; what a text leaves out is as at the base. Raises InputError."""
     if (model.device, model.base) == (profiles.device, profiles.base):
         return [model.grid.parse(text, model.base) for text in at]
-    base = profiles.base.as_dict()
-    return [_config(parse_settings(text), profiles.device, base) for text in at]
+    return [_config_beside(profiles, text) for text in at]
+
+
+def _config_beside(profiles: Profiles, text: str) -> HardwareConfig:
+    """The configuration of a text; what it leaves out is as at the base. Raises InputError."""
+    base = profiles.base
+    settings = parse_settings(text, base.cu_axis or "cu")
+    return _config(settings, profiles.device, base.as_dict(), base.cu_axis)
 
 
 def _config(
-    settings: Mapping[str, float], device: str, usual: Mapping[str, float]
+    settings: Mapping[str, float], device: str, usual: Mapping[str, float], cu_axis: str = ""
 ) -> HardwareConfig:
     """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
 
-    Raises InputError.
+    cu_axis: what stands for CUs, of which there are as many as there are. Raises InputError.
     """
-    known = known_device(device)
+    known = None if cu_axis else known_device(device)
     all_cus = {"cu_count": float(known.cu_count)} if known else {}
     complete = {**all_cus, **usual, **settings}
     if known and complete["cu_count"] > known.cu_count:
@@ -418,7 +424,8 @@ def _config(
         said = ",".join(f"{SHORT_NAMES[axis]}={value:g}" for axis, value in settings.items())
         lacking = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing)
         raise InputError(f"'{said}' gives no {' and no '.join(missing)}; say {lacking} too")
-    return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])
+    clocks = complete["engine_mhz"], complete["memory_mhz"]
+    return HardwareConfig(int(complete["cu_count"]), *clocks, cu_axis=cu_axis)
 
 
 def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:

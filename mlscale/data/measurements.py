@@ -465,4 +465,5 @@ def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:
         steps.append(tuple(distinct.tolist()))
         cells.append(index)
     cu_count = tuple(int(step) for step in steps[0])
-    return ConfigGrid(cu_count, steps[1], steps[2]), tuple(cells)
+    cu_axis = str(table.metadata.get("cu_axis", ""))
+    return ConfigGrid(cu_count, steps[1], steps[2], cu_axis=cu_axis), tuple(cells)

@@ -392,7 +392,8 @@ def configurations(table: Table, otherwise: HardwareConfig | None = None) -> lis
         for axis in AXES
     ]
     rows = list(zip(*columns, strict=True))
-    distinct = {row: HardwareConfig(int(row[0]), *row[1:]) for row in set(rows)}
+    cu_axis = str(table.metadata.get("cu_axis", ""))
+    distinct = {row: HardwareConfig(int(row[0]), *row[1:], cu_axis=cu_axis) for row in set(rows)}
     return [distinct[row] for row in rows]
 
 

@@ -115,8 +115,9 @@ class Table:
         """Return a column of the configuration; CU counts must be whole too. Raises InputError."""
         values = self.positive(axis)
         if axis == "cu_count" and (row := _first(values % 1 != 0)) is not None:
+            what = self.metadata.get("cu_axis", "compute units")
             raise InputError(
-                f"{self.cell(row, axis)}: {values[row]:g} is not a whole number of compute units"
+                f"{self.cell(row, axis)}: {values[row]:g} is not a whole number of {what}"
             )
         return values
 

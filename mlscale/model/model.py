@@ -126,14 +126,14 @@ class Model:
         What lies beyond is flagged, and its intervals are wider. Without such settings the model is
         returned as it is.
         """
-        axes = {}
+        axes: dict[str, Any] = {}
         configs = list(configs)
         for axis in AXES:
             trained = getattr(self.grid, axis)
             asked = {getattr(config, axis) for config in configs}
             beyond = {step for step in asked if not trained[0] <= step <= trained[-1]}
             axes[axis] = tuple(sorted({*trained, *beyond}))
-        grid = ConfigGrid(**axes)
+        grid = replace(self.grid, **axes)
         return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
 
     def predict(
@@ -278,7 +278,7 @@ def train(
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
-    config = measurements.grid.config(base)
+    config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
     if quantity is not None:
         measurements.quantity(quantity)

@@ -29,7 +29,7 @@ def contents(model: Model) -> Row:
     """Return the grid, the base and the card of a model, and what each predictor holds."""
     return {
         "device": model.device,
-        "base": model.base.as_dict(),
+        "base": model.base.as_document(),
         "grid": _steps(model.grid),
         "card": model.card,
         "predictors": {name: _predictor(one) for name, one in model.predictors.items()},

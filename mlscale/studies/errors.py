@@ -300,7 +300,7 @@ class ErrorStudy(Study):
         by_seed = [float(np.nanmean(errors[drawn == seed])) for seed in dict.fromkeys(seeds)]
         return {
             "table": part.table,
-            "base": part.base.as_dict(),
+            "base": part.base.as_document(),
             "predictor": part.candidate.name,
             "features": part.candidate.features,
             "quantity": part.quantity,
