@@ -11,7 +11,7 @@ from synthetic import profiled
 from synthetic.tidy import refused
 
 import mlscale
-from mlscale import ConfigGrid, HardwareConfig, Measurements, Nearest, Predictor, create
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
 from mlscale.studies import base, candidates, errors
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import BASELINES, Candidate, with_baselines
@@ -310,7 +310,7 @@ class TestTwoProcesses:
     def test_pass_an_error_on_and_say_nothing_themselves(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        planned = study(by_hand()[0], predictors=[Nearest(neighbours=0)], seeds=1)
-        with refused("^'nearest' needs 1 or more neighbours, not 0$"):
+        planned = study(made.measurements(), predictors=["wu"], clusters=99, seeds=1)
+        with refused("^99 clusters cannot be made of "):
             planned.results(jobs=2)
         assert capfd.readouterr() == ("", "")
