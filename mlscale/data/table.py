@@ -172,6 +172,7 @@ def mapped(table: Table, columns: Columns) -> Table:
     columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name. What
     stands for compute units under no usual name is an axis of its own. Raises InputError.
     """
+    _check_mapping(table, columns)
     text, numbers, used = {}, {}, set()
     for name, said in columns.items():
         column, unit = split_source(name, str(said), table.columns)
@@ -184,11 +185,11 @@ def mapped(table: Table, columns: Columns) -> Table:
             numbers[name] = np.full(len(table), float(said))
         elif name in IDENTITY or column not in table.numbers:
             problem = missing_column(column, table.columns)
-            raise InputError(f"{table.source}: --map {name}={said}: {problem}")
+            raise InputError(f"{table.source}: the mapping {name}={said}: {problem}")
         else:
             numbers[name] = converted(name, table.numbers[column], unit)
         if name in table.numbers and name != column:
-            warn(f"{table.source}: --map {name}={said} stands in place of its column '{name}'")
+            warn(f"{table.source}: {name}={said} stands in place of its column '{name}'")
         if name == "cu_count" and isinstance(said, str) and not is_usual(name, column):
             table.metadata["cu_axis"] = column
         if unit == RATE:
@@ -200,6 +201,20 @@ def mapped(table: Table, columns: Columns) -> Table:
     text |= {name: cells for name, cells in table.text.items() if name not in {*used, *text}}
     rest = {n: values for n, values in table.numbers.items() if n not in {*used, *numbers}}
     return replace(table, text=text, numbers=numbers | rest)
+
+
+def _check_mapping(table: Table, columns: Columns) -> None:
+    """Raise InputError on a counter that has nearly our name, and on two numbers of one column."""
+    ours, names = (*IDENTITY, *MEASURED), dict[str, str]()
+    for name, said in columns.items():
+        where = f"{table.source}: the mapping {name}={said}"
+        near = [one for one in ours if source_meant(one, [name])]
+        if near and name not in ours:
+            raise InputError(f"{where}: there is no '{name}'; did you mean {near[0]}?")
+        if name not in IDENTITY and isinstance(said, str):
+            column, _ = split_source(name, said, table.columns)
+            if (other := names.setdefault(column, name)) != name:
+                raise InputError(f"{where}: '{column}' is {other} already; each needs its own")
 
 
 def with_times(table: Table) -> Table:

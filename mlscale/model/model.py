@@ -280,8 +280,8 @@ def train(
     """
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
-    if quantity is not None:
-        measurements.quantity(quantity)
+    for name in (quantity,) if quantity else measurements.quantities:
+        measurements.quantity(name)
     predictor = DEFAULT if predictor is None else predictor
     prototype = create(or_default(predictor, measurements, config), **parameters)
     predictors = _for_each_quantity(prototype, (quantity,) if quantity else measurements.quantities)

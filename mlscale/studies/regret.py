@@ -209,7 +209,7 @@ class RegretStudy(Study):
 
     def _goal(self, table: str, data: Measurements) -> Goal:
         data.quantity("time")
-        has_power, base = data.power_samples is not None, self.base_on(table, data)
+        has_power, base = data.power_w is not None, self.base_on(table, data)
         usual = ENERGY_OBJECTIVES if has_power else ("time",)
         objectives = tuple(dict.fromkeys(self.objectives)) or usual
         for objective in objectives:

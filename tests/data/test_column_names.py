@@ -138,14 +138,21 @@ def test_constants_and_what_the_device_tells() -> None:
     [
         (
             {"time_ms": "tme_ms"},
-            "--map time_ms=tme_ms: there is no column 'tme_ms'; is 'time_ms' m",
+            "the mapping time_ms=tme_ms: there is no column 'tme_ms'; is 'time_ms' m",
         ),
-        ({"kernel": "name"}, "--map kernel=name: there is no column 'name'"),
+        ({"kernel": "name"}, "the mapping kernel=name: there is no column 'name'"),
+        (
+            {"engin_mhz": "loads"},
+            "engin_mhz=loads: there is no 'engin_mhz'; did you mean engine_mh",
+        ),
+        ({"cu": "loads"}, "the mapping cu=loads: there is no 'cu'; did you mean cu_count?"),
+        ({"power": 3}, "the mapping power=3: there is no 'power'; did you mean power_w?"),
+        ({"ipc": "loads", "time_ms": "loads:us"}, "time_ms=loads:us: 'loads' is ipc already; each"),
         ({"time_ms": "loads:MHz"}, "the unit 'MHz' must be one of s, ms, us, ns, 1/s"),
         ({"cu_count": "loads:kHz"}, "the unit 'kHz' must be left out there"),
     ],
 )
-def test_refused(columns: dict[str, str], said: str) -> None:
+def test_refused(columns: dict[str, str | float], said: str) -> None:
     with refused(said):
         Measurements.from_frame(pd.DataFrame(rows()), columns=columns)
 
@@ -219,6 +226,13 @@ def test_no_launches_of_the_benchmark(capsys: Capture, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "raw.csv", table)
     succeed(capsys, "import", "dvfs", file, "--device", "rtx2070s", "-o", tmp_path / "t.csv")
     assert read(tmp_path / "t.csv").counter_names == ()
+
+
+def test_another_name_is_a_counter_and_a_column_can_name_two_things() -> None:
+    frame = pd.DataFrame(rows()).drop(columns="application")
+    columns = {"ipc": "loads", "application": "kernel", "kernel": "kernel"}
+    found = Measurements.from_frame(frame, columns=columns)
+    assert (found.counter_names, found.applications) == (("ipc",), found.kernels)
 
 
 def test_the_frame_is_not_changed() -> None:
