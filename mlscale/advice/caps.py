@@ -316,7 +316,7 @@ def _runs(curves: Sequence[CapCurve], base: Setting, saved: str) -> list[Setting
     time_ms[is_open, -1] = power_w[is_open, -1] = math.inf
     at = Points(curve.run_engine_mhz, time_ms, power_w)
     at_base = [np.array([[cost]]) for cost in (base.time_ms, base.power_w)]
-    count = len(time_ms)
+    count, cu_axis = len(time_ms), base.config.cu_axis
     columns = {
         "cu_count": np.full(count, base.config.cu_count),
         "engine_mhz": curve.run_engine_mhz,
@@ -327,7 +327,7 @@ def _runs(curves: Sequence[CapCurve], base: Setting, saved: str) -> list[Setting
         **effects(saved, at, Points(np.array([base.config.engine_mhz]), *at_base)),
     }
     return [
-        Setting.from_row({name: float(values[place]) for name, values in columns.items()})
+        Setting.from_row({n: float(values[place]) for n, values in columns.items()}, cu_axis)
         if np.isfinite(curve.run_energy_mj[place])
         else None
         for place in range(count)

@@ -193,7 +193,8 @@ def clock_commands(
         else:
             changed.append("memory")
     if best.cu_count != base.cu_count:
-        notes.append(_CU_NOTES[device.vendor])
+        unknown = f"no command is known that sets {best.cu_axis}"
+        notes.append(unknown if best.cu_axis else _CU_NOTES[device.vendor])
     memory_mhz = min(
         device.memory_clocks_mhz(),
         key=lambda mhz: abs(mhz - best.memory_mhz),

@@ -42,8 +42,8 @@ class Setting:
     saving_range: Interval = None
 
     @classmethod
-    def from_row(cls, row: Mapping[str, float]) -> "Setting":
-        """From numbers by the names of `row` and `effects`; NaN for what is not known."""
+    def from_row(cls, row: Mapping[str, float], cu_axis: str) -> "Setting":
+        """From numbers by the names of `row` and `effects`, NaN if not known; cu_axis: a grid's."""
 
         def interval(name: str) -> Interval:
             low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
@@ -51,7 +51,9 @@ class Setting:
 
         power_w, energy_mj = row["power_w"], row["energy_mj"]
         return cls(
-            config=HardwareConfig(int(row["cu_count"]), row["engine_mhz"], row["memory_mhz"]),
+            config=HardwareConfig(
+                int(row["cu_count"]), row["engine_mhz"], row["memory_mhz"], cu_axis=cu_axis
+            ),
             time_ms=row["time_ms"],
             power_w=None if math.isnan(power_w) else power_w,
             energy_mj=None if math.isnan(energy_mj) else energy_mj,

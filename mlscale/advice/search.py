@@ -266,7 +266,8 @@ def settings_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> l
     """As `columns_at`, a setting for each."""
     columns = columns_at(costs, terms, rows, places)
     rows_of_values = zip(*(values.tolist() for values in columns.values()), strict=True)
-    return [Setting.from_row(dict(zip(columns, row, strict=True))) for row in rows_of_values]
+    by_name = [dict(zip(columns, row, strict=True)) for row in rows_of_values]
+    return [Setting.from_row(row, costs.grid.cu_axis) for row in by_name]
 
 
 def recommendations(costs: Costs, terms: Terms, best: Sequence[int]) -> list[Recommendation]:

@@ -168,9 +168,10 @@ def _lower_mhz(advice: Advice) -> list[float]:
 def _settings(best: HardwareConfig, base: HardwareConfig) -> str:
     """The settings that differ from the base, with what they are there."""
     former = base.as_dict()
+    words = {**_AXES, "cu_count": "{1} to {0:g}" if best.cu_axis else _AXES["cu_count"]}
     return " and ".join(
-        f"{_AXES[axis].format(value)} ({'of' if value < former[axis] else 'up from'} "
-        f"{former[axis]:g})"
+        f"{words[axis].format(value, best.cu_axis)} "
+        f"({'of' if value < former[axis] else 'up from'} {former[axis]:g})"
         for axis, value in best.as_dict().items()
         if value != former[axis]
     )

@@ -13,7 +13,7 @@ from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row
 from mlscale.advice.verdict import cap_verdict, run_document, verdict
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import (
-    AXIS_HEADINGS,
+    axis_headings,
     columns,
     csv_text,
     flag_lines,
@@ -270,7 +270,7 @@ def _table_of_best(advice: Advice) -> str:
     bounds = "bounds" if advice.is_bounded else INTERVAL
     saving_ends = bounds if advice.objective == "time" else INTERVAL
     effects = ["time %", bounds, "saves %", saving_ends]
-    headers = ["kernel", "share %", *AXIS_HEADINGS, *COST_HEADINGS, *effects, "in run %"]
+    headers = ["kernel", "share %", *_headings(advice), *effects, "in run %"]
     return columns(*without_empty(headers, lines))
 
 
@@ -317,6 +317,10 @@ def _line_of_others(others: Sequence[Recommendation], advice: Advice) -> list[st
     ]
 
 
+def _headings(advice: Advice) -> list[str]:
+    return [*axis_headings(advice.whole_run.base.config), *COST_HEADINGS]
+
+
 def _cells(setting: Setting) -> list[str]:
     """What is set and what it costs; nothing for what is not known."""
     costs = (setting.time_ms, setting.power_w, setting.energy_mj)
@@ -341,7 +345,7 @@ def _front(advice: Advice) -> str:
         [*_cells(p), ", ".join(name for name in ("best", "base") if p == getattr(run, name))]
         for p in points
     ]
-    table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, ""], lines))
+    table = columns(*without_empty([*_headings(advice), ""], lines))
     return f"\n\nPareto front of time and energy{what}{note}:\n{table}"
 
 
@@ -383,5 +387,5 @@ def _few_clocks(count: int, needed: set[int]) -> list[int]:
 def _measured(advice: Advice) -> str:
     """The whole run as it was measured at the further points; nothing without any."""
     lines = [[*_cells(at), f"{at.slowdown_percent:+z.1f}"] for at in advice.measured]
-    table = columns(*without_empty([*AXIS_HEADINGS, *COST_HEADINGS, "time %"], lines))
+    table = columns(*without_empty([*_headings(advice), "time %"], lines))
     return f"\n\nMeasured at further configurations:\n{table}" if lines else ""

@@ -73,7 +73,8 @@ def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
     head = subject.read(replace(asked, also=()), rows)
     has_power = head.profiles.power_w is not None
     device, base = head.profiles.device, head.profiles.base
-    return head, Fleet(groups, columns, device, base, asked.profiled_only, has_power)
+    snap_clocks = head.model.snap_clocks
+    return head, Fleet(groups, columns, device, base, asked.profiled_only, has_power, snap_clocks)
 
 
 def _carry_out(arguments: argparse.Namespace, head: subject.Subject, work: FleetWork) -> None:

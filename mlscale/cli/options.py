@@ -99,16 +99,19 @@ def number_from_0(text: str) -> float:
 
 
 def configuration(text: str) -> str:
-    """The text, if it is 'mid', 'highest' or a configuration, which a grid completes."""
+    """The text, if it is 'mid', 'highest' or a configuration, which a grid completes.
+
+    What its first setting is called, if not cu, the grid says.
+    """
     if text not in BASE_NAMES:
-        settings(text)
+        settings(text, text.partition("=")[0].strip())
     return text
 
 
-def settings(text: str) -> dict[str, float]:
+def settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
     """The settings of some axes or of all."""
     try:
-        return parse_settings(text)
+        return parse_settings(text, cu_axis)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -11,7 +11,7 @@ import numpy as np
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import (
-    AXIS_HEADINGS,
+    axis_headings,
     columns,
     flag_lines,
     json_text,
@@ -109,8 +109,7 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
     flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
     marks = [", ".join(flag for flag in row if flag in MARKS) for row in flags]
-    cus = predictions.profiles.metadata.get("cu_axis", AXIS_HEADINGS[0])
-    headers = ["kernel", cus, *AXIS_HEADINGS[1:], *(heading for heading, _, _ in shown)]
+    headers = ["kernel", *axis_headings(predictions.base), *(heading for heading, _, _ in shown)]
     shown_names = {**kernel_names(predictions.profiles.kernels), WHOLE_RUN: WHOLE_RUN}
     names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
     lines = list(zip(names, *axes, *cells, marks, strict=True))

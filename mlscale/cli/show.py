@@ -38,7 +38,8 @@ def _as_text(document: Row) -> str:
 def _card(document: Row) -> Iterator[str]:
     card, base = document["card"], HardwareConfig(**document["base"])
     yield f"{document['model']}: {document['device']}, base {base}"
-    steps = [f"{SHORT_NAMES[axis]} {_steps(steps)}" for axis, steps in document["grid"].items()]
+    names = {**SHORT_NAMES, "cu_count": base.cu_axis or "cu"}
+    steps = [f"{names[axis]} {_steps(steps)}" for axis, steps in document["grid"].items()]
     if unmeasured := len(card.get("unmeasured", ())):
         steps.append(f"{counted(unmeasured, 'configuration')} of it not measured")
     yield f"grid: {'; '.join(steps)}"

@@ -267,8 +267,8 @@ def _carry_out(study: Study, arguments: argparse.Namespace) -> tuple[Document, l
         if folder:
             progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume))
         jobs = min(os.cpu_count() or 1, len(study.parts))
-        running = study.run(jobs, progress, client)
         try:
+            running = study.run(jobs, progress, client)
             sizes = [len(part.folds(study.tables[part.table])) for part in study.parts]
             results = outputs.in_order(running, sizes, progress, arguments.output, "fold")
         except InputError:

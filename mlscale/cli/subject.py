@@ -21,7 +21,7 @@ from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
-from mlscale.data.table import Table, with_cu_counts
+from mlscale.data.table import Table, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model.model import Model, load
@@ -154,6 +154,9 @@ def _profiles(
     readings: list[Reading] = []
     if len(paths) == 1 and is_tidy(paths[0], asked.columns):
         table = read_table(paths[0], columns=asked.columns) if head is None else head
+        if model is not None:
+            base = {**model.base.as_dict(), **asked.given.base}
+            table = with_base_clocks(table, base, model.snap_clocks)
         profiles = _profiles_of_rows(table, asked.given, model)
         if head is None and _has_readings_elsewhere(table, profiles):
             readings = [(table, None)]
@@ -165,7 +168,8 @@ def _profiles(
     if asked.profiled_only:
         notes += left_out(profiles) if head is None else []
         profiles = profiles.profiled
-    further = [*_further_runs(profiles, asked, paths), *readings]
+    snap_clocks = 0.0 if model is None else model.snap_clocks
+    further = [*_further_runs(profiles, asked, paths, snap_clocks), *readings]
     return add_points(profiles, further) if further else profiles, notes
 
 
@@ -283,8 +287,9 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     if model is not None and device == model.device:
         at_base = model.base.as_dict().items()
         usual |= {axis: step for axis, step in at_base if axis not in table.numbers}
-        if "cu_axis" in model.card["metadata"]:  # there are as many of it as there are
-            return device, HardwareConfig(**{**model.base.as_dict(), **usual, **given.base})
+        if model.base.cu_axis:
+            usual = {**model.base.as_dict(), **usual}
+            return device, _config(given.base, device, usual, model.base.cu_axis)
     return device, _config(given.base, device, usual)
 
 
@@ -299,10 +304,12 @@ def _is_for(model: Model, table: Table) -> bool:
 # Further runs: the same kernels, or the same run, measured at further configurations.
 
 
-def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> list[Reading]:
+def _further_runs(
+    profiles: Profiles, asked: Asked, paths: Sequence[Path], snap_clocks: float
+) -> list[Reading]:
     """What --also names, tables, traces or logs, as `add_points` takes it. Raises InputError.
 
-    paths: of the profiles.
+    paths: of the profiles. snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
     further: list[Reading] = []
     for text in asked.also:
@@ -311,11 +318,12 @@ def _further_runs(profiles: Profiles, asked: Asked, paths: Sequence[Path]) -> li
         if separator and "=" in settings:
             if not file:
                 raise InputError(f"--also {text}: names no file before '@'")
-            base = profiles.base.as_dict()
-            config = _config(parse_settings(settings), profiles.device, base)
+            config = _config_beside(profiles, settings)
         path = input_file(text if config is None else file)
         if is_tidy(path, asked.columns):
-            further.append((read_table(path, columns=asked.columns), config))
+            table = read_table(path, columns=asked.columns)
+            table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
+            further.append((table, config))
         elif is_log(path):
             further.append((_further_log(profiles, path, config, asked.given), None))
         else:
@@ -388,18 +396,24 @@ def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[Hardwa
     """Where to predict; what a text leaves out is as at the base. Raises InputError."""
     if (model.device, model.base) == (profiles.device, profiles.base):
         return [model.grid.parse(text, model.base) for text in at]
-    base = profiles.base.as_dict()
-    return [_config(parse_settings(text), profiles.device, base) for text in at]
+    return [_config_beside(profiles, text) for text in at]
+
+
+def _config_beside(profiles: Profiles, text: str) -> HardwareConfig:
+    """The configuration of a text; what it leaves out is as at the base. Raises InputError."""
+    base = profiles.base
+    settings = parse_settings(text, base.cu_axis or "cu")
+    return _config(settings, profiles.device, base.as_dict(), base.cu_axis)
 
 
 def _config(
-    settings: Mapping[str, float], device: str, usual: Mapping[str, float]
+    settings: Mapping[str, float], device: str, usual: Mapping[str, float], cu_axis: str = ""
 ) -> HardwareConfig:
     """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
 
-    Raises InputError.
+    cu_axis: what stands for CUs, of which there are as many as there are. Raises InputError.
     """
-    known = known_device(device)
+    known = None if cu_axis else known_device(device)
     all_cus = {"cu_count": float(known.cu_count)} if known else {}
     complete = {**all_cus, **usual, **settings}
     if known and complete["cu_count"] > known.cu_count:
@@ -410,7 +424,8 @@ def _config(
         said = ",".join(f"{SHORT_NAMES[axis]}={value:g}" for axis, value in settings.items())
         lacking = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing)
         raise InputError(f"'{said}' gives no {' and no '.join(missing)}; say {lacking} too")
-    return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])
+    clocks = complete["engine_mhz"], complete["memory_mhz"]
+    return HardwareConfig(int(complete["cu_count"]), *clocks, cu_axis=cu_axis)
 
 
 def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:

@@ -18,8 +18,6 @@ from mlscale.errors import DataWarning
 from mlscale.files import write_text
 from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
 
-AXIS_HEADINGS = ("CUs", "engine MHz", "memory MHz")
-
 _DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
 
@@ -78,8 +76,13 @@ def kernel_names(names: Iterable[str]) -> dict[str, str]:
     return shown
 
 
+def axis_headings(config: HardwareConfig) -> list[str]:
+    """What a configuration's settings are called."""
+    return [config.cu_axis or "CUs", "engine MHz", "memory MHz"]
+
+
 def setting_cells(config: HardwareConfig) -> list[str]:
-    """What a configuration is set to, below AXIS_HEADINGS."""
+    """What a configuration is set to, below `axis_headings`."""
     return [f"{setting:g}" for setting in config.as_dict().values()]
 
 

@@ -188,7 +188,7 @@ def _summary(model: "Model") -> str:
 
 def _features(model: "Model", profiles: "Profiles") -> list[str]:
     """The features that a profile must have, or those that were learnt from; profiles: of these."""
-    from mlscale.predictors.base import HasFeatures, ScalesFeatures
+    from mlscale.predictors.base import NeedsFeatures, ScalesFeatures
 
     first, *_ = model.predictors.values()
     if isinstance(first, ScalesFeatures):
@@ -197,8 +197,8 @@ def _features(model: "Model", profiles: "Profiles") -> list[str]:
         lacking = ", ".join(name for name, column in columns if np.isnan(column).any())
         some = f"; of which some training kernel lacks: {lacking}" if lacking else ""
         return [f"features ({len(names)}): {', '.join(names)}{some}"]
-    with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
-    needs = dict.fromkeys(name for p in with_features for name in p.needs())
+    needing = [p for p in model.predictors.values() if isinstance(p, NeedsFeatures)]
+    needs = dict.fromkeys(name for p in needing for name in p.needs())
     return [f"features that a profile needs ({len(needs)}): {', '.join(needs)}"] if needs else []
 
 

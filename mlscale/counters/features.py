@@ -19,6 +19,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, Device, device_keys
 from mlscale.data.profiles import Profiles
+from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
 
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
@@ -145,6 +146,8 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
     utilisations = {n: u for n, u in UTILISATIONS.items() if not u.missing_counters(profiles)}
     if not any(utilisation.counters for utilisation in utilisations.values()):
         return {}
+    if profiles.metadata.get(NO_TIMES):
+        del utilisations[LOG_TIME]
     return {name: u.compute(profiles, device) for name, u in utilisations.items()}
 
 

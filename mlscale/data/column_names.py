@@ -22,7 +22,7 @@ _USUAL = {
     "device": "gpu gpuname devicename",
     "application": "app appname benchmark program workload",
     "kernel": "kernelname",
-    "cu_count": "numsms numsm sms smcount numcus cus",
+    "cu_count": "numsms numsm sms smcount numcus cus cu",
     "engine_mhz": "engine core coreclock corefreq corefrequency coref smclock smfreq gpuclock "
     "gpufreq freq frequency clock",
     "memory_mhz": "memory memclock memfreq memoryclock memoryfrequency memf",
@@ -82,7 +82,7 @@ def split_source(name: str, source: str, present: Collection[str]) -> tuple[str,
         return source, said if said in _units(name) else ""
     if unit not in (units := _units(name)):
         having = f"be one of {', '.join(units)}" if units else "be left out there"
-        raise InputError(f"--map {name}={source}: the unit '{unit}' must {having}")
+        raise InputError(f"the mapping {name}={source}: the unit '{unit}' must {having}")
     return column, unit
 
 

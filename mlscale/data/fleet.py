@@ -10,7 +10,7 @@ import numpy as np
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH, Profiles, profiles_by_row
-from mlscale.data.table import Table
+from mlscale.data.table import Table, with_base_clocks
 from mlscale.data.table_files import is_parquet, parquet_file, read_row_group
 from mlscale.errors import InputError, warn
 
@@ -37,7 +37,7 @@ class Fleet:
     """Kernels of one GPU at one configuration, each row of each row group one of them.
 
     columns: of every file. profiled_only: leave out kernels without counters. has_power: whether
-    every row has power_w.
+    every row has power_w. snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
 
     groups: tuple[RowGroup, ...]
@@ -46,6 +46,7 @@ class Fleet:
     base: HardwareConfig
     profiled_only: bool
     has_power: bool
+    snap_clocks: float = 0.0
 
     def profiles(
         self, group: RowGroup, most: int, with_counters: bool = True
@@ -56,7 +57,8 @@ class Fleet:
         """
         is_whole = with_counters or self.profiled_only
         names = None if is_whole else [name for name in self.columns if name in NOT_COUNTERS]
-        for table in group.tables(most, names):
+        for rows in group.tables(most, names):
+            table = with_base_clocks(rows, self.base.as_dict(), self.snap_clocks)
             profiles = profiles_by_row(table, self.base, self.device)
             counted = profiles.with_counters
             if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ Index = tuple[int, int, int]
 class HardwareConfig:
     """One setting of the hardware: the number of compute units, engine and memory clock [MHz].
 
+    cu_axis: the name of what stands for compute units, if anything else does.
+
     Example:
         config = mlscale.HardwareConfig(cu_count=16, engine_mhz=800, memory_mhz=700)
     """
@@ -33,17 +35,23 @@ class HardwareConfig:
     cu_count: int
     engine_mhz: float
     memory_mhz: float
+    cu_axis: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for axis in AXES:
             object.__setattr__(self, axis, _plain(getattr(self, axis)))
 
     def __str__(self) -> str:
-        return f"cu={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
+        cu = self.cu_axis or "cu"
+        return f"{cu}={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
 
     def as_dict(self) -> dict[str, float]:
         """Return the three settings by name, as JSON output carries them."""
         return {axis: getattr(self, axis) for axis in AXES}
+
+    def as_document(self) -> dict[str, Any]:
+        """Return `as_dict`, with cu_axis where there is one: what its class takes."""
+        return {**self.as_dict(), **({"cu_axis": self.cu_axis} if self.cu_axis else {})}
 
 
 Base = HardwareConfig | Sequence[int] | str
@@ -53,12 +61,14 @@ Base = HardwareConfig | Sequence[int] | str
 class ConfigGrid:
     """All configurations of a data set: three axes, each strictly increasing, length 1 allowed.
 
-    Indices (c, e, m) count along cu_count, engine_mhz [MHz] and memory_mhz [MHz].
+    Indices (c, e, m) count along cu_count, engine_mhz [MHz] and memory_mhz [MHz]. cu_axis: as of
+    its configurations.
     """
 
     cu_count: tuple[int, ...]
     engine_mhz: tuple[float, ...]
     memory_mhz: tuple[float, ...]
+    cu_axis: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for axis in AXES:
@@ -97,15 +107,15 @@ class ConfigGrid:
     @property
     def text(self) -> str:
         """The shape for a reader: '8 CU counts x 8 engine clocks x 7 memory clocks'."""
-        names = ("CU count", "engine clock", "memory clock")
-        return " x ".join(map(counted, self.shape, names))
+        cus = f"{self.cu_axis} step" if self.cu_axis else "CU count"
+        return " x ".join(map(counted, self.shape, (cus, "engine clock", "memory clock")))
 
     @property
     def bounds(self) -> str:
         """The lowest and highest settings for a reader: 'cu 16 to 16, engine 500 to 1000, …'."""
+        names = {**SHORT_NAMES, "cu_count": self.cu_axis or "cu"}
         return ", ".join(
-            f"{SHORT_NAMES[axis]} {steps[0]:g} to {steps[-1]:g}"
-            for axis, steps in self.steps.items()
+            f"{names[axis]} {steps[0]:g} to {steps[-1]:g}" for axis, steps in self.steps.items()
         )
 
     @property
@@ -117,7 +127,7 @@ class ConfigGrid:
     @property
     def highest(self) -> HardwareConfig:
         """The configuration with every axis at its top."""
-        return HardwareConfig(self.cu_count[-1], self.engine_mhz[-1], self.memory_mhz[-1])
+        return self.config([length - 1 for length in self.shape])
 
     def config(self, at: Base) -> HardwareConfig:
         """Return a configuration of the grid, given by itself, its index (c, e, m) or as text.
@@ -139,12 +149,13 @@ class ConfigGrid:
                 f"the grid is {self.shape}, it has no index {(c, e, m)}; if these are settings, "
                 "give a HardwareConfig of them"
             )
-        return HardwareConfig(self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m])
+        settings = self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m]
+        return HardwareConfig(*settings, cu_axis=self.cu_axis)
 
     def __iter__(self) -> Iterator[HardwareConfig]:
         """Every configuration, in the order of a raveled (C, E, M) array."""
         for settings in itertools.product(self.cu_count, self.engine_mhz, self.memory_mhz):
-            yield HardwareConfig(*settings)
+            yield HardwareConfig(*settings, cu_axis=self.cu_axis)
 
     def __contains__(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration is one of the grid's."""
@@ -182,13 +193,14 @@ class ConfigGrid:
         """
         if text in BASE_NAMES:
             return self.mid if text == "mid" else self.highest
-        settings = parse_settings(text)
+        settings = parse_settings(text, self.cu_axis or "cu")
         for axis, steps in self.steps.items():
             if axis not in settings:
                 if len(steps) > 1 and usual is None:
                     raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
                 settings[axis] = getattr(usual, axis) if usual else steps[0]
-        return HardwareConfig(int(settings.pop("cu_count")), **settings)
+        cu_count = int(settings.pop("cu_count"))
+        return HardwareConfig(cu_count, **settings, cu_axis=self.cu_axis)
 
 
 def _plain(number: float) -> float:
@@ -196,9 +208,12 @@ def _plain(number: float) -> float:
     return number.item() if isinstance(number, np.generic) else number
 
 
-def parse_settings(text: str) -> dict[str, float]:
-    """Read 'cu=16,engine=800' into {axis: value}. Raises InputError on anything else."""
-    axes = {short: axis for axis, short in SHORT_NAMES.items()}
+def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
+    """Read 'cu=16,engine=800' into {axis: value}. Raises InputError on anything else.
+
+    cu_axis: another name of the first axis.
+    """
+    axes = {cu_axis: "cu_count"} | {short: axis for axis, short in SHORT_NAMES.items()}
     settings: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
@@ -248,7 +263,8 @@ def format_steps(steps: tuple[float, ...]) -> str:
 def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
     """Describe grid and base in JSON values: the three axes, and the index of the base."""
     steps = {axis: list(steps) for axis, steps in grid.steps.items()}
-    return {**steps, "base": list(grid.index(base))}
+    named = {"cu_axis": grid.cu_axis} if grid.cu_axis else {}
+    return {**steps, "base": list(grid.index(base)), **named}
 
 
 def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
@@ -257,6 +273,7 @@ def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
         tuple(int(step) for step in state["cu_count"]),
         tuple(float(step) for step in state["engine_mhz"]),
         tuple(float(step) for step in state["memory_mhz"]),
+        cu_axis=str(state.get("cu_axis", "")),
     )
     c, e, m = (int(index) for index in state["base"])
     return grid, grid.config((c, e, m))

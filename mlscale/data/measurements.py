@@ -1,6 +1,7 @@
 """Measurements: kernels x grid -> time, power and counters, of one device."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -127,10 +128,18 @@ class Measurements:
 
     @cached_property
     def power_w(self) -> Floats | None:
-        """Power (K, C, E, M) [W], filled in likewise; None where no row says any."""
+        """Power [W] likewise; None where no row says any, InputError where some say none."""
         if self.power_samples is None:
             return None
-        return self._complete(self.rows.power_w(self.power_samples))
+        power_w = self.rows.power_w(self.power_samples)
+        if (lacking := np.argwhere(self.measured & np.isnan(power_w))).size:
+            k, *at = lacking[0].tolist()
+            raise InputError(
+                f"the table of '{self.device}' has no 'power_w' of kernel '{self.kernels[k]}' at "
+                f"{self.grid.config(at)} ({counted(len(lacking), 'case')} in all): leave out the "
+                "rows without it, or learn time alone, --quantity time (in Python quantity='time')"
+            )
+        return self._complete(power_w)
 
     def _complete(self, values: Floats) -> Floats:
         return values if self.measured.all() else filled(values, self.grid)
@@ -146,7 +155,8 @@ class Measurements:
         if name not in self.quantities:
             column = QUANTITIES[name]
             raise InputError(f"the measurements of '{self.device}' have no column '{column}'")
-        return self.time_ms if self.power_w is None or name == "time" else self.power_w
+        power_w = self.power_w if name == "power" else None
+        return self.time_ms if power_w is None else power_w
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -181,16 +191,19 @@ class Measurements:
         if not self.measured[:, c, e, m].all():
             at = self.grid.config(base)
             raise InputError(f"not all kernels were measured at the base {at}; see with_base")
-        launches = self.rows.launches
+        power_w, launches = None, self.rows.launches
+        with suppress(InputError):  # where some kernel was measured without power, none has any
+            power_w = self.power_w
         return Profiles(
             device=self.device,
             base=self.grid.config(base),
             kernels=self.kernels,
             applications=self.applications,
             time_ms=self.time_ms[:, c, e, m],
-            power_w=None if self.power_w is None else self.power_w[:, c, e, m],
+            power_w=None if power_w is None else power_w[:, c, e, m],
             counter_names=self.counter_names,
             counters=self.counters[:, c, e, m],
+            metadata={NO_TIMES: True} if self.metadata.get(NO_TIMES) else {},
             launches=None if launches is None else launches[:, c, e, m],
         )
 
@@ -357,7 +370,7 @@ def from_table(
     np.add.at(counts, where, 1)
     if (kept := _kept_rows(table, incomplete, kernels, grid, counts, where)) is not None:
         return from_table(table.select(kept.tolist()), "keep", aggregate)
-    powers = table.positive("power_w") if table.has_values("power_w") else None
+    powers = table.positive("power_w", optional=True) if table.has_values("power_w") else None
     launches = launches_of_rows(table)
     time_samples = to_samples(table.positive("time_ms"), where, shape)
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
@@ -465,4 +478,5 @@ def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:
         steps.append(tuple(distinct.tolist()))
         cells.append(index)
     cu_count = tuple(int(step) for step in steps[0])
-    return ConfigGrid(cu_count, steps[1], steps[2]), tuple(cells)
+    cu_axis = str(table.metadata.get("cu_axis", ""))
+    return ConfigGrid(cu_count, steps[1], steps[2], cu_axis=cu_axis), tuple(cells)

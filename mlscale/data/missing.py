@@ -26,7 +26,7 @@ def filled(values: Floats, grid: ConfigGrid) -> Floats:
     if grid.size > MOST_FILLED:
         raise InputError(
             f"the grid has {grid.text}, and rows of a part of it: missing cells are filled in on "
-            f"at most {MOST_FILLED} configurations; leave out rows, or --incomplete drop-settings"
+            f"at most {MOST_FILLED} configurations; leave out rows, or drop settings (--incomplete)"
         )
     roughness = _roughness(grid)
     logs = np.log(values).reshape(len(values), -1)

@@ -18,7 +18,7 @@ from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
 from mlscale.data.missing import complete_part
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import Table
+from mlscale.data.table import NO_TIMES, Table
 from mlscale.text import counted, listed, shortened
 
 Fields = dict[str, Any] | None
@@ -296,7 +296,7 @@ def _jitter(grid: ConfigGrid) -> str | None:
             return (
                 f"{len(steps)} {name} clocks lie in {counted(len(groups), 'group')} of "
                 f"+-{widest_mhz / 2:g} MHz: observed clocks? give the requested ones, or "
-                f"--snap-clocks {_JITTER_MHZ:g}"
+                f"--snap-clocks {_JITTER_MHZ:g} (in Python snap_clocks={_JITTER_MHZ:g})"
             )
     return None
 
@@ -406,7 +406,8 @@ def doubtful_columns(
         if steps and not _BESIDE.fullmatch(column):
             told.append(
                 f"the rows of one configuration differ in '{column}', always in {steps}: an axis, "
-                f"not repetitions; make a table of each, or --map cu_count={column}"
+                f"not repetitions; make a table of each, or --map cu_count={column} (in Python "
+                f"columns={{'cu_count': '{column}'}})"
             )
     return {"what": "; ".join(told)} if told else None
 
@@ -453,9 +454,10 @@ def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[st
     without = [kernel for kernel in kernels if kernel not in with_some]
     if with_some and len(having[common]) < len(kernels):
         what = f"{listed(without)} of {len(kernels)} without counters; " if without else ""
+        but_time = "" if table.metadata.get(NO_TIMES) else " but log_time_ms"
         told.append(
             f"{what}no counter is given for more than {counted(len(having[common]), 'kernel')} "
-            f"('{common}'), so that no feature but log_time_ms is common to all: {_MEDIAN}; "
+            f"('{common}'), so that no feature{but_time} is common to all: {_MEDIAN}; "
             "profile these kernels too, or leave them out"
         )
     elif with_some:

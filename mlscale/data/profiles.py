@@ -14,7 +14,7 @@ from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import IDENTITY, Table, to_samples, with_times
+from mlscale.data.table import IDENTITY, Table, to_samples, with_base_clocks, with_times
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, note, warn
 from mlscale.text import counted, near_names, shortened
@@ -209,6 +209,7 @@ def read_profiles(
     base: HardwareConfig,
     device: str,
     columns: Columns = NO_COLUMNS,
+    snap_clocks: float = 0.0,
 ) -> Profiles:
     """Read the kernels of a CSV or Parquet profile, or of a data frame, at the base configuration.
 
@@ -216,14 +217,16 @@ def read_profiles(
     launch and become their median; how often it runs in the application is in `launches`, and rows
     of unlike launches are parts of the run, see `Rows`. A table without a device column is taken to
     be of `device`, one without a setting to be at that of the base. columns: as `read` has them.
-    Raises InputError.
+    snap_clocks [MHz]: clocks so near to the base's are the base's. Raises InputError.
 
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
     if isinstance(path, Path | str):
-        return profiles_at(read_table(Path(path), columns=columns), base, device)
-    return profiles_at(table_from_frame(path, columns=columns), base, device)
+        table = read_table(Path(path), columns=columns)
+    else:
+        table = table_from_frame(path, columns=columns)
+    return profiles_at(with_base_clocks(table, base.as_dict(), snap_clocks), base, device)
 
 
 def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
@@ -389,7 +392,8 @@ def configurations(table: Table, otherwise: HardwareConfig | None = None) -> lis
         for axis in AXES
     ]
     rows = list(zip(*columns, strict=True))
-    distinct = {row: HardwareConfig(int(row[0]), *row[1:]) for row in set(rows)}
+    cu_axis = str(table.metadata.get("cu_axis", ""))
+    distinct = {row: HardwareConfig(int(row[0]), *row[1:], cu_axis=cu_axis) for row in set(rows)}
     return [distinct[row] for row in rows]
 
 

@@ -1,7 +1,7 @@
 """The tidy table as columns of words and of numbers, and what its values must be."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved in
 MEASURED = ("cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w")
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
+SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]
 NO_TIMES = "no_times"  # in metadata: of a table that has power alone; its times are all 1 ms
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
 
@@ -114,8 +115,9 @@ class Table:
         """Return a column of the configuration; CU counts must be whole too. Raises InputError."""
         values = self.positive(axis)
         if axis == "cu_count" and (row := _first(values % 1 != 0)) is not None:
+            what = self.metadata.get("cu_axis", "compute units")
             raise InputError(
-                f"{self.cell(row, axis)}: {values[row]:g} is not a whole number of compute units"
+                f"{self.cell(row, axis)}: {values[row]:g} is not a whole number of {what}"
             )
         return values
 
@@ -170,6 +172,7 @@ def mapped(table: Table, columns: Columns) -> Table:
     columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name. What
     stands for compute units under no usual name is an axis of its own. Raises InputError.
     """
+    _check_mapping(table, columns)
     text, numbers, used = {}, {}, set()
     for name, said in columns.items():
         column, unit = split_source(name, str(said), table.columns)
@@ -182,11 +185,11 @@ def mapped(table: Table, columns: Columns) -> Table:
             numbers[name] = np.full(len(table), float(said))
         elif name in IDENTITY or column not in table.numbers:
             problem = missing_column(column, table.columns)
-            raise InputError(f"{table.source}: --map {name}={said}: {problem}")
+            raise InputError(f"{table.source}: the mapping {name}={said}: {problem}")
         else:
             numbers[name] = converted(name, table.numbers[column], unit)
         if name in table.numbers and name != column:
-            warn(f"{table.source}: --map {name}={said} stands in place of its column '{name}'")
+            warn(f"{table.source}: {name}={said} stands in place of its column '{name}'")
         if name == "cu_count" and isinstance(said, str) and not is_usual(name, column):
             table.metadata["cu_axis"] = column
         if unit == RATE:
@@ -198,6 +201,20 @@ def mapped(table: Table, columns: Columns) -> Table:
     text |= {name: cells for name, cells in table.text.items() if name not in {*used, *text}}
     rest = {n: values for n, values in table.numbers.items() if n not in {*used, *numbers}}
     return replace(table, text=text, numbers=numbers | rest)
+
+
+def _check_mapping(table: Table, columns: Columns) -> None:
+    """Raise InputError on a counter that has nearly our name, and on two numbers of one column."""
+    ours, names = (*IDENTITY, *MEASURED), dict[str, str]()
+    for name, said in columns.items():
+        where = f"{table.source}: the mapping {name}={said}"
+        near = [one for one in ours if source_meant(one, [name])]
+        if near and name not in ours:
+            raise InputError(f"{where}: there is no '{name}'; did you mean {near[0]}?")
+        if name not in IDENTITY and isinstance(said, str):
+            column, _ = split_source(name, said, table.columns)
+            if (other := names.setdefault(column, name)) != name:
+                raise InputError(f"{where}: '{column}' is {other} already; each needs its own")
 
 
 def with_times(table: Table) -> Table:
@@ -232,7 +249,17 @@ def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
             snapped[axis] = means[group_of]
             listed = ", ".join(f"{mhz:g}" for mhz in means)
             warn(f"{table.source}: {len(clocks)} values of {axis} became {len(means)}: {listed}")
-    return replace(table, numbers=snapped)
+    kept = {SNAP_CLOCKS: within_mhz} if within_mhz > 0 else {}
+    return replace(table, numbers=snapped, metadata={**table.metadata, **kept})
+
+
+def with_base_clocks(table: Table, base: Mapping[str, float], within_mhz: float) -> Table:
+    """The table whose clocks within so many MHz of the base's are the base's."""
+    numbers = dict(table.numbers)
+    for axis in numbers.keys() & {"engine_mhz", "memory_mhz"}:
+        is_near = np.abs(numbers[axis] - base[axis]) <= within_mhz
+        numbers[axis] = np.where(is_near, base[axis], numbers[axis])
+    return replace(table, numbers=numbers)
 
 
 def missing_column(name: str, present: Collection[str]) -> str:

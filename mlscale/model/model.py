@@ -17,7 +17,7 @@ from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.data.table import NO_TIMES
+from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions
@@ -71,6 +71,12 @@ class Model:
         return f"<Model of '{self.device}': {kinds}, {self.grid.text}, base {self.base}>"
 
     @property
+    def snap_clocks(self) -> float:
+        """How near clocks became one in training [MHz]; a profile's, so near, are the base's."""
+        kept = self.card["metadata"].get(SNAP_CLOCKS)
+        return kept if isinstance(kept, int | float) else 0.0
+
+    @property
     def unmeasured(self) -> frozenset[HardwareConfig]:
         """The configurations of the grid that no training kernel was measured at."""
         settings = () if self.untrained else self.card.get("unmeasured", ())
@@ -120,14 +126,14 @@ class Model:
         What lies beyond is flagged, and its intervals are wider. Without such settings the model is
         returned as it is.
         """
-        axes = {}
+        axes: dict[str, Any] = {}
         configs = list(configs)
         for axis in AXES:
             trained = getattr(self.grid, axis)
             asked = {getattr(config, axis) for config in configs}
             beyond = {step for step in asked if not trained[0] <= step <= trained[-1]}
             axes[axis] = tuple(sorted({*trained, *beyond}))
-        grid = ConfigGrid(**axes)
+        grid = replace(self.grid, **axes)
         return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
 
     def predict(
@@ -143,7 +149,7 @@ class Model:
         kind, and where the model learnt from simulated data of another device.
         """
         if not isinstance(profiles, Profiles):
-            profiles = read_profiles(profiles, self.base, self.device)
+            profiles = read_profiles(profiles, self.base, self.device, snap_clocks=self.snap_clocks)
         if not self.untrained:
             self._check_origin(profiles.device)
         if "time" not in self.predictors:
@@ -272,10 +278,10 @@ def train(
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
-    config = measurements.grid.config(base)
+    config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
-    if quantity is not None:
-        measurements.quantity(quantity)
+    for name in (quantity,) if quantity else measurements.quantities:
+        measurements.quantity(name)
     predictor = DEFAULT if predictor is None else predictor
     prototype = create(or_default(predictor, measurements, config), **parameters)
     predictors = _for_each_quantity(prototype, (quantity,) if quantity else measurements.quantities)

@@ -6,6 +6,7 @@ that this GPU offers, as far down as the training tables went from their highest
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -172,7 +173,7 @@ def _trained_range(
 
     From the least of its highest clock that training knows to the highest: see `offered_grid`.
     """
-    axes = {"cu_count": grid.cu_count}
+    axes: dict[str, Any] = {"cu_count": grid.cu_count}
     for axis in AXES[1:]:
         first, highest = getattr(usual, axis)[0], getattr(usual, axis)[-1]
         lowest = min(round(_least_share(trained, axis) * highest), first)
@@ -235,7 +236,7 @@ def offered_grid(
     else:
         clocks = _clocks(device)
         clocks["memory_mhz"] = _for_cuda(device, base.memory_mhz, clocks["memory_mhz"])
-    axes = {}
+    axes: dict[str, Any] = {}
     for axis, offered in clocks.items():
         at_base = getattr(base, axis)
         is_varied = any(len(getattr(grid, axis)) > 1 for grid in trained)

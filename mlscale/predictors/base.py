@@ -151,11 +151,16 @@ class Savable(Protocol):
 class HasFeatures(Protocol):
     """Looks at counters, or at features made of them."""
 
+    def feature_names(self) -> tuple[str, ...]:
+        """Return all features that it looks at."""
+
+
+@runtime_checkable
+class NeedsFeatures(Protocol):
+    """Predicts no kernel that lacks some counter or feature."""
+
     def needs(self) -> tuple[str, ...]:
         """Return the features that a profile must have."""
-
-    def feature_names(self) -> tuple[str, ...]:
-        """Return all features that it looks at, needed or not."""
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-from mlscale.predictors.features import FeatureScaling, training_profiles
+from mlscale.predictors.features import FeatureScaling, LearnsFeatures, training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
 
@@ -139,7 +139,7 @@ class MeanSurface(Learner, Predictor):
 
 
 @dataclass
-class Nearest(Learner, Predictor):
+class Nearest(LearnsFeatures, Learner, Predictor):
     """Geometric mean of the surfaces of the nearest training kernels.
 
     Distance is Euclidean in min-max-normalised features; `neighbours` of them count alike.
@@ -161,9 +161,7 @@ class Nearest(Learner, Predictor):
             raise InputError(f"'nearest' needs 1 or more neighbours, not {self.neighbours}")
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        profiles = training_profiles(measurements, self.base_)
-        self.scaling_ = FeatureScaling.fit(self.features, profiles)
-        self.points_, _ = self.scaling_.transform(profiles)
+        self.points_ = self.fit_features(training_profiles(measurements, self.base_))
         self.log_surfaces_ = np.log(measurements.relative(self.quantity, self.base_))
         return self
 
@@ -176,17 +174,13 @@ class Nearest(Learner, Predictor):
         logs = self.log_surfaces_[nearest].mean(axis=1)
         return Surfaces.from_log_ratios(self.grid_, self.base_, logs, flags)
 
-    def needs(self) -> tuple[str, ...]:
-        """Return none: the training median stands for what a kernel lacks."""
-        return ()
-
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""
         return self.scaling_.names
 
 
 @dataclass
-class ExtraTrees(Predictor):
+class ExtraTrees(LearnsFeatures, Predictor):
     """Extremely randomised trees from features to the whole log surface at once.
 
     A strong general regressor, for studies only.
@@ -204,9 +198,7 @@ class ExtraTrees(Predictor):
 
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        profiles = training_profiles(measurements, self.base_)
-        self.scaling_ = FeatureScaling.fit(self.features, profiles)
-        points, _ = self.scaling_.transform(profiles)
+        points = self.fit_features(training_profiles(measurements, self.base_))
         logs = measurements.log_ratios(self.quantity, self.base_)
         self.forest_ = ExtraTreesRegressor(self.trees, random_state=self.seed, max_features=0.5)
         self.forest_.fit(points, logs)

@@ -95,6 +95,19 @@ class FeatureScaling:
         return np.clip(scaled, 0.0, 1.0), tuple(map(tuple, flags))
 
 
+class LearnsFeatures:
+    """A predictor that learns from features of a kind, by way of a `FeatureScaling`."""
+
+    features: str | None
+    counters: str | Sequence[str] = ()
+    scaling_: FeatureScaling
+
+    def fit_features(self, profiles: Profiles) -> Floats:
+        """Learn the scaling alone; the features in [0, 1], (K, F). InputError if too few."""
+        self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
+        return self.scaling_.transform(profiles)[0]
+
+
 def training_profiles(measurements: Measurements, base: Base) -> Profiles:
     """Return what features are learnt from: the kernels at the base.
 

@@ -17,7 +17,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import Bases, Predictor, Training, on_training_grid, single_gpu
-from mlscale.predictors.features import FeatureScaling, training_profiles
+from mlscale.predictors.features import FeatureScaling, LearnsFeatures, training_profiles
 from mlscale.predictors.state import Learner, learnt
 from mlscale.predictors.wu_clusters import (
     LOSSES,
@@ -32,7 +32,7 @@ AUTO, AUTO_COUNTS, AUTO_FOLDS = "auto", (2, 4, 6, 8, 12, 16, 20), 3
 
 
 @dataclass
-class Wu(Learner, Predictor):
+class Wu(LearnsFeatures, Learner, Predictor):
     """The predictor of Wu et al., HPCA 2015, for time or for power.
 
     features: the kind, None for what suits the counters. clusters: K of every cluster set;
@@ -80,7 +80,7 @@ class Wu(Learner, Predictor):
                 raise InputError(f"there is no loss '{model.loss}'; one of {', '.join(LOSSES)}")
             table, model.base_ = single_gpu(model, training, base)
             model.grid_ = table.grid
-            points = model._fit_features(table)  # noqa: SLF001
+            points = model.fit_features(training_profiles(table, model.base_))
             count = model._count(table)  # noqa: SLF001
             scaling = scaling_values(table.quantity(model.quantity), table.grid.index(model.base_))
             centroids.append({})
@@ -103,11 +103,9 @@ class Wu(Learner, Predictor):
         features = len(self.scaling_.names)
         self._tables = WalkTables.from_sets(cluster_sets, features, self.grid_, self.base_)
 
-    def _fit_features(self, table: Measurements) -> Floats:
-        """Learn the features' scaling, and return them normalised, (n, F). Raises InputError."""
-        profiles = training_profiles(table, self.base_)
-        self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
-        points, _ = self.scaling_.transform(profiles)
+    def fit_features(self, profiles: Profiles) -> Floats:
+        """Learn the features' scaling; they must tell two kernels apart. Raises InputError."""
+        points = super().fit_features(profiles)
         counted = profiles.counters
         if BASE_POWER in self.scaling_.names and profiles.power_w is not None:
             counted = np.column_stack([counted, profiles.power_w])
@@ -165,10 +163,6 @@ class Wu(Learner, Predictor):
     def factors(self, points: Floats) -> Floats:
         """Return the surfaces (n, C, E, M) of normalised features (n, F)."""
         return self._tables.surfaces(points)
-
-    def needs(self) -> tuple[str, ...]:
-        """Return none: the training median stands for what a kernel lacks."""
-        return ()
 
     def feature_names(self) -> tuple[str, ...]:
         """Return the features that some training kernel had."""

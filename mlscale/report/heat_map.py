@@ -54,7 +54,7 @@ class HeatMap:
         ]
         clocks = [element("th", f"{clock:g}", scope="col") for clock in engines]
         below = element("td", "engine clock [MHz]", class_="axis-name", colspan=len(engines))
-        cu_count = cu_in_words(self.grid.cu_count[c])
+        cu_count = cu_in_words(self.grid.config((c, 0, 0)))
         title = f"{self.name} [{self.unit}] at {cu_count}, engine clock by memory clock"
         side = element(
             "tr",

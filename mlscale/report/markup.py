@@ -179,12 +179,14 @@ def names(texts: Sequence[str], most: int) -> Markup:
 
 def config_in_words(config: HardwareConfig) -> str:
     """Return a configuration for a reader: '8 compute units, 800 / 700 MHz'."""
-    return f"{cu_in_words(config.cu_count)}, {config.engine_mhz:g} / {config.memory_mhz:g} MHz"
+    return f"{cu_in_words(config)}, {config.engine_mhz:g} / {config.memory_mhz:g} MHz"
 
 
-def cu_in_words(cu_count: int) -> str:
-    """'1 compute unit', '8 compute units'."""
-    return counted(cu_count, "compute unit")
+def cu_in_words(config: HardwareConfig) -> str:
+    """'1 compute unit', '8 compute units'; of what stands for them 'l2_size 8'."""
+    if config.cu_axis:
+        return f"{config.cu_axis} {config.cu_count}"
+    return counted(config.cu_count, "compute unit")
 
 
 def times(factor: float) -> str:

@@ -9,6 +9,7 @@ from mlscale.model.model import Model
 from mlscale.predictors.base import (
     GivesIntervals,
     HasFeatures,
+    NeedsFeatures,
     PoolsGpus,
     Predictor,
     PredictsOtherGpus,
@@ -29,7 +30,7 @@ def contents(model: Model) -> Row:
     """Return the grid, the base and the card of a model, and what each predictor holds."""
     return {
         "device": model.device,
-        "base": model.base.as_dict(),
+        "base": model.base.as_document(),
         "grid": _steps(model.grid),
         "card": model.card,
         "predictors": {name: _predictor(one) for name, one in model.predictors.items()},
@@ -47,7 +48,8 @@ def _predictor(predictor: Predictor) -> Row:
     }
     if isinstance(predictor, HasFeatures):
         row["features"] = list(predictor.feature_names())
-        row["features_needed"] = list(predictor.needs())
+        needs = predictor.needs() if isinstance(predictor, NeedsFeatures) else ()
+        row["features_needed"] = list(needs)
     if isinstance(predictor, PoolsGpus):
         row["learnt_from"] = list(predictor.trained_devices())
     if isinstance(predictor, Savable):

@@ -192,7 +192,7 @@ def _grid_in_words(model: Model) -> str:
     """The extent of the grid."""
     grid = model.grid
     axes = {
-        "compute units": grid.cu_count,
+        grid.cu_axis or "compute units": grid.cu_count,
         "MHz engine clock": grid.engine_mhz,
         "MHz memory clock": grid.memory_mhz,
     }

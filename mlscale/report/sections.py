@@ -75,15 +75,15 @@ def _maps(heat_map: HeatMap) -> Markup:
     """A map for each CU count; of many, those with base and best, the others folded away."""
     counts = heat_map.grid.cu_count
     maps = []
-    for c, cu_count in enumerate(counts):
-        caption = element("figcaption", cu_in_words(cu_count))
+    for c in range(len(counts)):
+        caption = element("figcaption", cu_in_words(heat_map.grid.config((c, 0, 0))))
         figure = element("figure", caption, heat_map.at_cu_count(c))
         maps.append(element("div", figure, class_="scroll"))
     if len(counts) <= _MOST_MAPS:
         return row(*maps)
     first = sorted({heat_map.base[0], heat_map.best[0]})
     others = [c for c in range(len(counts)) if c not in first]
-    summary = f"{heat_map.name} at {len(others)} further CU counts"
+    summary = f"{heat_map.name} at {len(others)} further {heat_map.grid.cu_axis or 'CU counts'}"
     others_shown = folded(summary, row(*(maps[c] for c in others)))
     return joined(row(*(maps[c] for c in first)), others_shown)
 
@@ -94,9 +94,9 @@ def axis_curves(report: KernelReport) -> Markup:
     steps = {axis: getattr(report.grid, axis) for axis in AXES}
     if all(len(of_axis) == 1 for of_axis in steps.values()):
         return part(heading, paragraph("The grid has one configuration; there are no curves."))
-    charts, fixed = [], []
+    charts, fixed, cus = [], [], report.grid.cu_axis or "compute units"
     for a, axis in enumerate(AXES):
-        label = "compute units" if axis == "cu_count" else AXIS_LABELS[axis]
+        label = cus if axis == "cu_count" else AXIS_LABELS[axis]
         if len(steps[axis]) == 1:
             fixed.append(f"{label}: {steps[axis][0]:g} only")
             continue
@@ -240,7 +240,7 @@ def extrapolation(report: KernelReport) -> Markup:
 
 def every_configuration(report: KernelReport) -> Markup:
     """All numbers as one table, folded away."""
-    headers = ["compute units", "engine MHz", "memory MHz"]
+    headers = [report.grid.cu_axis or "compute units", "engine MHz", "memory MHz"]
     columns: list[list[str]] = [[f"{getattr(c, axis):g}" for c in report.grid] for axis in AXES]
     for quantity, values in report.quantities.items():
         unit = report.units[quantity]

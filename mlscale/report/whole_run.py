@@ -40,7 +40,7 @@ from mlscale.text import counted, number, rounded, share_in_percent
 
 _LEAST_LABELLED = 0.02  # of the run's time
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
-_AXIS_HEADERS = {"cu_count": "CUs", "engine_mhz": "engine MHz", "memory_mhz": "memory MHz"}
+_CLOCK_HEADERS = {"engine_mhz": "engine MHz", "memory_mhz": "memory MHz"}
 _MEANINGS = {
     "memory-bound": "a lower engine clock costs little time, a lower memory clock much",
     "core-bound": "time goes with the engine clock; the memory clock matters little",
@@ -69,7 +69,8 @@ class RunReport:
     @property
     def axis_headers(self) -> list[str]:
         """Of the settings that the grid varies."""
-        return [_AXIS_HEADERS[axis] for axis in self.axes]
+        cus = self.advice.whole_run.base.config.cu_axis or "CUs"
+        return [_CLOCK_HEADERS.get(axis, cus) for axis in self.axes]
 
     @cached_property
     def places(self) -> tuple[RooflinePlace, ...]:

@@ -16,7 +16,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
-from mlscale.predictors.features import training_profiles
+from mlscale.predictors.features import LearnsFeatures, training_profiles
 from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
 from mlscale.studies.candidates import AnyPredictor, Candidate
@@ -30,6 +30,8 @@ from mlscale.studies.crossval import (
     is_random,
 )
 from mlscale.studies.parallel import sweep
+from mlscale.studies.statistics import paired_by
+from mlscale.text import shortened
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -107,9 +109,7 @@ class Study(ABC):
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the tables `in_order` and `with_base`. Raise InputError on what is no study."""
-        if self.folds < 2 or (self.folds != FOLDS and self.protocol != K_FOLD):
-            raise InputError(f"folds are for the protocol '{K_FOLD}' alone, and 2 at least")
+        """Take the tables `in_order` and `with_base`. Raise InputError on one configuration."""
         in_order = {
             table: data.with_base(self.base_on(table, data)).in_order
             for table, data in self.tables.items()
@@ -172,11 +172,30 @@ class Study(ABC):
         self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None
     ) -> Iterator[tuple[int, Any]]:
         """Yield number and result of each part as they come; see sweep. Raises InputError."""
-        for part in self.parts:
-            if part.candidate.features is not None:
-                training_profiles(self.tables[part.table], part.base)
+        for part in dict.fromkeys(replace(part, quantity=None) for part in self.parts):
+            has_folds = part.seed == 0 or is_random(self.protocol)  # that no other seed has
+            if part.candidate.features is not None and has_folds:
+                self._check_features(part)
         work, calls = self.calls()
         return sweep(work, calls, jobs, progress, client)
+
+    def _check_features(self, part: Part) -> None:
+        """Raise InputError, naming who is held out, where the others' features do not suffice."""
+        data, unit = self.tables[part.table], paired_by(self.protocol)
+        profiles = training_profiles(data, part.base)
+        [predictor] = part.predictors([None])
+        if not isinstance(predictor, LearnsFeatures) or part.protocol is None:
+            return
+        predictor.fit_features(profiles)
+        for training, test in part.folds(data):
+            try:
+                predictor.fit_features(profiles.select(training))
+            except InputError as error:
+                names = shortened(", ".join(sorted({getattr(data, f"{unit}s")[k] for k in test})))
+                raise InputError(
+                    f"'{part.table}', {unit} {names} held out: {error}; give the other kernels "
+                    "counters that do, or hold out fewer at once (--folds, in Python folds)"
+                ) from None
 
     def results(self, jobs: int = 1) -> list[Any]:
         """Return the result of each part, in their order. Raises InputError."""

@@ -56,7 +56,8 @@ def folds(
         problem = f"the protocol '{protocol}' needs {needed} {what}, not {there}"
         if not is_of_kernels:
             problem += "; if the kernels are independent, name each as its own application "
-            problem += f"(--map application=kernel), or --protocol {RANDOM_KERNELS}"
+            problem += "(--map application=kernel, in Python columns={'application': 'kernel'}), "
+            problem += f"or take the protocol '{RANDOM_KERNELS}'"
         raise InputError(problem)
     names, seed = np.array(applications), _OUTER_SEED + seed
     if protocol == LEAVE_ONE_OUT:

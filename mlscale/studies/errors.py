@@ -208,10 +208,10 @@ class ErrorStudy(Study):
     def _quantities(self, target: TestedTable, everyone: Sequence[Candidate]) -> list[str]:
         """Those that are asked for, or all, if they were measured and can be learnt."""
         asked = [self.quantity] if isinstance(self.quantity, str) else list(self.quantity)
-        for quantity in asked:
+        for quantity in asked or target.data.quantities:
             require_quantity(quantity)
-            if quantity == "time":
-                target.data.quantity("time")
+            if quantity == "time" or quantity in target.data.quantities:
+                target.data.quantity(quantity)
         measured = [q for q in dict.fromkeys(asked or QUANTITIES) if q in target.data.quantities]
         if any(isinstance(one.predictor, PredictsFromTimes) for one in everyone):
             return measured
@@ -300,7 +300,7 @@ class ErrorStudy(Study):
         by_seed = [float(np.nanmean(errors[drawn == seed])) for seed in dict.fromkeys(seeds)]
         return {
             "table": part.table,
-            "base": part.base.as_dict(),
+            "base": part.base.as_document(),
             "predictor": part.candidate.name,
             "features": part.candidate.features,
             "quantity": part.quantity,

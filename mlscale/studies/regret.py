@@ -209,7 +209,7 @@ class RegretStudy(Study):
 
     def _goal(self, table: str, data: Measurements) -> Goal:
         data.quantity("time")
-        has_power, base = data.power_samples is not None, self.base_on(table, data)
+        has_power, base = data.power_w is not None, self.base_on(table, data)
         usual = ENERGY_OBJECTIVES if has_power else ("time",)
         objectives = tuple(dict.fromkeys(self.objectives)) or usual
         for objective in objectives:
@@ -349,7 +349,7 @@ class RegretStudy(Study):
         n_all = len({mix.number for part in asked for mix in self._mixes(part)})
         return {
             **{name: first[name] for name in ("table", "objective", "advisor", "features")},
-            "base": self.goals[first["table"]].base.as_dict(),
+            "base": self.goals[first["table"]].base.as_document(),
             f"n_{what}s": len(applications),
             "n_beyond_limits": n_all - len(applications),
             "n_seeds": self.seed_count,

@@ -69,8 +69,8 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     for option in ("predictors", "features", "quantity", "objectives"):
         if option in given and not isinstance(given[option], list | tuple):
             given[option] = [given[option]]
-    if "folds" in given:
-        given.setdefault("protocol", K_FOLD)
+    if "folds" in given and (given.setdefault("protocol", K_FOLD) != K_FOLD or given["folds"] < 2):
+        raise InputError(f"folds are for the protocol '{K_FOLD}' alone, and 2 at least")
     if "train_on" in given:
         given["train_on"] = tables_by_name(given["train_on"])
     if not tables:

@@ -86,6 +86,17 @@ class TestPredictor:
 
 
 class TestTable:
+    @pytest.mark.parametrize("predictor", ["bottleneck", "wu", "nearest", "mean-surface"])
+    def test_power_of_some_rows(self, capsys: Capture, predictor: str) -> None:
+        made = bottleneck_kernels.measurements(kernels=4)
+        assert made.power_samples is not None
+        made.power_samples[:, 0, 0, 0, 0] = np.nan
+        made.write("t.csv")
+        given = ("train", "t.csv", "--base", "mid", "--predictor", predictor, "-o", MODEL)
+        assert ", --quantity time (in Python quantity='time')" in refuse(capsys, Path(), *given)
+        out, _ = succeed(capsys, *given, "--quantity", "time")
+        assert f"'{predictor}' for time, 4 kernels" in out
+
     def test_incomplete_kernels_are_dropped_with_a_warning(self, capsys: Capture) -> None:
         table = tidy.write_csv(Path("t.csv"), tidy.rows(["a", "b", "c"])[:-1])
         out, err = succeed(capsys, "train", table, *GIVEN, "--incomplete", "drop")

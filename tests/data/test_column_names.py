@@ -4,13 +4,14 @@ By hand: tidy.rows() counts 1, 2, 3, 4 ms over engine x memory, 101 to 104 W, an
 for the second kernel.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, main, refuse, succeed
 from synthetic.dvfs import rows as dvfs_rows
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
@@ -76,21 +77,48 @@ def test_a_unit_in_the_name_counts_and_a_column_that_is_replaced_is_told() -> No
     assert found.time_ms.ravel().tolist() == [0.002] * 4
 
 
-def test_an_axis_of_any_name(capsys: Capture, tmp_path: Path) -> None:
-    """L1 sizes of 16 and 128 kB on a GPU that has fewer CUs; the table shows the axis' name."""
+# What each command says of an axis "L1 kB", of the steps 16 and 128, that stands for CUs.
+AT_BASE = "base L1 kB=128,engine=800,memory=700"
+MODEL = ("--model", "m.mlscale")
+PREDICT = ("predict", "t.csv", *MODEL, "--at", "L1 kB=16")
+ADVISE = ("advise", "t.csv", *MODEL, "--minimize", "time", "--commands")
+STUDY = ("t.csv", "--base", "L1 kB=128,engine=800,memory=700", "--predictor", "mean-surface")
+NAMED = [
+    (("show", "m.mlscale"), f"gtx980, {AT_BASE}\ngrid: L1 kB 16 to 128 in 2 steps; engine 400"),
+    (PREDICT, "kernel  L1 kB  engine MHz"),
+    ((*PREDICT, "--base", "cu=128"), f"\n\n{AT_BASE} on gtx980"),
+    ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
+    (ADVISE, "Set L1 kB to 16 (of 128)"),
+    (ADVISE, "L1 kB  engine MHz  memory MHz  time ms"),
+    (ADVISE, "no command is known that sets L1 kB"),
+    (("study", "errors", *STUDY), AT_BASE),
+    (("study", "advice", *STUDY), AT_BASE),
+]
+
+
+@pytest.mark.usefixtures("in_an_empty_folder", "one_process")
+def test_an_axis_of_any_name(capsys: Capture) -> None:
+    """L1 sizes on a GPU that has fewer CUs; a step of the larger takes eight times as long."""
     both = [
-        {"L1 kB": size, **{n: v for n, v in row.items() if n != "cu_count"}, "device": "gtx980"}
+        {
+            "L1 kB": size,
+            **{n: v for n, v in row.items() if n != "cu_count"},
+            "device": "gtx980",
+            "time_ms": row["time_ms"] * size,
+        }
         for size in (16, 128)
         for row in rows()
     ]
-    file = write_csv(tmp_path / "t.csv", both)
-    given = ["--map", "cu_count=L1 kB"]
-    model = tmp_path / "m.mlscale"
-    at = ("--base", "cu=128,engine=800,memory=700", "--predictor", "mean-surface", "-o", model)
-    succeed(capsys, "train", file, *given, *at)
-    for base in ((), ("--base", "cu=128")):
-        out, _ = succeed(capsys, "predict", model, file, *given, *base, "--at", "cu=16,engine=800")
-        assert out.startswith("kernel  L1 kB  engine MHz")
+    file, given = write_csv(Path("t.csv"), both), ("--map", "cu_count=L1 kB")
+    out, _ = succeed(capsys, "train", *STUDY, *given, "-o", "m.mlscale")
+    assert f"8 configurations of gtx980, {AT_BASE}" in out
+    for command, said in NAMED:
+        main([*command, *(given if command[0] != "show" else ())])
+        assert said in "".join(capsys.readouterr())
+    succeed(capsys, "report", "t.csv", *MODEL, *given, "-o", "r.html")
+    page = Path("r.html").read_text()
+    assert "L1 kB 128, 800 / 700 MHz (engine" in page
+    assert not re.search(r"compute unit|\bCU", page)
     assert read(file, columns={"cu_count": "L1 kB"}).counter_names == ("loads",)
 
 
@@ -110,14 +138,21 @@ def test_constants_and_what_the_device_tells() -> None:
     [
         (
             {"time_ms": "tme_ms"},
-            "--map time_ms=tme_ms: there is no column 'tme_ms'; is 'time_ms' m",
+            "the mapping time_ms=tme_ms: there is no column 'tme_ms'; is 'time_ms' m",
         ),
-        ({"kernel": "name"}, "--map kernel=name: there is no column 'name'"),
+        ({"kernel": "name"}, "the mapping kernel=name: there is no column 'name'"),
+        (
+            {"engin_mhz": "loads"},
+            "engin_mhz=loads: there is no 'engin_mhz'; did you mean engine_mh",
+        ),
+        ({"cu": "loads"}, "the mapping cu=loads: there is no 'cu'; did you mean cu_count?"),
+        ({"power": 3}, "the mapping power=3: there is no 'power'; did you mean power_w?"),
+        ({"ipc": "loads", "time_ms": "loads:us"}, "time_ms=loads:us: 'loads' is ipc already; each"),
         ({"time_ms": "loads:MHz"}, "the unit 'MHz' must be one of s, ms, us, ns, 1/s"),
         ({"cu_count": "loads:kHz"}, "the unit 'kHz' must be left out there"),
     ],
 )
-def test_refused(columns: dict[str, str], said: str) -> None:
+def test_refused(columns: dict[str, str | float], said: str) -> None:
     with refused(said):
         Measurements.from_frame(pd.DataFrame(rows()), columns=columns)
 
@@ -191,6 +226,13 @@ def test_no_launches_of_the_benchmark(capsys: Capture, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "raw.csv", table)
     succeed(capsys, "import", "dvfs", file, "--device", "rtx2070s", "-o", tmp_path / "t.csv")
     assert read(tmp_path / "t.csv").counter_names == ()
+
+
+def test_another_name_is_a_counter_and_a_column_can_name_two_things() -> None:
+    frame = pd.DataFrame(rows()).drop(columns="application")
+    columns = {"ipc": "loads", "application": "kernel", "kernel": "kernel"}
+    found = Measurements.from_frame(frame, columns=columns)
+    assert (found.counter_names, found.applications) == (("ipc",), found.kernels)
 
 
 def test_the_frame_is_not_changed() -> None:

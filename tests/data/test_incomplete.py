@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from command import Capture
 
+import mlscale
 from mlscale import DataWarning, InputError, Measurements
 from mlscale.cli.main import main
 
@@ -44,6 +45,11 @@ CASES = (
         "11-observed-clocks-jitter",
         [(*TRAIN, "--snap-clocks", "10")],
         "8 kernels of 7 applications, 4 configurations of titanx, base cu=28,engine=2000,memory",
+    ),
+    (  # none of the cfd's rows is at 2000 MHz
+        "11-observed-clocks-jitter",
+        [(*TRAIN, "--snap-clocks", "10"), ("predict", *BY_M, "--at", "engine=2000")],
+        "\ncfd                    28        2000        5000   0.1222    1.00\n",
     ),
 )
 
@@ -94,6 +100,22 @@ def test_a_lost_row_hides_nothing(
     file.write_text("\n".join(lines(data_folder, name)[:-1]))
     main([word.format(file=file) for word in (*TRAIN, *KEEP)])
     assert said in capsys.readouterr().err
+
+
+def test_a_frame_at_observed_clocks_is_at_the_base(data_folder: Path) -> None:
+    table = pd.read_csv(data_folder.joinpath(*FOLDER, "11-observed-clocks-jitter.csv"))
+    row = table[(table.kernel == "cfd") & (table.engine_mhz == 1997)]
+    with pytest.warns(DataWarning, match="became 2"):
+        snapped = Measurements.from_frame(table, snap_clocks=10)
+    predictor = {"predictor": "wu", "clusters": 3}
+    model = mlscale.train(snapped, "highest", **predictor)
+    at_base = row.assign(engine_mhz=2000)
+    assert (model.predict(row).time_ms == model.predict(at_base).time_ms).all()
+    with pytest.raises(InputError, match="no row at the base"):
+        model.predict(row.assign(engine_mhz=1989))
+    unsnapped = mlscale.train(Measurements.from_frame(snapped.to_frame()), "highest", **predictor)
+    with pytest.raises(InputError, match="no row at the base"):
+        unsnapped.predict(row)
 
 
 def test_steps_in_a_row_are_not_snapped_together() -> None:

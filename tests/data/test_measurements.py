@@ -103,6 +103,19 @@ class TestReading:
             found.quantity("power")
         assert found.quantity("time") is found.time_ms
 
+    def test_power_of_some_rows(self, tmp_path: Path) -> None:
+        """The third row is of the higher engine clock and the lower memory clock."""
+        table = rows()
+        table[2]["power_w"] = ""
+        found, whole = read_rows(tmp_path, table), read_rows(tmp_path, rows())
+        np.testing.assert_array_equal(found.quantity("time"), whole.quantity("time"))
+        assert found.profiles("highest").power_w is None
+        with refused(
+            "no 'power_w' of kernel 'first' at cu=4,engine=800,memory=500 .1 case in all.: leave "
+            "out .*, or learn time alone, --quantity time .in Python quantity='time'"
+        ):
+            found.quantity("power")
+
 
 class TestDevice:
     @pytest.mark.parametrize(
@@ -140,7 +153,7 @@ class TestRefused:
             ("engine_mhz", "-3", "the value is -3; it must be positive"),
             ("memory_mhz", "inf", "the value is inf; it must be positive"),
             ("time_ms", "", "the value is not given; it must be positive"),
-            ("power_w", "", "the value is not given; it must be positive"),
+            ("power_w", "0", "the value is 0; it must be positive"),
             ("cu_count", "4.5", "4.5 is not a whole number of compute units"),
             ("loads", "fast", "'fast' is not a number"),
             ("loads", "-1", "the value is -1, which no counter is; leave the cell empty"),

@@ -25,6 +25,10 @@ NAMES = (
     "memory_mhz=mem_freq,time_ms=runtime_ms"
 )
 ALONE = "no times: a model of power alone\n"
+NO_LOG_TIME = (
+    "features (6): dram_utilisation, issue_utilisation, occupancy, log_dram_bytes_per_instruction, "
+    "l2_miss_ratio, dram_write_share\n"
+)
 NO_TIMES = "error: the measurements of 'titanx' have no column 'time_ms'\n"
 
 # The file, the command and its options, its exit status, and what it says.
@@ -96,7 +100,7 @@ CASES = [
         2,
         ("'engine_mhz'; is 'core_clock' meant?", "--map engine_mhz=core_clock (in Python columns="),
     ),
-    ("16-power-only", ("train",), TRAIN, 0, (ALONE, "'wu' for power, 8 kernels")),
+    ("16-power-only", ("train",), TRAIN, 0, (ALONE, "'wu' for power, 8 kernels", NO_LOG_TIME)),
     ("16-power-only", ("train",), (*TRAIN, "--quantity", "power"), 0, (ALONE, "'wu' for power, 8")),
     ("16-power-only", ("train",), (*TRAIN, "--quantity", "time"), 2, (NO_TIMES,)),
     ("16-power-only", ("study", "errors"), ("--quantity", "time"), 2, (NO_TIMES,)),

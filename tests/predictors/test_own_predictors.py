@@ -21,6 +21,7 @@ from mlscale import (
     Surfaces,
 )
 from mlscale.predictors.base import predict_surfaces
+from mlscale.report.model_contents import contents
 
 MID = made.GRID.mid
 MODULE = """
@@ -56,6 +57,22 @@ class Flat(Predictor):
         values = np.full((len(profiles.kernels), *grid.shape), self.shift_[0])
         values[:, *grid.index(profiles.base)] = 1
         return Surfaces(grid, profiles.base, values)
+
+
+@dataclass
+class Looking(Flat):
+    """The same, and it looks at two counters."""
+
+    def feature_names(self) -> tuple[str, ...]:
+        return ("loads", "stores")
+
+
+@dataclass
+class Needing(Looking):
+    """The same, and it cannot do without one."""
+
+    def needs(self) -> tuple[str, ...]:
+        return ("loads",)
 
 
 @dataclass
@@ -194,3 +211,9 @@ class TestModelFile:
     def test_without_state_is_refused(self, tmp_path: Path) -> None:
         with refused("m.mlscale: 'Flat' cannot be saved: it lacks state and restore"):
             self.saved(tmp_path, Flat)
+
+
+@pytest.mark.parametrize(("predictor", "needed"), [(Looking, []), (Needing, ["loads"])])
+def test_features_that_a_profile_needs(predictor: type[Flat], needed: list[str]) -> None:
+    row = contents(mlscale.train(made.measurements(), MID, predictor))["predictors"]["time"]
+    assert (row["features"], row["features_needed"]) == (["loads", "stores"], needed)

@@ -310,7 +310,7 @@ class TestTwoProcesses:
     def test_pass_an_error_on_and_say_nothing_themselves(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        planned = study(by_hand()[0], predictors=["nearest"], features=["table2"], seeds=1)
-        with refused("^the counters give no 'table2' features; there are loads$"):
+        planned = study(made.measurements(), predictors=["wu"], clusters=99, seeds=1)
+        with refused("^99 clusters cannot be made of "):
             planned.results(jobs=2)
         assert capfd.readouterr() == ("", "")

@@ -1,6 +1,7 @@
 """mlscale.study: a frame of the rows that the command prints, for tables in any shape."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid
+from mlscale.predictors.wu import Wu
 from mlscale.studies.study import STUDIES, plan
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
@@ -91,6 +93,15 @@ def test_regret() -> None:
     assert regrets["highest-clocks"] > 0
 
 
+# One kernel has another count than all others, or no power at a configuration.
+ONE_TELLS_APART = replace(
+    DATA,
+    applications=("odd", *DATA.applications[1:]),
+    counter_samples=np.ones_like(DATA.counter_samples),
+)
+ONE_TELLS_APART.counter_samples[:, 0] = 2.0
+ONE_LACKS_POWER = replace(DATA, power_samples=np.copy(DATA.power_samples))
+ONE_LACKS_POWER.power_samples[:, 0, 0, 0, 0] = np.nan
 ONE_CONFIGURATION = made.measurements(grid=ConfigGrid((4,), (500.0,), (400.0,)))
 
 
@@ -108,6 +119,24 @@ ONE_CONFIGURATION = made.measurements(grid=ConfigGrid((4,), (500.0,), (400.0,)))
             {"folds": 9, "protocol": "holdout"},
             "folds are for the protocol 'k-fold'",
         ),
+        (
+            "errors",
+            DATA,
+            {"folds": 5, "protocol": "holdout"},
+            "folds are for the protocol 'k-fold'",
+        ),
+        (
+            "errors",
+            {"t": ONE_TELLS_APART},
+            {"predictors": "wu"},
+            "'t', application odd held out: 'wu' needs two .* features tell apart; give the other",
+        ),
+        (
+            "errors",
+            {"t": ONE_LACKS_POWER},
+            {},
+            "the table of 'made-gpu' has no 'power_w' of .* .1 case in all.: leave out the rows",
+        ),
         ("errors", DATA, {"protocol": "half"}, "there is no protocol 'half'; one of leave-one-app"),
         ("errors", DATA, {"quantity": "energy"}, "there is no quantity 'energy'; one of time, p"),
         ("errors", DATA, {"predictors": "woo"}, "there is no predictor 'woo'; one of no-scaling"),
@@ -123,3 +152,18 @@ def test_what_is_wrong_is_told(
 ) -> None:
     with refused(f"^{problem}"):
         mlscale.study(name, tables, **options)
+
+
+def test_time_where_power_is_lacking() -> None:
+    """The kernels' times are whole, so the errors are those of the whole table."""
+    found, whole = (
+        mlscale.study("errors", table, quantity="time", **CHEAP)["mape"]
+        for table in (ONE_LACKS_POWER, DATA)
+    )
+    assert found.tolist() == whole.tolist()
+
+
+def test_what_one_fold_lacks_is_told_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Wu, "fit_together", None)
+    with refused("application odd held out"):
+        mlscale.study("errors", ONE_TELLS_APART, "wu", jobs=1)
