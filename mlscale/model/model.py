@@ -29,6 +29,7 @@ from mlscale.predictors.base import (
     Predictor,
     PredictsFromTimes,
     ScalesFeatures,
+    TellsHeld,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
@@ -399,6 +400,7 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
     return (
         at_base
         + _power_warnings(model, profiles)
+        + _held_warnings(model, profiles)
         + _table_2_warnings(model, profiles)
         + _source_warnings(model, profiles)
         + _median_warnings(model, profiles)
@@ -451,6 +453,17 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
     if not is_used and any(point.power_w is not None for point in profiles.points):
         warnings.append("power at the further measured points is not used, only their times")
     return warnings
+
+
+def _held_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say on how many GPUs left out intervals held, of those that several readings give."""
+    held = []
+    for quantity, predictor in model.predictors.items() if profiles.points else ():
+        is_predicted = quantity == "time" or model.why_no_power(profiles) is None
+        if is_predicted and isinstance(predictor, TellsHeld) and predictor.held_[1]:
+            count, gpus = predictor.held_
+            held.append(f"{count} of {gpus} ({quantity})")
+    return [f"90 % intervals held on {' and '.join(held)} GPUs left out"] if held else []
 
 
 def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
