@@ -156,10 +156,9 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
 
 def commands_for_further_run(profiles: Profiles, engine_mhz: int) -> Commands:
     """The commands for a further run of the profiles' work at an engine clock."""
-    device, further = known_device(profiles.device), float(engine_mhz)
+    device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=float(engine_mhz))
     gpu, notes = _gpu(device, profiles.metadata)
-    config = replace(profiles.base, engine_mhz=further)
-    return _noted(clock_commands(device, config, profiles.base, gpu), notes)
+    return _noted(clock_commands(device, at, profiles.base, gpu), notes)
 
 
 def clock_commands(

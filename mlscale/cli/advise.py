@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
     advice = replace(advice, warnings=(*notes, *advice.warnings))
     caps = _caps(arguments, model, profiles, advice)
     is_cap = arguments.lever == "cap"
-    commands = None
+    commands = further = None
     if arguments.commands:
         from mlscale.advice.commands import commands_for_cap, commands_for_clocks
 
@@ -89,7 +89,6 @@ def run(arguments: argparse.Namespace) -> None:
             commands = commands_for_cap(caps, profiles.metadata)
         else:
             commands = commands_for_clocks(advice, profiles.metadata)
-    further = None
     if model.lead.name == "board" and not is_cap:
         from mlscale.cli.further_run import further_run
 
@@ -161,7 +160,7 @@ def document(
             "notes": commands.notes,
         }
     if further:
-        document[further.name] = further.document()
+        document["second_run" if advice.is_bounded else "third_run"] = further.document()
     return document
 
 

@@ -30,14 +30,11 @@ _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
 class FurtherRun:
     """Where to run the same work again, what sets that clock, and the command with all runs.
 
-    name: in JSON. why: in words, for a terminal; aside: beside a result that has no place for it.
-    file: of the run, as the commands call it. imported: the command that gives it its own time,
-    where the first was told one. instead: what makes one run enough, if anything does.
+    why: in words. file: of the run, as the commands call it. imported: the command that gives it
+    its own time, where the first was told one. instead: what makes one run enough, if anything.
     """
 
-    name: str
     why: str
-    aside: str
     engine_mhz: int
     file: str
     commands: Commands
@@ -73,39 +70,31 @@ class FurtherRun:
 
     def warning(self) -> str:
         """What is told of it beside a result that has no place for it."""
-        return f"{self.aside}: {self.advise}"
+        return f"{self.why}: {self.advise}"
 
 
 def further_run(
     arguments: argparse.Namespace, first: Path, profiles: Profiles, advice: Advice
 ) -> FurtherRun | None:
-    """The run that an advice asks for, None where it asks for none; first: the file of the first."""
+    """The run that an advice asks for, if any; first: the file of the first one."""
     if advice.is_bounded:
         engine_mhz = second_clock_mhz(profiles)
-        aside = (
-            "times are bounds, as one engine clock alone does not tell how time follows it; a "
-            f"second run at about {engine_mhz} MHz does"
-        )
-        why = f"To find out, run it at about {engine_mhz} MHz too"
-        run = _run_at(engine_mhz, arguments, first, profiles)
-        return replace(run, why=why, aside=aside, instead=_instead(profiles))
+        return replace(_run_at(engine_mhz, arguments, first, profiles), instead=_instead(profiles))
     advised_mhz = advice.whole_run.best.config.engine_mhz
     third_mhz = third_clock_mhz(profiles, advised_mhz)
     if third_mhz is None:
         return None
-    which = "third" if len(profiles.points) == 1 else "further"
     why = (
         f"{advised_mhz:g} MHz is below all clocks that were run, where predictions are less sure; "
-        f"a {which} run at about {third_mhz} MHz tells more"
+        f"a further run at about {third_mhz} MHz tells more"
     )
-    run = _run_at(third_mhz, arguments, first, profiles)
-    return replace(run, name="third_run", why=why, aside=why)
+    return replace(_run_at(third_mhz, arguments, first, profiles), why=why)
 
 
 def _run_at(
     engine_mhz: int, arguments: argparse.Namespace, first: Path, profiles: Profiles
 ) -> FurtherRun:
-    """A second run at that engine clock, without words for why."""
+    """A second run at that engine clock."""
     commands = commands_for_further_run(profiles, engine_mhz)
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
@@ -120,7 +109,8 @@ def _run_at(
         words = ["mlscale", "import", file, *given, *name, "--time", _TIME, "-o", also]
         imported = shlex.join(words)
     advise = shlex.join(["mlscale", *arguments.words, "--also", also])
-    return FurtherRun("second_run", "", "", engine_mhz, file, commands, imported, advise, None)
+    why = f"To find out, run it at about {engine_mhz} MHz too"
+    return FurtherRun(why, engine_mhz, file, commands, imported, advise, None)
 
 
 def _import_options(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:

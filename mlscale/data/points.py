@@ -8,6 +8,7 @@ another grid is other work, whose time tells of no clock.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class _Reading:
     config: HardwareConfig
     time_ms: float
     power_w: float
+    file: str
     source: str
 
 
@@ -79,6 +81,7 @@ def add_points(
         times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
         points.append(MeasuredPoint(config, times, powers if has_power else None, here[0].source))
+    _refuse_copies(MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w), points)
     return replace(profiles, points=(*profiles.points, *points))
 
 
@@ -104,14 +107,11 @@ def second_clock_mhz(profiles: Profiles) -> int:
     to offer, where its clocks are.
     """
     device, base_mhz = find_device(profiles.device), profiles.base.engine_mhz
-    offered = device.engine_clocks_mhz() if device else ()
-    sheet = device.datasheet if device else None
-    rated_mhz = sheet.engine_mhz if sheet else max(offered, default=0.0)
+    rated_mhz = device.datasheet.engine_mhz if device and device.datasheet else 0.0
     highest_mhz = max(base_mhz, rated_mhz)  # boards for displays do not reach all that they list
-    below_mhz = SECOND_CLOCK * base_mhz
-    is_low = below_mhz < LOW * highest_mhz
-    best_mhz = min(base_mhz / SECOND_CLOCK, highest_mhz) if is_low else below_mhz
-    return _nearest_offered(profiles, best_mhz)
+    is_low = SECOND_CLOCK * base_mhz < LOW * highest_mhz
+    above_mhz = min(base_mhz / SECOND_CLOCK, highest_mhz)
+    return _nearest_offered(profiles, above_mhz if is_low else SECOND_CLOCK * base_mhz)
 
 
 def third_clock_mhz(profiles: Profiles, advised_mhz: float) -> int | None:
@@ -222,7 +222,7 @@ def _made_one(
         power_w = made.power_w(samples(chosen.positive("power_w")))
     numbers = zip(made.time_ms.tolist(), power_w.tolist(), strict=True)
     return [
-        _Reading(kernel, at, time, watts, f"{table.source}: {table.row(row)}")
+        _Reading(kernel, at, time, watts, table.source, f"{table.source}: {table.row(row)}")
         for ((at, kernel), row), (time, watts) in zip(first_rows.items(), numbers, strict=True)
     ]
 
@@ -242,7 +242,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     ends = [log.metadata.get("open_ends", {}) for log in logs]
     base_mhz = profiles.base.engine_mhz
     check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels))
-    _require_the_memory_clock(profiles, table, readings)
+    _check_memory(profiles, table, readings)
     sample_ms = [ms for log in logs for ms in log.metadata.get("sample_ms", {}).values()]
     known = _positions(profiles, readings)
     base_ms = profiles.time_ms[known]
@@ -282,7 +282,7 @@ def _check_traces(profiles: Profiles, table: Table, readings: Sequence[_Reading]
 
     At each clock the sum of their times counts, each as often as the profiles' launches say.
     """
-    _require_the_memory_clock(profiles, table, readings)
+    _check_memory(profiles, table, readings)
     base_mhz = profiles.base.engine_mhz
     for mhz in dict.fromkeys(one.config.engine_mhz for one in readings):
         here = [one for one in readings if one.config.engine_mhz == mhz]
@@ -299,9 +299,26 @@ def _positions(profiles: Profiles, readings: Sequence[_Reading]) -> list[int]:
     return [positions[one.kernel] for one in readings]
 
 
-def _require_the_memory_clock(
-    profiles: Profiles, table: Table, readings: Sequence[_Reading]
-) -> None:
+def _refuse_copies(base: MeasuredPoint, points: Sequence[MeasuredPoint]) -> None:
+    """Raise InputError where two configurations have the same times and powers to the last digit.
+
+    Those of two runs never are, unless there is one number alone.
+    """
+    nothing = np.full(len(base.time_ms), np.nan)
+    for one, other in combinations((base, *points), 2):
+        mine, its = (
+            np.hstack([at.time_ms, nothing if at.power_w is None else at.power_w])
+            for at in (one, other)
+        )
+        known = np.isfinite(its)
+        if known.sum() > 1 and np.array_equal(mine[known], its[known]):
+            raise InputError(
+                f"{other.source}: holds the same numbers at {other.config} as the run at "
+                f"{one.config}: one measurement is given twice"
+            )
+
+
+def _check_memory(profiles: Profiles, table: Table, readings: Sequence[_Reading]) -> None:
     """Raise InputError where a memory clock differs from the base's."""
     base = profiles.base
     memories = {one.config.memory_mhz for one in readings} - {base.memory_mhz}
@@ -318,7 +335,7 @@ def _require_another_clock(profiles: Profiles, readings: Sequence[_Reading]) -> 
     clocks = np.array([one.config.engine_mhz for one in readings])
     if np.abs(np.log(clocks / base_mhz)).max(initial=0) < np.log(LEAST_STEP):
         raise InputError(
-            f"{readings[0].source}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
+            f"{readings[0].file}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
             "nearly so, which does not tell how times scale; run the same work at about "
             f"{second_clock_mhz(profiles)} MHz, locked or by a low power cap"
         )

@@ -144,9 +144,9 @@ def _turned(
     else:
         device = find_device(profiles.device)
     trained = predictor.trained_grids()
-    highest = base if device else replace(base, engine_mhz=max(_read_mhz(profiles, "engine_mhz")))
-    usual = offered_grid(device, highest, trained)
-    grid = usual = ConfigGrid.spanning([base, *usual])
+    fastest = max(_measured(profiles), key=lambda config: config.engine_mhz)
+    highest = base if device else replace(base, engine_mhz=fastest.engine_mhz)
+    grid = usual = offered_grid(device, highest, trained)
     if targets:
         _require_reachable(device, usual, targets)
         around = usual if profiles.points else ()  # a point moves the curve over all clocks
@@ -159,26 +159,26 @@ def _turned(
 
 
 def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
-    """A grid that has the clocks beyond it at which times were measured, and those up to there.
+    """A grid with the base, the readings' clocks beyond it, and those that are offered up to there.
 
     What was measured is never outside.
     """
-    if not profiles.points:
-        return grid
     device = find_device(profiles.device)
     offered = {} if device is None else _clocks(device)
-    axes = {"cu_count": grid.cu_count}
+    axes: dict[str, tuple[float, ...]] = {}
     for axis in AXES[1:]:
-        steps, read = getattr(grid, axis), _read_mhz(profiles, axis)
-        beyond = [mhz for mhz in read if not steps[0] <= mhz <= steps[-1]]
-        between = [mhz for mhz in offered.get(axis, ()) if min(read) <= mhz <= max(read)]
-        axes[axis] = tuple(sorted({*steps, *beyond, *between}))
-    return ConfigGrid(**axes)
+        steps = getattr(grid, axis)
+        base, *read = (getattr(config, axis) for config in _measured(profiles))
+        beyond = {mhz for mhz in read if not steps[0] <= mhz <= steps[-1]}
+        low, high = min([base, *read]), max([base, *read])
+        between = {mhz for mhz in offered.get(axis, ()) if low <= mhz <= high}
+        axes[axis] = tuple(sorted({*steps, base, *beyond, *between}))
+    return ConfigGrid(grid.cu_count, **axes)
 
 
-def _read_mhz(profiles: Profiles, clock: str) -> list[float]:
-    """That clock of each reading [MHz]."""
-    return [getattr(at, clock) for at in (profiles.base, *(p.config for p in profiles.points))]
+def _measured(profiles: Profiles) -> list[HardwareConfig]:
+    """Where kernels were measured: at the base, and at the further points."""
+    return [profiles.base, *(point.config for point in profiles.points)]
 
 
 def _trained_range(

@@ -202,13 +202,6 @@ class PredictsFromTimes(Protocol):
 
 
 @runtime_checkable
-class TellsHeld(Protocol):
-    """Tells on how many GPUs its 90 % intervals held, of how many left out of training in turn."""
-
-    held_: tuple[int, int]
-
-
-@runtime_checkable
 class UsesMeasuredPoints(Protocol):
     """Makes use of further measured points of the profiled kernels."""
 

@@ -238,7 +238,7 @@ def test_a_gpu_without_commands_is_locked_before_it_is_recorded(
 
 def test_csv_tells_of_the_second_run_beside_it(capsys: Capture) -> None:
     _, err = succeed(capsys, "advise", LOG, "--format", "csv")
-    [line] = [line for line in err.splitlines() if "second run at about 1050 MHz" in line]
+    [line] = [line for line in err.splitlines() if "run it at about 1050 MHz too" in line]
     assert line.endswith(f"mlscale advise {LOG} --format csv --also training-1755-1050.csv")
 
 
