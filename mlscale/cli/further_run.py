@@ -1,7 +1,4 @@
-"""The further run that an advice asks for, and how to give it.
-
-A second where one engine clock alone was run, a third where the answer lies below all that were.
-"""
+"""The second or third run that an advice asks for, and how to give it."""
 
 import argparse
 import shlex
@@ -14,7 +11,7 @@ from typing import Any
 from mlscale.advice.commands import Commands, commands_for_further_run
 from mlscale.advice.recommendation import Advice
 from mlscale.cli.subject import is_log, tells_engine_clock
-from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
+from mlscale.counters.kernel_use import half_of_traffic, lack_of_peaks, traffic_needed
 from mlscale.data.grid import SHORT_NAMES
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
@@ -146,4 +143,5 @@ def _instead(profiles: Profiles) -> str | None:
         return None
     if lack := lack_of_peaks(profiles.device):
         return f"a GPU whose peaks are known: {lack}"
-    return traffic_needed(str(profiles.metadata.get("counter_tool")))
+    tool = str(profiles.metadata.get("counter_tool"))
+    return traffic_needed(tool) + half_of_traffic(profiles)

@@ -330,10 +330,10 @@ def _check_memory(profiles: Profiles, table: Table, readings: Sequence[_Reading]
 
 
 def _require_another_clock(profiles: Profiles, readings: Sequence[_Reading]) -> None:
-    """Raise InputError unless an engine clock of all further runs differs from the base's."""
-    base_mhz = profiles.base.engine_mhz
-    clocks = np.array([one.config.engine_mhz for one in readings])
-    if np.abs(np.log(clocks / base_mhz)).max(initial=0) < np.log(LEAST_STEP):
+    """Raise InputError where all readings of as many CUs are at about the base's engine clock."""
+    base_mhz, cus = profiles.base.engine_mhz, profiles.base.cu_count
+    clocks = np.array([one.config.engine_mhz for one in readings if one.config.cu_count == cus])
+    if clocks.size and np.abs(np.log(clocks / base_mhz)).max() < np.log(LEAST_STEP):
         raise InputError(
             f"{readings[0].file}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
             "nearly so, which does not tell how times scale; run the same work at about "

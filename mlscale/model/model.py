@@ -36,7 +36,6 @@ from mlscale.predictors.base import (
     predict_beyond,
     predict_surfaces,
 )
-from mlscale.predictors.board import Board
 from mlscale.predictors.intervals import widened_within_reach
 from mlscale.text import counted
 
@@ -460,9 +459,8 @@ def _held_warnings(model: Model, profiles: Profiles) -> list[str]:
     held = []
     for quantity, predictor in model.predictors.items() if profiles.points else ():
         is_predicted = quantity == "time" or model.why_no_power(profiles) is None
-        if is_predicted and isinstance(predictor, Board) and predictor.held_[1]:
-            count, gpus = predictor.held_
-            held.append(f"{count} of {gpus} ({quantity})")
+        count, gpus = getattr(predictor, "held_", (0, 0))  # of `board` alone
+        held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
     return [f"90 % intervals held on {' and '.join(held)} GPUs left out"] if held else []
 
 

@@ -159,10 +159,7 @@ def _turned(
 
 
 def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
-    """A grid with the base, the readings' clocks beyond it, and those that are offered up to there.
-
-    What was measured is never outside.
-    """
+    """A grid with the base, the readings' clocks beyond it, and all that is offered between."""
     device = find_device(profiles.device)
     offered = {} if device is None else _clocks(device)
     axes: dict[str, tuple[float, ...]] = {}
@@ -186,8 +183,7 @@ def _trained_range(
 ) -> ConfigGrid | None:
     """What training speaks for on another GPU's grid, None where the grid stays within.
 
-    From the least of its highest clock that training knows to the highest, or the highest that is
-    asked for: see `offered_grid`.
+    From the least of its highest clock that training knows to the highest offered or asked for.
     """
     axes = {"cu_count": grid.cu_count}
     for axis in AXES[1:]:
