@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from mlscale.advice.recommendation import Advice
 from mlscale.data.devices import Device, known_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
 
 if TYPE_CHECKING:
@@ -155,12 +154,11 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
     return _noted(cap_commands(device, caps.best.cap_w, gpu), notes)
 
 
-def commands_for_second_run(profiles: Profiles) -> tuple[int, Commands]:
-    """The engine clock [MHz] at which a second run tells most, and the commands for it."""
-    second_mhz, device = second_clock_mhz(profiles), known_device(profiles.device)
-    second = replace(profiles.base, engine_mhz=float(second_mhz))
+def commands_for_further_run(profiles: Profiles, engine_mhz: int) -> Commands:
+    """The commands for a further run of the profiles' work at an engine clock."""
+    device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=float(engine_mhz))
     gpu, notes = _gpu(device, profiles.metadata)
-    return second_mhz, _noted(clock_commands(device, second, profiles.base, gpu), notes)
+    return _noted(clock_commands(device, at, profiles.base, gpu), notes)
 
 
 def clock_commands(

@@ -37,7 +37,7 @@ from mlscale.text import number, share_in_percent
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice, CapPoint
     from mlscale.advice.commands import Commands
-    from mlscale.cli.second_run import SecondRun
+    from mlscale.cli.further_run import FurtherRun
 
 FORMATS = ("table", "csv", "json")
 MOST_KERNELS = 10  # that have a line of their own
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
     advice = replace(advice, warnings=(*notes, *advice.warnings))
     caps = _caps(arguments, model, profiles, advice)
     is_cap = arguments.lever == "cap"
-    commands = second = None
+    commands = further = None
     if arguments.commands:
         from mlscale.advice.commands import commands_for_cap, commands_for_clocks
 
@@ -89,17 +89,17 @@ def run(arguments: argparse.Namespace) -> None:
             commands = commands_for_cap(caps, profiles.metadata)
         else:
             commands = commands_for_clocks(advice, profiles.metadata)
-    if advice.is_bounded:
-        from mlscale.cli.second_run import second_run
+    if model.lead.name == "board" and not is_cap:
+        from mlscale.cli.further_run import further_run
 
-        second = second_run(arguments, read.files[0], profiles)
+        further = further_run(arguments, read.files[0], profiles, advice)
     if form == "json":
-        text = json_text(document(advice, arguments.lever, caps, commands, second))
+        text = json_text(document(advice, arguments.lever, caps, commands, further))
     elif form == "table":
-        text = text_of(advice, arguments.lever, caps, commands, second)
+        text = text_of(advice, arguments.lever, caps, commands, further)
     else:
         print_warnings([*advice.warnings, *(caps.warnings if caps else ())])
-        print_warnings([second.warning()] if second else [])
+        print_warnings([further.warning()] if further else [])
         rows = advice.rows()
         if caps and is_cap:
             rows = [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
@@ -134,11 +134,11 @@ def document(
     lever: str,
     caps: "CapAdvice | None" = None,
     commands: "Commands | None" = None,
-    second: "SecondRun | None" = None,
+    further: "FurtherRun | None" = None,
 ) -> Row:
     """The advice as JSON values.
 
-    lever: 'clock' or 'cap', what the verdict is of. caps, commands, second: the run under power
+    lever: 'clock' or 'cap', what the verdict is of. caps, commands, further: the run under power
     caps, what sets the advice, and the run that it asks for, if any.
     """
     document: Row = {
@@ -159,8 +159,8 @@ def document(
             "reset": commands.to_reset,
             "notes": commands.notes,
         }
-    if second:
-        document["second_run"] = second.document()
+    if further:
+        document["second_run" if advice.is_bounded else "third_run"] = further.document()
     return document
 
 
@@ -169,7 +169,7 @@ def text_of(
     lever: str,
     caps: "CapAdvice | None" = None,
     commands: "Commands | None" = None,
-    second: "SecondRun | None" = None,
+    further: "FurtherRun | None" = None,
 ) -> str:
     """The advice for a terminal, as `document`; of a cap without what clocks do."""
     parts = [] if lever == "cap" else [advice_table(advice)]
@@ -183,8 +183,8 @@ def text_of(
             parts.append("".join(lines))
     if commands:
         parts.append(_commands_text(commands))
-    if second:
-        parts.append(second.text())
+    if further:
+        parts.append(further.text())
     return "\n".join(filter(None, parts))
 
 

@@ -40,7 +40,7 @@ FORMER = {  # words of 0.2.0, and what to use instead
     **{f"import {tool}": "'import FILE …' knows the tool by the file" for tool in _TOOLS},
     "datasets make": "reproduction/make_hd7970.py in the repository",
     "devices new": "edit what 'devices show KEY --format json' prints",
-    "--next-profile": "measure at two thirds of the clock",
+    "--next-profile": "measure at 0.6 of the clock",
 }
 
 

@@ -123,6 +123,13 @@ def traffic_needed(counter_tool: str) -> str:
     return f"the DRAM traffic: {measure}"
 
 
+def half_of_traffic(profiles: Profiles) -> str:
+    """In words which counter of the DRAM traffic there is without its other half, if so."""
+    halves = [(a, b) for pair in _HALVES for a, b in (pair, pair[::-1])]
+    lone = [(a, b) for a, b in halves if {a, b} & set(profiles.counter_names) == {a}]
+    return f"; the profile has {lone[0][0]}, lacks {lone[0][1]}" if lone else ""
+
+
 def tells_traffic(profiles: Profiles) -> bool:
     """Whether of every kernel with counters the DRAM traffic is known, as a share of the GPU's.
 
@@ -169,10 +176,7 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
     if np.isnan(memory).all():
         needed = traffic_needed(str(profiles.metadata.get("counter_tool")))
-        halves = [(a, b) for pair in _HALVES for a, b in (pair, pair[::-1])]
-        lone = [(a, b) for a, b in halves if {a, b} & set(profiles.counter_names) == {a}]
-        has = f"; the profile has {lone[0][0]}, lacks {lone[0][1]}" if lone else ""
-        raise InputError(f"'bottleneck' needs {needed}; or {_INSTEAD}{has}")
+        raise InputError(f"'bottleneck' needs {needed}; or {_INSTEAD}{half_of_traffic(profiles)}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(

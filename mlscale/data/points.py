@@ -8,17 +8,18 @@ another grid is other work, whose time tells of no clock.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.checks import check
+from mlscale.data.checks import check, check_units
 from mlscale.data.devices import find_device
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.logs import is_sampled
-from mlscale.data.predicates import Reading
+from mlscale.data.predicates import LEAST_STEP, Reading
 from mlscale.data.profiles import (
     MeasuredPoint,
     Profiles,
@@ -34,8 +35,8 @@ from mlscale.data.table_files import read_table
 from mlscale.errors import InputError, warn
 from mlscale.text import listed, share_in_percent, shortened
 
-LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run scales
-SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
+SECOND_CLOCK = 0.6  # of the base's, for a second run that tells most of the range
+THIRD_CLOCK = 2 / 3  # of the lowest clock that was run, for a third run where the answer is below
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
 COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
 _GEOMETRY = ("workgroups", "workgroup_size")
@@ -50,6 +51,7 @@ class _Reading:
     config: HardwareConfig
     time_ms: float
     power_w: float
+    file: str
     source: str
 
 
@@ -70,6 +72,8 @@ def add_points(
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
         readings += _readings(with_kernels_of(profiles, table), config, profiles)
+    if is_sampled(profiles.metadata) or profiles.are_times_alone:
+        _require_another_clock(profiles, readings)
     has_power = any(np.isfinite(one.power_w) for one in readings)
     points = []
     for config in dict.fromkeys(one.config for one in readings):
@@ -77,6 +81,7 @@ def add_points(
         times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
         points.append(MeasuredPoint(config, times, powers if has_power else None, here[0].source))
+    _refuse_copies(MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w), points)
     return replace(profiles, points=(*profiles.points, *points))
 
 
@@ -102,19 +107,43 @@ def second_clock_mhz(profiles: Profiles) -> int:
     to offer, where its clocks are.
     """
     device, base_mhz = find_device(profiles.device), profiles.base.engine_mhz
+    rated_mhz = device.datasheet.engine_mhz if device and device.datasheet else 0.0
+    highest_mhz = max(base_mhz, rated_mhz)  # boards for displays do not reach all that they list
+    is_low = SECOND_CLOCK * base_mhz < LOW * highest_mhz
+    above_mhz = min(base_mhz / SECOND_CLOCK, highest_mhz)
+    return _nearest_offered(profiles, above_mhz if is_low else SECOND_CLOCK * base_mhz)
+
+
+def third_clock_mhz(profiles: Profiles, advised_mhz: float) -> int | None:
+    """The engine clock of a further run where what is advised lies below all that were run [MHz].
+
+    A third below the lowest of them, but none that the GPU does not offer. None where the advised
+    clock is not below, or the GPU offers none that tells more.
+    """
+    readings = [profiles.base, *(point.config for point in profiles.points)]
+    lowest_mhz = min(config.engine_mhz for config in readings)
+    further_mhz = _nearest_offered(profiles, THIRD_CLOCK * lowest_mhz)
+    tells_more = further_mhz * LEAST_STEP <= lowest_mhz
+    return further_mhz if advised_mhz < lowest_mhz and tells_more else None
+
+
+def _nearest_offered(profiles: Profiles, engine_mhz: float) -> int:
+    """The nearest engine clock that the GPU offers [MHz], as far as these are known."""
+    device = find_device(profiles.device)
+    lowest_mhz, _ = (device and device.engine_clock_range_mhz) or (0.0, 0.0)
     offered = device.engine_clocks_mhz() if device else ()
-    sheet_mhz = device.datasheet.engine_mhz if device and device.datasheet else 0.0
-    highest = max(base_mhz, sheet_mhz, *offered)
-    below = SECOND_CLOCK * base_mhz
-    best = below if below >= LOW * highest else base_mhz / SECOND_CLOCK
-    nearest: float = min(offered, key=lambda mhz: abs(mhz - best), default=best)
-    return round(nearest)
+    nearest: float = min(offered, key=lambda mhz: abs(mhz - engine_mhz), default=engine_mhz)
+    return round(max(nearest, lowest_mhz))
 
 
 def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -> list[_Reading]:
     """The readings of a table at the configurations that are meant. Raises InputError."""
     base = profiles.base
     kernels = _kernels(table, profiles)
+    check_units(table, profiles.device)
+    for clock in AXES[1:] if config else ():
+        where = f"{table.source}: {clock} of --also"
+        check("value", where, find_device(profiles.device), clock, getattr(config, clock))
     configs = configurations(table, config or (base if "engine_mhz" in table.numbers else None))
     wanted = (set(configs) if config is None else {config}) - {base}
     rows = [row for row, at in enumerate(configs) if at in wanted]
@@ -123,6 +152,8 @@ def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -
         _check_logs(profiles, table, readings)
     elif profiles.are_times_alone:
         _check_traces(profiles, table, readings)
+    if not rows and (is_sampled(profiles.metadata) or profiles.are_times_alone):
+        _require_another_clock(profiles, readings)
     if config == base:
         raise InputError(
             f"{table.source}: {config} is the base, which the profile has; give another "
@@ -191,7 +222,7 @@ def _made_one(
         power_w = made.power_w(samples(chosen.positive("power_w")))
     numbers = zip(made.time_ms.tolist(), power_w.tolist(), strict=True)
     return [
-        _Reading(kernel, at, time, watts, f"{table.source}: {table.row(row)}")
+        _Reading(kernel, at, time, watts, table.source, f"{table.source}: {table.row(row)}")
         for ((at, kernel), row), (time, watts) in zip(first_rows.items(), numbers, strict=True)
     ]
 
@@ -211,7 +242,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     ends = [log.metadata.get("open_ends", {}) for log in logs]
     base_mhz = profiles.base.engine_mhz
     check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels))
-    _require_other_clocks(profiles, table, readings)
+    _check_memory(profiles, table, readings)
     sample_ms = [ms for log in logs for ms in log.metadata.get("sample_ms", {}).values()]
     known = _positions(profiles, readings)
     base_ms = profiles.time_ms[known]
@@ -251,7 +282,7 @@ def _check_traces(profiles: Profiles, table: Table, readings: Sequence[_Reading]
 
     At each clock the sum of their times counts, each as often as the profiles' launches say.
     """
-    _require_other_clocks(profiles, table, readings)
+    _check_memory(profiles, table, readings)
     base_mhz = profiles.base.engine_mhz
     for mhz in dict.fromkeys(one.config.engine_mhz for one in readings):
         here = [one for one in readings if one.config.engine_mhz == mhz]
@@ -268,8 +299,27 @@ def _positions(profiles: Profiles, readings: Sequence[_Reading]) -> list[int]:
     return [positions[one.kernel] for one in readings]
 
 
-def _require_other_clocks(profiles: Profiles, table: Table, readings: Sequence[_Reading]) -> None:
-    """Raise InputError unless an engine clock differs from the base's, and no memory clock does."""
+def _refuse_copies(base: MeasuredPoint, points: Sequence[MeasuredPoint]) -> None:
+    """Raise InputError where two configurations have the same times and powers to the last digit.
+
+    Those of two runs never are, unless there is one number alone.
+    """
+    nothing = np.full(len(base.time_ms), np.nan)
+    for one, other in combinations((base, *points), 2):
+        mine, its = (
+            np.hstack([at.time_ms, nothing if at.power_w is None else at.power_w])
+            for at in (one, other)
+        )
+        known = np.isfinite(its)
+        if known.sum() > 1 and np.array_equal(mine[known], its[known]):
+            raise InputError(
+                f"{other.source}: holds the same numbers at {other.config} as the run at "
+                f"{one.config}: one measurement is given twice"
+            )
+
+
+def _check_memory(profiles: Profiles, table: Table, readings: Sequence[_Reading]) -> None:
+    """Raise InputError where a memory clock differs from the base's."""
     base = profiles.base
     memories = {one.config.memory_mhz for one in readings} - {base.memory_mhz}
     if memories:
@@ -277,10 +327,15 @@ def _require_other_clocks(profiles: Profiles, table: Table, readings: Sequence[_
             f"{table.source}: ran at the memory clock {min(memories):g} MHz, the base is at "
             f"{base.memory_mhz:g}; both runs must be at the same one"
         )
-    clocks = np.array([one.config.engine_mhz for one in readings])
-    if np.abs(np.log(clocks / base.engine_mhz)).max() < np.log(LEAST_STEP):
+
+
+def _require_another_clock(profiles: Profiles, readings: Sequence[_Reading]) -> None:
+    """Raise InputError where all readings of as many CUs are at about the base's engine clock."""
+    base_mhz, cus = profiles.base.engine_mhz, profiles.base.cu_count
+    clocks = np.array([one.config.engine_mhz for one in readings if one.config.cu_count == cus])
+    if clocks.size and np.abs(np.log(clocks / base_mhz)).max() < np.log(LEAST_STEP):
         raise InputError(
-            f"{table.source}: ran at {clocks[0]:g} MHz, as the base at {base.engine_mhz:g} or "
+            f"{readings[0].file}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
             "nearly so, which does not tell how times scale; run the same work at about "
             f"{second_clock_mhz(profiles)} MHz, locked or by a low power cap"
         )

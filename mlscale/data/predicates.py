@@ -172,6 +172,7 @@ def held_clock(device: Device | None, observed_mhz: float | None) -> Fields:
 
 _LONG = 10  # periods, beyond which a gap inside the span is told, or all pauses together
 _PAUSES = 0.1  # of the span, which pauses that are told are too
+_MANY = 1 / 3  # of a span, which pauses that are told in a short one are
 
 
 def no_gpu_chosen(gpus: Mapping[str, str], chosen: str | None) -> Fields:
@@ -191,7 +192,7 @@ def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: st
     """
     if gap_s > _LONG * period_s > 0:
         return {"pause": f"has no sample for {gap_s:.4g} s of the busy span", "mend": ""}
-    if idle <= max(_LONG, _PAUSES * samples):
+    if idle <= max(min(_LONG, _MANY * samples), _PAUSES * samples):
         return None
     pause = f"{idle} of {samples} samples of the busy span are idle (busy: {rule})"
     mend = (
@@ -524,7 +525,7 @@ def shared_times(kernels: Sequence[str], applications: Sequence[str], time_ms: F
 
 # R: readings of one run at several clocks
 
-NEAR = 1.03  # between two clocks: up to here time may stay the same within its noise
+LEAST_STEP = 1.05  # between two clocks that tell how a run scales; below, noise may hide it
 UNEXPLAINED = 1.1  # of times that the clock explains
 _SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the clock matters
 _HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
@@ -593,7 +594,7 @@ def no_clock_matters(run: Reading) -> Fields:
     Two runs of one length may differ by what a time is known to.
     """
     least = max(_SAME_TIME, 1 + 1.5 * run.resolution)
-    is_near = max(run.clock, 1 / run.clock) <= NEAR
+    is_near = max(run.clock, 1 / run.clock) < LEAST_STEP
     if is_near or run.at_lower_clock(run.time) >= least or hidden_slowdown(run):
         return None
     doubt = "Did the GPU run at that clock? A trace does not tell; a log of nvidia-smi does"

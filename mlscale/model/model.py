@@ -405,6 +405,7 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
     return (
         at_base
         + _power_warnings(model, profiles)
+        + _held_warnings(model, profiles)
         + _table_2_warnings(model, profiles)
         + _source_warnings(model, profiles)
         + _median_warnings(model, profiles)
@@ -457,6 +458,16 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
     if not is_used and any(point.power_w is not None for point in profiles.points):
         warnings.append("power at the further measured points is not used, only their times")
     return warnings
+
+
+def _held_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say on how many GPUs left out intervals held, of those that several readings give."""
+    held = []
+    for quantity, predictor in model.predictors.items() if profiles.points else ():
+        is_predicted = quantity == "time" or model.why_no_power(profiles) is None
+        count, gpus = getattr(predictor, "held_", (0, 0))  # of `board` alone
+        held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
+    return [f"90 % intervals held on {' and '.join(held)} GPUs left out"] if held else []
 
 
 def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:

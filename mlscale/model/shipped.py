@@ -62,7 +62,7 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> str:
     device = find_device(profiles.device)
     if device is None and name == RUNS:
         note += (
-            ", which is not in the device table: even steps up to the clock of the first run are "
+            ", which is not in the device table: even steps up to the highest clock measured are "
             "tried, whether or not it can be set to them"
         )
     elif name in (KERNELS, RUNS) and device and not device.engine_clocks_mhz():
@@ -106,21 +106,20 @@ def model_for(
     `Model.for_gpu`. extrapolate: beyond the trained settings too, at the targets, or by default
     at what the GPU offers up to FARTHEST times beyond. force: see `Model.for_gpu`. Raises
     InputError where the predictor of time cannot predict another GPU, the peaks of the GPU are not
-    known, a clock is above what it reaches, the profiles are times alone, a point of theirs is
-    outside the model's grid, or the model learnt from simulated data of another GPU.
+    known, a clock is above what it reaches, the profiles are times alone, a point of theirs has
+    other CUs than the model's grid, or the model learnt from simulated data of another GPU.
     """
     if (model.device, model.base) != (profiles.device, profiles.base):
         model = _turned(model, profiles, targets, peaks, extrapolate, force)
-    elif extrapolate:
-        model = model.extrapolating(targets or _offered_beyond(model, profiles))
+    else:
+        asked = (targets or _offered_beyond(model, profiles)) if extrapolate else ()
+        model = model.extrapolating([*asked, *_with_readings(model.grid, profiles)])
     grid = model.grid
     for point in profiles.points:
         if not grid.spans(point.config):
-            is_above = point.config.engine_mhz > grid.engine_mhz[-1]
-            mend = ", or give the run at the highest clock first" if is_above else ""
             raise InputError(
                 f"{point.source}: {point.config} is outside the model's grid, {grid.bounds}; "
-                f"measure within it{mend}"
+                "measure within it"
             )
     return model
 
@@ -146,38 +145,52 @@ def _turned(
     else:
         device = find_device(profiles.device)
     trained = predictor.trained_grids()
-    grid = usual = offered_grid(device, base, trained)
+    fastest = max(_measured(profiles), key=lambda config: config.engine_mhz)
+    highest = base if device else replace(base, engine_mhz=fastest.engine_mhz)
+    grid = usual = offered_grid(device, highest, trained)
     if targets:
         _require_reachable(device, usual, targets)
         around = usual if profiles.points else ()  # a point moves the curve over all clocks
         grid = ConfigGrid.spanning([base, *targets, *around])
     elif extrapolate:
-        grid = offered_grid(device, base, trained, FARTHEST)
-    if slower := _measured_below(grid, profiles):
-        grid = ConfigGrid.spanning([*grid, *slower])
+        grid = offered_grid(device, highest, trained, FARTHEST)
+    asked, grid = grid, _with_readings(grid, profiles)
     turned = model.for_gpu(profiles.device, grid, base, peaks, force)
-    return replace(turned, trained_range=_trained_range(grid, usual, trained))
+    return replace(turned, trained_range=_trained_range(grid, asked, usual, trained))
 
 
-def _measured_below(grid: ConfigGrid, profiles: Profiles) -> list[HardwareConfig]:
-    """Where times were measured at engine clocks below a grid's: they are never outside."""
-    lowest = grid.engine_mhz[0]
-    configs = [point.config for point in profiles.points if point.config.engine_mhz < lowest]
-    return [config for config in configs if grid.spans(replace(config, engine_mhz=lowest))]
+def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
+    """A grid with the base, the readings' clocks beyond it, and all that is offered between."""
+    device = find_device(profiles.device)
+    offered = {} if device is None else _clocks(device)
+    axes: dict[str, tuple[float, ...]] = {}
+    for axis in AXES[1:]:
+        steps = getattr(grid, axis)
+        base, *read = (getattr(config, axis) for config in _measured(profiles))
+        beyond = {mhz for mhz in read if not steps[0] <= mhz <= steps[-1]}
+        low, high = min([base, *read]), max([base, *read])
+        between = {mhz for mhz in offered.get(axis, ()) if low <= mhz <= high}
+        axes[axis] = tuple(sorted({*steps, base, *beyond, *between}))
+    return ConfigGrid(grid.cu_count, **axes)
+
+
+def _measured(profiles: Profiles) -> list[HardwareConfig]:
+    """Where kernels were measured: at the base, and at the further points."""
+    return [profiles.base, *(point.config for point in profiles.points)]
 
 
 def _trained_range(
-    grid: ConfigGrid, usual: ConfigGrid, trained: Sequence[ConfigGrid]
+    grid: ConfigGrid, asked: ConfigGrid, usual: ConfigGrid, trained: Sequence[ConfigGrid]
 ) -> ConfigGrid | None:
     """What training speaks for on another GPU's grid, None where the grid stays within.
 
-    From the least of its highest clock that training knows to the highest: see `offered_grid`.
+    From the least of its highest clock that training knows to the highest offered or asked for.
     """
     axes: dict[str, Any] = {"cu_count": grid.cu_count}
     for axis in AXES[1:]:
         first, highest = getattr(usual, axis)[0], getattr(usual, axis)[-1]
         lowest = min(round(_least_share(trained, axis) * highest), first)
-        axes[axis] = tuple(sorted({lowest, highest, max(highest, getattr(grid, axis)[-1])}))
+        axes[axis] = tuple(sorted({lowest, highest, max(highest, getattr(asked, axis)[-1])}))
     known = ConfigGrid(**axes)
     return None if all(map(known.spans, grid)) else known
 

@@ -156,6 +156,7 @@ def samples_to_table(samples: Sequence[Samples], given: Given) -> Table:
     side at nearly one engine clock are at their mean. Raises InputError; warns of idle GPUs, of
     clocks that differ from those that were set, and of pauses.
     """
+    _refuse_copies(samples)
     busy = _busy_logs(samples, given)
     rows = [_row(log, span, given) for log, span in busy]
     side_by_side: dict[tuple[str, str], list[dict[str, float]]] = {}
@@ -180,6 +181,17 @@ def samples_to_table(samples: Sequence[Samples], given: Given) -> Table:
     text = {"device": devices, "application": applications, "kernel": kernels}
     metadata = facts_to_carry(devices[0]) | _metadata(busy, kernels, [*columns], given)
     return Table(busy[0][0].source, text, columns, metadata)
+
+
+def _refuse_copies(samples: Sequence[Samples]) -> None:
+    """Raise InputError where a GPU's samples of two files are the same: no runs of their own."""
+    for n, log in enumerate(samples):
+        for other in samples[:n]:
+            ours, theirs = log.columns, other.columns
+            if (log.gpu, ours.keys()) == (other.gpu, theirs.keys()) and all(
+                np.array_equal(ours[name], theirs[name], equal_nan=True) for name in ours
+            ):
+                raise InputError(f"{log}: holds the same samples as {other}; leave one file away")
 
 
 def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, BusySpan]]:

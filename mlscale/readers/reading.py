@@ -1,6 +1,5 @@
 """From the files of one run to profiles, or to a tidy table that later commands read."""
 
-import filecmp
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -139,7 +138,7 @@ def is_log(path: Path) -> bool:
 def _read_exports(paths: Sequence[Path], given: Given, progress: ByteProgress) -> Imported:
     """The table of profilers' files."""
     runs = [sum_up(path, given, progress) for path in paths]
-    _refuse_copies([path for path, run in zip(paths, runs, strict=True) if run.groups])
+    _refuse_copies([run for run in runs if run.groups])
     tool = _tool_of_counters(runs)
     kernels = join(runs, given.skip_untimed)
     first = next(run.source for run in runs if run.groups)
@@ -188,13 +187,17 @@ def sum_up(path: Path, given: Given, progress: ByteProgress = no_progress) -> Su
     return summed(launches, str(path), sheet.kind, facts, given.each, given.gpu)
 
 
-def _refuse_copies(paths: Sequence[Path]) -> None:
-    """Raise InputError where two files hold the same: neither a pass nor a run of its own."""
-    for n, path in enumerate(paths):
-        for other in paths[:n]:
-            if filecmp.cmp(path, other, shallow=False):
+def _refuse_copies(runs: Sequence[SummedFile]) -> None:
+    """Raise InputError where two files hold the same launches: neither a pass nor a run of its own.
+
+    Times and counters of two runs are never the same to the last digit.
+    """
+    for n, run in enumerate(runs):
+        for other in runs[:n]:
+            if run.groups == other.groups:
                 raise InputError(
-                    f"{path}: holds the same as {other}; a file is no further pass or run of itself"
+                    f"{run.source}: holds the same as {other.source}; a file is no further pass or "
+                    "run of itself"
                 )
 
 
@@ -237,10 +240,11 @@ def read_again(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the first reading told them
         runs = {path: sum_up(path, Given(gpu=gpu)) for path in paths}
-        _refuse_copies([*(path for path, run in runs.items() if run.groups), trace])
+        further = sum_up(trace, Given(gpu=gpu))
+        _refuse_copies([*(run for run in runs.values() if run.groups), further])
         counting = [path for path, run in runs.items() if run.has_counters]
         files, base = [*counting, trace], first.base
-        if sum_up(trace, Given(gpu=gpu)).has_counters:
+        if further.has_counters:
             if len(counting) < sum(bool(run.groups) for run in runs.values()):
                 raise InputError(
                     f"{trace}: has counters, beside which times are others than a trace's; give a "

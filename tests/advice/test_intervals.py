@@ -175,7 +175,7 @@ class TestTheBoardsLimit:
         advice = advise(model, run, "time")
         assert advice.whole_run.best.config == fast.config
         assert advice.supply == Supply(560, 560, 560)
-        assert not any("left out" in warning for warning in advice.warnings)
+        assert not any("are left out" in warning for warning in advice.warnings)
 
     def test_a_best_above_the_default_limit_says_so(self) -> None:
         # An H20 ships with 400 W and may be set to 500: 4.5 times the power is 450 W at 1000 MHz.

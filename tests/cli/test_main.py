@@ -60,7 +60,7 @@ REFUSED = {
     ("literature", "wang-chu"): "'literature' .*folder reproduction/",
     ("study", "compare", "t.csv"): "'study compare' .*several predictors",
     ("import", "ncu", "run.csv", "-o", "t.csv"): "'import ncu' .*'import FILE …'",
-    ("advise", "run.csv", "--next-profile"): "'--next-profile' .*two thirds of the clock",
+    ("advise", "run.csv", "--next-profile"): "'--next-profile' .*0.6 of the clock",
     ("predict", "m.mlscale", "p.csv", "--also", "@engine=400"): "names no file before '@'",
     ("predict", "none.csv"): "none.csv: cannot be read: No such file or directory",
 }

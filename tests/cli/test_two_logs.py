@@ -66,9 +66,9 @@ class TestAnswers:
         assert 300 * 400 / 1170 < alone["power_w"] < 480  # at least in proportion to the clock
 
     def test_one_log_says_what_the_second_is(self, capsys: Capture, tmp_path: Path) -> None:
-        """Below it, but above where two thirds are too low: 990 MHz are half of an H100's 1980."""
+        """Below it, but above where 0.6 of it are too low: 990 MHz are half of an H100's 1980."""
         low = log(tmp_path / "low.csv", 990, 100, 250)
-        assert "run it at about 1485 MHz too" in succeed(capsys, "advise", low)[0]
+        assert "run it at about 1650 MHz too" in succeed(capsys, "advise", low)[0]
 
     def test_a_gpu_that_the_table_lacks_needs_its_sms_alone(
         self, capsys: Capture, tmp_path: Path
@@ -81,16 +81,17 @@ class TestAnswers:
         assert "is not in the device table" in message
         base = ("--base", "cu=36")
         document = advise(capsys, fast, "--also", slow, *base)
-        assert 600 < document["whole_run"]["best"]["engine_mhz"] < 1755
-        assert document["whole_run"]["best"]["energy_mj"] < 110 * 10_000
-        assert any("even steps up to the clock of the first" in w for w in document["warnings"])
+        best = document["whole_run"]["best"]
+        assert 600 < best["engine_mhz"] < 1755
+        assert best["energy_mj"] < 110 * 10_000
+        assert any("even steps up to the highest clock measured" in w for w in document["warnings"])
         at = ("--at", "engine=1170", "--json")
         document = json.loads(succeed(capsys, "predict", fast, "--also", slow, *base, *at)[0])
         [prediction] = document["predictions"]
         assert prediction["time_ms"] == pytest.approx(12_000, rel=0.01)
         assert prediction["power_w"] == pytest.approx(70, rel=0.01)
-        assert main(["advise", str(slow), "--also", str(fast), *base]) == 2
-        assert "give the run at the highest clock first" in capsys.readouterr().err
+        swapped = advise(capsys, slow, "--also", fast, *base)
+        assert swapped["whole_run"]["best"]["engine_mhz"] == best["engine_mhz"]
 
     def test_gpus_at_nearly_one_clock_count_as_at_its_mean(
         self, capsys: Capture, tmp_path: Path
@@ -211,7 +212,7 @@ class TestRefused:
             (1930, 105, 520, ""),  # 5 % slower at a clock 10 % higher: noise
             (1170, 120, 510, "draws 1.06 times as much power as at 1755 MHz"),
             (1700, 101, 470, "ran at 1700 MHz, as the base at 1755 or nearly so"),
-            (1755, 100, 480, "run the same work at about 1170 MHz, locked or by a low power cap"),
+            (1755, 100, 480, "run the same work at about 1050 MHz, locked or by a low power cap"),
         ],
     )
     def test_a_log_of_other_work(

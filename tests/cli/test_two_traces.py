@@ -262,9 +262,11 @@ class TestCountersAndTwoTraces:
         assert before > 0.03
         assert after < 0.6 * before  # regression only; the kernels are no exact laws
 
+    def test_a_clock_above_the_trained_ones_is_noted(self, capsys: Capture, slower: Path) -> None:
+        out, _ = succeed(capsys, "advise", *self.GIVEN, "--also", f"{slower}@engine=1500")
+        assert "engine_mhz 1500 is above 1410, the highest that the training data speak for" in out
+
     def test_what_is_refused(self, capsys: Capture, tmp_path: Path, slower: Path) -> None:
-        said = refused(capsys, *self.GIVEN, "--also", f"{slower}@engine=1500")
-        assert "cu=108,engine=1500,memory=1593 is outside the model's grid" in said
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
         assert "is a trace, which needs the exports of the first run beside it, and" in said

@@ -336,6 +336,7 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         ("busy span", 32, 12, 1.0, 1.0, "f"),
         "12 of 32 samples of the busy span are idle (busy: f); the time counts them; if these are",
     ),
+    ("M02", ("busy span", 12, 5, 1.0, 1.0, "f"), "5 of 12 samples of the busy span are idle"),
 ]
 
 
@@ -368,6 +369,7 @@ def test_facts_that_break_a_rule(code: str, facts: tuple[Any, ...], said: str) -
         ("gpus", GPUS, "1"),
         ("busy span", 5, 0, 15.0, 1.5, "f"),
         ("busy span", 32, 10, 1.0, 1.0, "f"),
+        ("busy span", 12, 4, 1.0, 1.0, "f"),
         ("busy span", 312, 31, 1.0, 1.0, "f"),
     ],
 )

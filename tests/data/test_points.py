@@ -1,6 +1,7 @@
 """Tables of further measured points: what is read, and what is refused. Numbers by hand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from synthetic import tidy
 from synthetic.profiled import profiles
 
 from mlscale import HardwareConfig
-from mlscale.data.points import add_points
+from mlscale.data.points import add_points, second_clock_mhz, third_clock_mhz
+from mlscale.data.profiles import MeasuredPoint
 
 BASE = HardwareConfig(4, 800.0, 700.0)
 CORNER = HardwareConfig(4, 400.0, 500.0)
@@ -93,3 +95,40 @@ def test_bad_input_is_refused(
     table = tidy.write_csv(tmp_path / "bad.csv", rows)
     with tidy.refused(rf"bad\.csv: .*{message}"):
         add_points(of_two(), [(table, config)])
+
+
+@pytest.mark.parametrize(
+    ("device", "base_mhz", "second_mhz"),
+    [
+        ("h100-sxm5", 1980, 1185),  # 0.6 of it is 1188, in steps of 15
+        ("h100-sxm5", 990, 1650),  # 594 is below 0.4 of 1980
+        ("h100-sxm5", 1305, 1980),  # 783 is too, and 2175 is more than there is
+        ("rtx-4000-ada", 1683, 1005),  # 1010 is above 0.4 of the rated 2175, if not of 3105
+        ("unknown", 1000, 600),
+    ],
+)
+def test_where_to_read_next(device: str, base_mhz: float, second_mhz: int) -> None:
+    """By hand, from the clocks that the GPU lists."""
+    base = HardwareConfig(4, float(base_mhz), 700.0)
+    assert second_clock_mhz(profiles({}, [1.0], base, device=device)) == second_mhz
+
+
+@pytest.mark.parametrize(
+    ("device", "lowest_mhz", "advised_mhz", "third_mhz"),
+    [
+        ("h100-sxm5", 1185, 1050, 795),  # 2/3 of it is 790
+        ("h100-sxm5", 1185, 1185, None),
+        ("h100-sxm5", 1185, 1500, None),
+        ("h100-sxm5", 450, 390, 345),  # which is the lowest that it offers
+        ("h100-sxm5", 360, 345, None),
+        ("b300", 150, 130, 120),  # its clocks are not listed, but their range is
+        ("unknown", 600, 500, 400),
+    ],
+)
+def test_where_to_read_below_all(
+    device: str, lowest_mhz: float, advised_mhz: float, third_mhz: int | None
+) -> None:
+    at_base = HardwareConfig(4, 1980.0, 700.0)
+    point = MeasuredPoint(HardwareConfig(4, float(lowest_mhz), 700.0), np.array([2.0]), None)
+    two = replace(profiles({}, [1.0], at_base, device=device), points=(point,))
+    assert third_clock_mhz(two, advised_mhz) == third_mhz

@@ -271,6 +271,31 @@ def test_pauses_of_a_log_of_power_alone_are_told(data_folder: Path) -> None:
     assert (values["time_ms"], values["power_w"]) == pytest.approx((1_595_000, 364.6859), rel=1e-6)
 
 
+# Power alone, in every form: the header, and the line of a sample, of so many watts.
+POWERS = {
+    "query": ("timestamp, index, power.draw [W]\n", "{second}, 0, {watts} W\n"),
+    "own script": ("power.draw,run,timestamp\n", "{watts},a,{second}\n"),
+    "dmon": ("# gpu  pwr  sm\n# Idx  W  %\n", "    0  {watts}  -\n"),
+    "dcgmi": ("#Entity  POWER\nID  W\n", "GPU 0  {watts}\n"),
+    "rocm-smi": ("epoch,device,Average Graphics Package Power (W)\n", "{second},card0,{watts}\n"),
+    "amd-smi metric": ("timestamp,gpu,socket_power\n", "{second},0,{watts}\n"),
+    "amd-smi monitor": ("timestamp,gpu,power_usage\n", "{second},0,{watts}\n"),
+    "Prometheus": ("", ""),
+}
+
+
+@pytest.mark.parametrize("form", POWERS)
+def test_pauses_that_power_alone_tells_are_told_in_every_form(tmp_path: Path, form: str) -> None:
+    """At work for 2 of 12 samples: between them is a pause of 10."""
+    watts = [50, 300, *[60] * 10, 300, 50]
+    header, line = POWERS[form]
+    text = header + "".join(line.format(watts=w, second=n) for n, w in enumerate(watts, 1))
+    log = written(tmp_path, text or answer(series("DEV_POWER_USAGE", watts)))
+    given = replace(MADE, base={**MADE.base, "engine_mhz": 1000}, interval_s=1.0)
+    with pytest.warns(DataWarning, match=r"10 of 12 samples of the busy span are idle \(busy: po"):
+        assert row(table_of(log, given))["time_ms"] == 12_000
+
+
 HEADER = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
 BAD: dict[str, tuple[str, str]] = {
     "no log": ("a,b\n1,2\n", r"run.log: is no monitor's log .* docs/sampled-logs.md has"),

@@ -232,7 +232,7 @@ class TestFurtherRun:
 
     def test_counters_need_counters(self, tmp_path: Path) -> None:
         counts, trace, further = write(
-            tmp_path, long_page(), traced((K, 20)), long_page(long_rows(1))
+            tmp_path, long_page(), traced((K, 20)), long_page(long_rows(0), long_rows(1))
         )
         first = read([counts, trace], Given("made-gpu", BASE))
         with refused("run2.csv: has counters, .*; give a trace of the further run too"):

@@ -1,34 +1,37 @@
-"""The second run that an advice from one engine clock alone asks for, and how to give it."""
+"""The second or third run that an advice asks for, and how to give it."""
 
 import argparse
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mlscale.advice.commands import Commands, commands_for_second_run
+from mlscale.advice.commands import Commands, commands_for_further_run
+from mlscale.advice.recommendation import Advice
 from mlscale.cli.subject import is_log, tells_engine_clock
-from mlscale.counters.kernel_use import lack_of_peaks, traffic_needed
+from mlscale.counters.kernel_use import half_of_traffic, lack_of_peaks, traffic_needed
 from mlscale.data.grid import SHORT_NAMES
 from mlscale.data.logs import SHARES, is_sampled
+from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.unprofiled import kernels_of_most
 
-_TIME = "MS"  # stands for what the user alone knows of the second run
+_TIME = "MS"  # stands for what the user alone knows of the further run
 _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
 
 
 @dataclass(frozen=True)
-class SecondRun:
-    """Where to run the same work again, what sets that clock, and the command with both runs.
+class FurtherRun:
+    """Where to run the same work again, what sets that clock, and the command with all runs.
 
-    file: of the second run, as the commands call it. imported: the command that gives it its own
-    time, where the first was told one. instead: what makes one run enough, if anything does.
+    why: in words. file: of the run, as the commands call it. imported: the command that gives it
+    its own time, where the first was told one. instead: what makes one run enough, if anything.
     """
 
+    why: str
     engine_mhz: int
     file: str
     commands: Commands
@@ -58,22 +61,38 @@ class SecondRun:
             *([_PUT_TIME, self.imported] if self.imported else []),
             self.advise,
         ]
-        text = f"To find out, run it at about {self.engine_mhz} MHz too:\n"
-        text += "".join(f"  {line}\n" for line in lines)
+        text = f"{self.why}:\n" + "".join(f"  {line}\n" for line in lines)
         text += "".join(f"note: {note}\n" for note in self.commands.notes)
         return text + (f"One run is enough with {self.instead}\n" if self.instead else "")
 
     def warning(self) -> str:
         """What is told of it beside a result that has no place for it."""
-        return (
-            "times are bounds, as one engine clock alone does not tell how time follows it; a "
-            f"second run at about {self.engine_mhz} MHz does: {self.advise}"
-        )
+        return f"{self.why}: {self.advise}"
 
 
-def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -> SecondRun:
-    """The second run for an advice; first: the file of the first one."""
-    engine_mhz, commands = commands_for_second_run(profiles)
+def further_run(
+    arguments: argparse.Namespace, first: Path, profiles: Profiles, advice: Advice
+) -> FurtherRun | None:
+    """The run that an advice asks for, if any; first: the file of the first one."""
+    if advice.is_bounded:
+        engine_mhz = second_clock_mhz(profiles)
+        return replace(_run_at(engine_mhz, arguments, first, profiles), instead=_instead(profiles))
+    advised_mhz = advice.whole_run.best.config.engine_mhz
+    third_mhz = third_clock_mhz(profiles, advised_mhz)
+    if third_mhz is None:
+        return None
+    why = (
+        f"{advised_mhz:g} MHz is below all clocks that were run, where predictions are less sure; "
+        f"a further run at about {third_mhz} MHz tells more"
+    )
+    return replace(_run_at(third_mhz, arguments, first, profiles), why=why)
+
+
+def _run_at(
+    engine_mhz: int, arguments: argparse.Namespace, first: Path, profiles: Profiles
+) -> FurtherRun:
+    """A second run at that engine clock."""
+    commands = commands_for_further_run(profiles, engine_mhz)
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
     is_table = is_tidy(first, arguments.map)
@@ -87,11 +106,12 @@ def second_run(arguments: argparse.Namespace, first: Path, profiles: Profiles) -
         words = ["mlscale", "import", file, *given, *name, "--time", _TIME, "-o", also]
         imported = shlex.join(words)
     advise = shlex.join(["mlscale", *arguments.words, "--also", also])
-    return SecondRun(engine_mhz, file, commands, imported, advise, _instead(profiles))
+    why = f"To find out, run it at about {engine_mhz} MHz too"
+    return FurtherRun(why, engine_mhz, file, commands, imported, advise, None)
 
 
 def _import_options(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:
-    """What the second log does not say either, as options of `import`; engine_mhz: if it must."""
+    """What the further log does not say either, as options of `import`; engine_mhz: if it must."""
     base = {axis: step for axis, step in (arguments.base or {}).items() if axis != "engine_mhz"}
     base |= {} if engine_mhz is None else {"engine_mhz": engine_mhz}
     told = {
@@ -123,4 +143,5 @@ def _instead(profiles: Profiles) -> str | None:
         return None
     if lack := lack_of_peaks(profiles.device):
         return f"a GPU whose peaks are known: {lack}"
-    return traffic_needed(str(profiles.metadata.get("counter_tool")))
+    tool = str(profiles.metadata.get("counter_tool"))
+    return traffic_needed(tool) + half_of_traffic(profiles)

@@ -1,0 +1,227 @@
+"""Readings of a run at several clocks: which are used, noted or refused, and which to take next.
+
+Numbers are by hand, but for those of `data_folder / "cases"`: readings of real GPUs.
+"""
+
+import gzip
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from command import Capture, main, refuse, succeed
+from synthetic.two_logs import log
+
+HEADER = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms,power_w\n"
+ADA = "rtx-4000-ada,48,{},9001,run,{},{}\n"  # which lists 210 to 3105 MHz in steps of 15
+OTHER = "not-listed,48,{},9001,run,{},{}\n"
+BASE = (1683, 46987, 125.4)
+
+
+def table(path: Path, form: str, *rows: tuple[float, float, float]) -> Path:
+    """Engine clock [MHz], time [ms] and power [W] of each row."""
+    path.write_text(HEADER + "".join(form.format(*row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("form", "base", "also", "noted"),
+    [
+        (ADA, BASE, (700, 101_000, 60), "engine_mhz 700 is below 1123, the lowest that the train"),
+        (ADA, (700, 101_000, 60), BASE, None),
+        (ADA, BASE, (2205, 38_000, 180), None),
+        (ADA, BASE, (3300, 28_000, 260), "engine_mhz 3300 is above 3105, the highest that the t"),
+        (OTHER, BASE, (1920, 42_000, 160), None),
+        (OTHER, (1920, 42_000, 160), BASE, None),
+        (OTHER, BASE, (300, 210_000, 45), "engine_mhz 300 is below 609, the lowest that the trai"),
+    ],
+)
+def test_what_was_measured_is_never_outside(
+    capsys: Capture, tmp_path: Path, form: str, base: tuple[float, float, float],
+    also: tuple[float, float, float], noted: str | None,
+) -> None:  # fmt: skip
+    """Of readings at clocks above and below those that are tried else, on a listed GPU or not."""
+    files = table(tmp_path / "base.csv", form, base), table(tmp_path / "also.csv", form, also)
+    given = (files[0], "--also", files[1], "--json")
+    document = json.loads(succeed(capsys, "advise", *given)[0])
+    [measured] = document["whole_run"]["measured"]
+    assert (measured["engine_mhz"], measured["time_ms"]) == pytest.approx(also[:2])
+    notes = [text for text in document["warnings"] if text.startswith("engine_mhz")]
+    assert len(notes) == (noted is not None)
+    assert all(note.startswith(str(noted)) for note in notes)
+    rows = json.loads(succeed(capsys, "predict", *given)[0])["predictions"]
+    between = [row["engine_mhz"] for row in rows if 700 < row["engine_mhz"] < 1100]
+    assert len(between) > 20 or 700 not in (base[0], also[0])
+
+
+@pytest.mark.parametrize("clock", [30, 3700])
+def test_a_clock_that_cannot_be_is_refused(capsys: Capture, tmp_path: Path, clock: int) -> None:
+    """The GPU reaches 3105 MHz as listed, and 15 % above that is no overclock."""
+    base = table(tmp_path / "base.csv", ADA, BASE)
+    also = table(tmp_path / "also.csv", ADA, (clock, 46_987 * 1683 / clock, 100))
+    bare = tmp_path / "bare.csv"
+    bare.write_text(f"kernel,time_ms\nrun,{46_987 * 1683 / clock}\n")
+    for further in (also, f"{bare}@engine={clock}"):
+        said = refuse(capsys, tmp_path, "advise", base, "--also", further)
+        assert f"{clock} MHz cannot be, 'rtx-4000-ada' has at most 3105" in said
+
+
+def test_readings_of_nearly_one_clock_count_beside_others(capsys: Capture, tmp_path: Path) -> None:
+    """1545 and 1560 MHz are 1 % apart, as are 960 and 975: each may be off by its noise."""
+    form = "rtx3090,82,{},9501,run,{},{}\n"
+    base = table(tmp_path / "base.csv", form, (1560, 28_852, 334))
+    readings = [(1545, 28_700, 336), (975, 39_730, 250), (960, 39_400, 252), (1575, 28_900, 331)]
+    further = [table(tmp_path / f"{row[0]}.csv", form, row) for row in readings]
+    together = table(tmp_path / "all.csv", form, *readings)
+    also = [word for file in further for word in ("--also", file)]
+    out, err = succeed(capsys, "advise", base, *also, "--json")
+    assert "no clock seems to matter" not in err
+    one, other = (
+        json.loads(out),
+        json.loads(succeed(capsys, "advise", base, "--also", together, "--json")[0]),
+    )
+    assert one["whole_run"] == other["whole_run"]
+    assert len(one["whole_run"]["measured"]) == 4
+    alone = refuse(capsys, tmp_path, "advise", base, "--also", further[0])
+    assert "ran at 1545 MHz, as the base at 1560 or nearly so" in alone
+
+
+class TestTheSameMeasurement:
+    """Under another name, in another form, or as a row: it tells nothing of another clock."""
+
+    TWICE = "one measurement is given twice"
+
+    @pytest.mark.parametrize("form", ["copy", "indented", "gzip", "tables"])
+    def test_of_a_trace(
+        self, capsys: Capture, data_folder: Path, tmp_path: Path, form: str
+    ) -> None:
+        first, copy = (data_folder / f"cases/8-same-trace-twice{end}.json" for end in ("", "-copy"))
+        base = ("--base", "engine=1965,memory=3996")
+        document = json.loads(copy.read_text())
+        further, said = copy, "holds the same as"
+        if form == "indented":
+            further = tmp_path / "indented.json"
+            further.write_text(json.dumps(document, indent=1))
+        elif form == "gzip":
+            further = tmp_path / "copy.json.gz"
+            further.write_bytes(gzip.compress(json.dumps(document).encode()))
+        elif form == "tables":
+            said = self.TWICE
+            further = tmp_path / "copy.csv"
+            succeed(capsys, "import", copy, "--base", "engine=1300,memory=3996", "-o", further)
+        config = "" if form == "tables" else "@engine=1300"
+        assert main(["advise", str(first), *base, "--also", f"{further}{config}"]) == 2
+        assert said in capsys.readouterr().err
+
+    def test_of_logs(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = log(tmp_path / "fast.csv", 1755, 100, 480)
+        copy = tmp_path / "copy.csv"
+        copy.write_text(fast.read_text().replace(", ", ","))
+        said = refuse(capsys, tmp_path, "advise", fast, copy)
+        assert "copy.csv, GPU 0: holds the same samples as " in said
+        copy.write_text(fast.read_text().replace("1755 MHz", "1170 MHz"))
+        assert main(["advise", str(fast), "--also", str(copy)]) == 2
+        assert (
+            f"copy.csv: row 1: holds the same numbers at cu=132,engine=1170,memory=2619 as the "
+            f"run at cu=132,engine=1755,memory=2619: {self.TWICE}\n" in capsys.readouterr().err
+        )
+
+    def test_of_rows(self, capsys: Capture, tmp_path: Path) -> None:
+        rows = table(tmp_path / "rows.csv", ADA, BASE, (1200, *BASE[1:]), (1005, 61_000, 90))
+        assert main(["advise", str(rows), "--base", "engine=1683"]) == 2
+        assert self.TWICE in capsys.readouterr().err
+        further = [table(tmp_path / f"{mhz}.csv", ADA, (mhz, 61_000, 90)) for mhz in (1200, 1005)]
+        base = table(tmp_path / "base.csv", ADA, BASE)
+        also = [word for file in further for word in ("--also", str(file))]
+        assert main(["advise", str(base), *also]) == 2
+        assert "1005.csv: row 2: holds the same numbers at " in capsys.readouterr().err
+
+
+class TestTheThirdRun:
+    """A third below the lowest clock that was run, where the answer lies below that."""
+
+    def test_is_asked_for(self, capsys: Capture, tmp_path: Path) -> None:
+        """2/3 of 1605 is 1070, next to which the GPU offers 1065 MHz; its log is then taken."""
+        fast, slow = (
+            log(tmp_path / "f.csv", 1755, 100, 480),
+            log(tmp_path / "s.csv", 1605, 105, 420),
+        )
+        given = ("advise", fast, "--also", slow)
+        text = succeed(capsys, *given)[0]
+        [line] = re.findall(r"\n(\d+) MHz is below all clocks that were run, where .*:\n", text)
+        assert int(line) < 1605
+        assert (
+            "; a further run at about 1065 MHz tells more:\n  nvidia-smi -i 0 -lgc 1065,1065"
+            in text
+        )
+        third = json.loads(succeed(capsys, *given, "--json")[0])["third_run"]
+        assert third["engine_mhz"] == 1065
+        assert third["set"] == ["nvidia-smi -i 0 -lgc 1065,1065"]
+        assert third["instead"] is None
+        err = succeed(capsys, *given, "--format", "csv")[1]
+        assert "a further run at about 1065 MHz tells more: mlscale advise" in err
+
+    def test_its_command_works(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        log(Path("f.csv"), 1755, 100, 480)
+        log(Path("s.csv"), 1605, 105, 420)
+        given = ("advise", "f.csv", "--also", "s.csv", "--json")
+        third = json.loads(succeed(capsys, *given)[0])["third_run"]
+        log(Path("f-1065.csv"), 1065, 140, 270)
+        out, _ = succeed(capsys, *shlex.split(third["advise"])[1:])
+        measured = [at["engine_mhz"] for at in json.loads(out)["whole_run"]["measured"]]
+        assert sorted(measured) == [1065, 1605]
+
+    @pytest.mark.parametrize("more", [("--minimize", "time"), ("--max-slowdown", 2)])
+    def test_is_not_where_readings_are_below(
+        self, capsys: Capture, fast: Path, slow: Path, more: tuple[object, ...]
+    ) -> None:
+        document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *more, "--json")[0])
+        assert document["whole_run"]["best"]["engine_mhz"] > 1170
+        assert not {"second_run", "third_run"} & set(document)
+
+
+def test_on_how_many_gpus_intervals_held_is_said_once(
+    capsys: Capture, fast: Path, slow: Path
+) -> None:
+    """Of intervals from several readings; from one, times are bounds."""
+    held = re.compile(r"90 % intervals held on \d+ of \d+ \(time\) and \d+ of \d+ \(power\) GPUs l")
+    for command in ("advise", "predict"):
+        two = (command, fast, "--also", slow)
+        assert len(held.findall(succeed(capsys, *two)[0])) == 1
+        warnings = json.loads(succeed(capsys, *two, "--json")[0])["warnings"]
+        assert len([text for text in warnings if held.match(text)]) == 1
+        assert "intervals held" not in succeed(capsys, command, fast)[0]
+
+
+class TestCases:
+    def test_two_rows_of_one_memory_clock(self, capsys: Capture, data_folder: Path) -> None:
+        rows = data_folder / "cases/9-two-rows-one-memory-clock.csv"
+        out, _ = succeed(capsys, "advise", rows, "--base", "engine=1560", "--json")
+        document = json.loads(out)
+        assert document["base"]["memory_mhz"] == 9501
+        assert [at["engine_mhz"] for at in document["whole_run"]["measured"]] == [975]
+
+    def test_cus_of_the_device_table(self, capsys: Capture, data_folder: Path) -> None:
+        rows = data_folder / "cases/10-no-cu-count.csv"
+        document = json.loads(succeed(capsys, "advise", rows, "--json")[0])
+        assert document["base"]["cu_count"] == 82
+
+    def test_half_of_the_traffic(self, capsys: Capture, data_folder: Path, tmp_path: Path) -> None:
+        given = (
+            data_folder / "cases/11-ncu-read-bytes-only.csv",
+            *("--device", "v100", "--base", "engine=1380,memory=877"),
+        )
+        half = "the profile has dram__bytes_read.sum, lacks dram__bytes_write.sum"
+        assert refuse(capsys, tmp_path, "predict", "kernels.mlscale", *given).endswith(half)
+        assert succeed(capsys, "advise", *given)[0].endswith(f"{half}\n")
+
+    def test_a_trace_that_does_not_say_the_gpu(
+        self, capsys: Capture, data_folder: Path, tmp_path: Path
+    ) -> None:
+        trace = data_folder / "cases/7-trace-empty-gpu-name.json"
+        said = refuse(capsys, tmp_path, "import", trace, "-o", tmp_path / "t.csv")
+        assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base" in said
