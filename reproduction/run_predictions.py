@@ -174,19 +174,20 @@ def outcome(found: Sequence[Measurements], rule: Rule, shares: Sequence[float]) 
         clocks = np.array(table.grid.engine_mhz)
         new = ~np.isin(np.arange(len(clocks)), read)
         over = np.array([np.tile(clocks[new] / clocks[at], len(table.kernels)) for at in read])
-        errors, widths, held = [], [], []
+        off, widths, within = [], [], []
         for quantity in QUANTITIES:
             low, value, high = predicted[quantity]
             actual = truth[quantity]
-            errors.append(100 * np.abs(value / actual - 1)[:, new].ravel())
+            off.append(100 * np.abs(value / actual - 1)[:, new].ravel())
             widths.append((50 * (high - low) / value)[:, new].ravel())
-            held.append(100.0 * ((low <= actual) & (actual <= high))[:, new].ravel())
-        cells.append([over[0], over[-1], *errors, *widths, *held])
+            within.append(100.0 * ((low <= actual) & (actual <= high))[:, new].ravel())
+        cells.append([over[0], over[-1], *off, *widths, *within])
         energy, least = truth["energy"], predicted["energy"][1].argmin(axis=1)
         at_least = energy[np.arange(len(energy)), least] + 0 * predicted["energy"][1, :, -1]
         regrets += list(100 * (at_least / energy.min(axis=1) - 1))
     columns = [np.concatenate(parts) for parts in zip(*cells, strict=True)]
-    by_quantity = [
+    errors, half_widths, held = (
         dict(zip(QUANTITIES, columns[first : first + 3], strict=True)) for first in (2, 5, 8)
-    ]
-    return Outcome(columns[0], columns[1], *by_quantity, float(np.mean(regrets)))
+    )
+    regret = float(np.mean(regrets))
+    return Outcome(columns[0], columns[1], errors, half_widths, held, regret)

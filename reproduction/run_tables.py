@@ -7,6 +7,7 @@ runs that were measured at the same clocks, so that a GPU may have several.
 import csv
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def headroom(name: str) -> list[Measurements]:
     for kernel in dict.fromkeys(kernels.tolist()):
         parts.setdefault(tuple(np.unique(clocks[kernels == kernel])), []).append(kernel)
     rows = [np.flatnonzero(np.isin(kernels, part)) for part in parts.values()]
-    return [kept_clocks(from_table(table.select(row))) for row in rows]
+    return [kept_clocks(from_table(table.select(row.tolist()))) for row in rows]
 
 
 def kept_clocks(table: Measurements) -> Measurements:
@@ -131,8 +132,10 @@ def rtx5000ada() -> list[Measurements]:
 @cache
 def tables() -> Tables:
     """The runs by GPU; a set whose file is not there is left out, and said."""
-    loaders = [*(partial(registered, name) for name in REGISTERED)]
-    loaders += [*(partial(headroom, name) for name in HEADROOM), rtx3090, rtx5000ada]
+    loaders: list[Callable[[], list[Measurements]]] = []
+    loaders += [partial(registered, name) for name in REGISTERED]
+    loaders += [partial(headroom, name) for name in HEADROOM]
+    loaders += [rtx3090, rtx5000ada]
     found: Tables = {}
     for loader in loaders:
         try:

@@ -4,7 +4,7 @@
 
 Parts: `readings`, errors over the engine clock from one to three readings; `limits`, clocks that
 keep a limit of slowdown; `caps`, runs under power caps; `amd`, power alone on GPUs of other kinds;
-`apart`, a GPU that played no part in any choice. Every GPU is left out of what predicts it, and
+`apart`, a GPU that is never learnt from. Every GPU is left out of what predicts it, and
 weighs the same in a mean. docs/sampled-errors.md shows what they print.
 """
 
@@ -166,7 +166,7 @@ def limits(report: Report) -> None:
     """How often a chosen clock is slower than a limit, and the energy that it saves."""
     rows = []
     for limit in LIMITS:
-        found = {"central": [], "cautious": [], "possible": []}
+        found: dict[str, list[Floats]] = {"central": [], "cautious": [], "possible": []}
         for device, parts in tables().items():
             if timed(device, "time"):
                 choices = [choices_within(limit, table) for table in parts]
@@ -295,8 +295,8 @@ def apart(report: Report) -> None:
     """A run on an RTX 4000 Ada at its third clock; what else was kept apart is not public."""
     files = ("3-rtx4000ada-base.csv", "3-rtx4000ada-also.csv", "2-also-920-refused.csv")
     rows = [row for name in files for row in csv_rows("cases", name)]
-    columns = ("engine_mhz", "time_ms", "power_w")
-    table = one_run("rtx-4000-ada", "bert", [tuple(float(r[c]) for c in columns) for r in rows])
+    values = [(float(r["engine_mhz"]), float(r["time_ms"]), float(r["power_w"])) for r in rows]
+    table = one_run("rtx-4000-ada", "bert", values)
     truth, predicted = true_ratios(table), by_board(table, [1, 2])
     clocks = table.grid.engine_mhz
     report.rows(
@@ -310,7 +310,13 @@ def apart(report: Report) -> None:
     )
 
 
-PARTS = {"readings": readings, "limits": limits, "caps": caps, "amd": amd, "apart": apart}
+PARTS: dict[str, Callable[[Report], None]] = {
+    "readings": readings,
+    "limits": limits,
+    "caps": caps,
+    "amd": amd,
+    "apart": apart,
+}
 
 if __name__ == "__main__":
     run(__doc__.splitlines()[0], PARTS)

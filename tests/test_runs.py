@@ -101,8 +101,9 @@ def test_errors_under_caps_and_what_time_a_percent_of_power_costs() -> None:
     assert kept.tolist() == [0, 1]
 
 
-def printed(*parts: str, folder: Path | None) -> str:
+def printed(*parts: str, cache: Path, folder: Path | None) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "MLSCALE_DATA"}
+    environment["MLSCALE_CACHE"] = str(cache)
     if folder:
         environment["MLSCALE_DATA"] = str(folder)
     words = [sys.executable, str(SCRIPT), *parts]
@@ -116,8 +117,8 @@ def rows_of(text: str, start: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_without_public_tables_those_that_ship_are_predicted() -> None:
-    text = printed("readings", "apart", folder=None)
+def test_without_public_tables_those_that_ship_are_predicted(tmp_path: Path) -> None:
+    text = printed("readings", "apart", cache=tmp_path, folder=None)
     assert text.count("left out: ") == 7
     assert "left out: MLSCALE_DATA does not name the folder" in text
     assert "of 4 GPUs" in text
@@ -125,12 +126,13 @@ def test_without_public_tables_those_that_ship_are_predicted() -> None:
 
 
 @pytest.mark.slow
-def test_the_aims_of_limits_and_caps(data_folder: Path) -> None:
+def test_the_aims_of_limits_and_caps(data_folder: Path, tmp_path: Path) -> None:
     """A cautious clock passes its limit in at most 6 % of runs.
 
     Where 1 % of power costs up to 0.7 % of time, times under caps are at most 2 % off.
     """
-    within, under, _ = printed("limits", "caps", folder=data_folder).split("\n\n\n")
+    text = printed("limits", "caps", cache=tmp_path, folder=data_folder)
+    within, under, _ = text.split("\n\n\n")
     cautious = [row for row in rows_of(within, "") if "cautious" in row]
     assert len(cautious) == 3
     assert all(float(row[2]) <= 6 for row in cautious)
