@@ -53,11 +53,13 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks
 
-# The claims and figures of the four papers, into out/reproduction; MLSCALE_DATA: a folder with the files.
+# The claims and figures of the four papers, into out/reproduction, and how far off runs are;
+# MLSCALE_DATA: a folder with the files.
 reproduction: $(READY)
 	for paper in wu2015 wang_chu2018 volkov2018 nagasaka2010; do \
 	  $(BIN)/python reproduction/$$paper.py || exit 1; \
 	done
+	$(BIN)/python reproduction/runs.py
 
 # Runs the notebooks anew, in place.
 notebooks: $(READY)

@@ -6,12 +6,13 @@ asked for kernels that it was trained on, but for `fastwalshtransform`, and so i
 """
 
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-import two_readings
+from run_predictions import by_predictors, outcome
+from run_tables import headroom
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
@@ -68,17 +69,15 @@ def test_figures_have_not_drifted(case: str, figure: str) -> None:
     assert figures(case)[figure] == pytest.approx(FIGURES[case][figure], rel=TOLERANCE)
 
 
-FROM_READINGS = {"time": 2.040, "power": 2.941, "power from one": 5.884}
+FROM_READINGS = {"time": 2.268, "power": 2.602, "energy": 3.534}
 
 
 @pytest.mark.parametrize("quantity", FROM_READINGS)
 def test_figures_from_two_readings_have_not_drifted(quantity: str) -> None:
     """Regression only: mean errors [%] on an RTX 3060, which the model learnt from."""
-    model, table = load(path("runs.mlscale")), path("headroom-rtx3060.csv")
-    rows = [
-        two_readings.figures(model, "rtx3060", sweep) for sweep in two_readings.read_sweeps(table)
-    ]
-    error = np.mean([row[f"{quantity}: error"] for row in rows])
+    predictors = load(path("runs.mlscale")).predictors
+    by_model = partial(by_predictors, predictors["time"], predictors["power"])
+    error = outcome(headroom("headroom-rtx3060"), by_model, (2 / 3,)).errors[quantity].mean()
     assert error == pytest.approx(FROM_READINGS[quantity], rel=TOLERANCE)
 
 

@@ -9,13 +9,12 @@ device table.
 import doctest
 from dataclasses import replace
 from math import exp, inf
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from power_caps import curve_of, errors_under_caps, measured_runs, predicted_curve
+from run_caps import capped_a100, errors_of_measured_curve
 from synthetic import frugal
 from synthetic.frugal import MID, new_kernels
 from synthetic.tidy import refused
@@ -126,39 +125,18 @@ class TestProperties:
         assert curve.run_energy_mj == pytest.approx([energy_mj])
 
 
-def test_time_and_energy_of_a_measured_a100(data_folder: Path) -> None:
+@pytest.mark.usefixtures("data_folder")
+def test_time_and_energy_of_a_measured_a100() -> None:
     """Five locked clocks under 7 caps; the highest cap stands for none.
 
     Bounds: the aim is 1.5 % of time in the mean; 1.1 % of time and 1.5 % of energy were measured
     when this was written.
     """
-    runs = measured_runs(data_folder / "sampled" / "a100-clock-x-cap.csv").values()
-    errors = np.array([of[3:] for run in runs for of in errors_under_caps(run, curve_of(run)[1])])
-    time_errors, energy_errors = np.abs(errors).T
+    time_errors, energy_errors, *_ = np.hstack([errors_of_measured_curve(r) for r in capped_a100()])
     assert np.isnan(time_errors).sum() == 2  # 150 W is below 1005 MHz for two of the four
     assert len(time_errors) == 24
     assert np.nanmean(time_errors) < 1.5
     assert np.nanmean(energy_errors) < 2.5
-
-
-class TestPredictedCurves:
-    """The script's: of two clocks and the highest; a run that others are like is as they are."""
-
-    def test_one_reading_and_the_geometric_mean_of_others(self) -> None:
-        """By hand: of times 2 and 8 at the lowest clock the mean is 4, of powers 0.5 it is 0.5."""
-        others = np.log([[2.0, 1.5, 1.0, 0.5, 0.7, 1.0], [8.0, 1.5, 1.0, 0.5, 0.7, 1.0]])
-        reading = np.array([[np.nan, np.nan, 3.0], [np.nan, np.nan, 200.0]])
-        expected = np.array([[12.0, 4.5, 3.0], [100.0, 140.0, 200.0]])
-        assert predicted_curve(reading, others) == pytest.approx(expected)
-
-    @pytest.mark.parametrize("step", [0, 1])
-    def test_a_second_reading_tells_which_of_them_a_run_is_like(self, step: int) -> None:
-        """All scale as one number says, so that one more reading tells the whole curve."""
-        direction = np.array([0.4, 0.2, 0.0, -0.8, -0.3, 0.0])
-        others = np.array([share * direction for share in (0.2, 0.5, 0.9, 1.0)])
-        readings = np.exp(0.7 * direction).reshape(2, 3)
-        assert predicted_curve(readings, others, step) == pytest.approx(readings, rel=2e-3)
-        assert predicted_curve(readings, others) != pytest.approx(readings, rel=1e-2)
 
 
 def run_under(point: CapPoint) -> Setting:

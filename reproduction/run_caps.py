@@ -1,0 +1,160 @@
+"""Runs under power caps, and how far off two ways to predict them are."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from run_predictions import by_board, read_at
+from run_tables import Rows, csv_rows, one_run
+
+from mlscale import Measurements
+from mlscale.advice.caps import cap_curve
+from mlscale.arrays import Floats
+
+SECOND = 2 / 3  # of the highest clock or the most watts, for a second reading
+CAP_GRID = 100  # clocks of a predicted curve, evenly up to the highest
+LOWEST = 10  # of them, from which it begins
+KEPT = 0.03  # of a cap, within which a run that it holds draws
+LEAST_CAPS = 4  # of a run
+BEND = 0.8  # of the rate over the watts between two readings
+SLOWER = 0.03  # than at the most watts, from which on a cap counts that may not hold the run
+
+
+@dataclass(frozen=True, eq=False)
+class CappedRun:
+    """A run under P power caps, in ascending order of the watts that it drew.
+
+    caps_w [W], times (of the same work), powers_w [W]: (P,) each. sweep: the run over engine
+    clocks, None where none is known.
+    """
+
+    caps_w: Floats
+    times: Floats
+    powers_w: Floats
+    sweep: Measurements | None = None
+
+    @classmethod
+    def from_rows(cls, rows: Rows, sweep: Measurements | None = None) -> Self:
+        """Rows: cap [W], time, power [W]."""
+        caps, times, powers = np.array(sorted(rows, key=lambda row: row[2])).T
+        return cls(caps, times, powers, sweep)
+
+
+def capped_a100() -> list[CappedRun]:
+    """Four applications on an A100, caps at its highest clock. Raises FileNotFoundError."""
+    runs: dict[str, list[dict[str, float]]] = {}
+    for row in csv_rows("sampled", "a100-clock-x-cap.csv"):
+        time_s, energy_wh = float(row["time"]), float(row["energy_as_given(Wh)"])
+        values = {"mhz": float(row["core_MHz"]), "cap": float(row["cap_W"])}
+        values |= {"time": time_s, "power": 3600 * energy_wh / time_s}
+        runs.setdefault(row["app"], []).append(values)
+    found = []
+    for rows in runs.values():
+        highest_mhz, highest_w = (max(row[name] for row in rows) for name in ("mhz", "cap"))
+        free = [(r["mhz"], r["time"], r["power"]) for r in rows if r["cap"] == highest_w]
+        capped = [(r["cap"], r["time"], r["power"]) for r in rows if r["mhz"] == highest_mhz]
+        found.append(CappedRun.from_rows(capped, one_run("a100-sxm4-80gb", "run", free)))
+    return found
+
+
+def capped_club(gpu: str) -> list[CappedRun]:
+    """Language models on a GPU, by the file's name of it. Raises FileNotFoundError."""
+    runs: dict[str, list[tuple[float, float, float, float]]] = {}
+    for row in csv_rows("caps", "club-3090-power-caps.csv"):
+        if row["gpu"] == gpu:
+            values = float(row["cap_w"]), 1 / float(row["tps"]), float(row["actual_w"])
+            runs.setdefault(row["load"], []).append((*values, float(row["sm_clock_mhz"] or "nan")))
+    device = gpu.replace(" ", "").lower()
+    return [with_clocks(device, rows) for rows in runs.values()]
+
+
+def capped_ada() -> list[CappedRun]:
+    """Kernels of known intensity on an RTX 5000 Ada. Raises FileNotFoundError."""
+    runs: dict[tuple[str, str], list[tuple[float, float, float, float]]] = {}
+    for row in csv_rows("caps", "rtx5000ada-caps-by-intensity.csv"):
+        columns = ("cap_w", "seconds", "mean_w", "mean_sm_mhz")
+        cap, time, power, clock = (float(row[column]) for column in columns)
+        name = row["regime"], row["arithmetic_intensity_flop_per_byte"]
+        runs.setdefault(name, []).append((cap, time, power, clock))
+    return [with_clocks("rtx-5000-ada", rows) for rows in runs.values()]
+
+
+def with_clocks(device: str, rows: list[tuple[float, float, float, float]]) -> CappedRun:
+    """Rows of cap [W], time, power [W] and engine clock [MHz], NaN where it is not known."""
+    sweep = None
+    if not np.isnan(rows[0][3]):
+        sweep = one_run(device, "run", [(clock, time, power) for _, time, power, clock in rows])
+    return CappedRun.from_rows([row[:3] for row in rows], sweep)
+
+
+def capped_zeus(gpu: str) -> list[CappedRun]:
+    """Epochs of six networks, each measured once, without clocks. Raises FileNotFoundError."""
+    runs: dict[tuple[str, ...], Rows] = {}
+    for row in csv_rows("caps", f"summary_power_{gpu}.csv"):
+        columns = ("power_limit", "time_per_epoch", "average_power")
+        cap, time, power = (float(row[column]) for column in columns)
+        name = tuple(row[key] for key in ("dataset", "network", "batch_size", "optimizer"))
+        runs.setdefault(name, []).append((cap, time, power))
+    return [CappedRun.from_rows(rows) for rows in runs.values() if len(rows) >= LEAST_CAPS]
+
+
+def errors_of_prediction(one: CappedRun) -> Floats:
+    """By cap, see `errors_under_caps`; from the sweep's highest clock and about SECOND of it."""
+    assert one.sweep is not None
+    table = one.sweep
+    highest = table.grid.engine_mhz[-1]
+    steps = highest * np.arange(LOWEST, CAP_GRID + 1) / CAP_GRID
+    clocks = tuple(sorted({*steps.tolist(), *table.grid.engine_mhz}))
+    predicted = by_board(table, read_at(table, (SECOND,)), replace(table.grid, engine_mhz=clocks))
+    times, powers = (
+        predicted[name][1] * table.quantity(name)[:, 0, -1] for name in ("time", "power")
+    )
+    return errors_under_caps(one, np.array(clocks), times, powers)
+
+
+def errors_of_measured_curve(one: CappedRun) -> Floats:
+    """By cap, see `errors_under_caps`; from the whole sweep as it was measured."""
+    assert one.sweep is not None
+    times, powers = (one.sweep.quantity(name)[:, 0, :, 0] for name in ("time", "power"))
+    return errors_under_caps(one, np.array(one.sweep.grid.engine_mhz), times, powers)
+
+
+def errors_under_caps(one: CappedRun, clocks: Floats, times: Floats, powers: Floats) -> Floats:
+    """By cap below the highest (4, P): |errors| of time and energy [%], S, and 1 if it held.
+
+    times, powers [W] (1, E): the run's curve over the clocks [MHz]. Errors are NaN where the cap is
+    below all of its power; S, % of time for 1 % of power, where the cap changes nothing.
+    """
+    new = one.caps_w < one.caps_w.max()
+    cap_w, time, power = (values[new] for values in (one.caps_w, one.times, one.powers_w))
+    curve = cap_curve(cap_w, clocks, times, powers)
+    off = [curve.run_time_ms / time, curve.run_energy_mj / (time * power)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_clock = [np.gradient(np.log(values[0]), np.log(clocks)) for values in (times, powers)]
+        slope = np.interp(curve.run_engine_mhz, clocks, -by_clock[0] / by_clock[1])
+    slope[cap_w >= powers[0, -1]] = np.nan
+    kept = np.abs(power / cap_w - 1) <= KEPT
+    return np.array([*(100 * np.abs(np.array(off) - 1)), slope, kept])
+
+
+def rates_between(watts: Floats, most: tuple[float, float], least: tuple[float, float]) -> Floats:
+    """The rate of work at watts, by two readings of watts and rate: a parabola through both."""
+    (most_w, most_rate), (least_w, least_rate) = most, least
+    u = (most_w - watts) / (most_w - least_w)
+    return np.asarray(most_rate - (most_rate - least_rate) * ((1 - BEND) * u + BEND * u**2))
+
+
+def errors_over_watts(one: CappedRun) -> Floats:
+    """Of caps that cost time: watts over the lower reading's, |error| of the rate [%], (2, P).
+
+    From the run of most watts and the one nearest to SECOND of them.
+    """
+    watts, rates = one.powers_w, 1 / one.times
+    second = int(np.abs(watts[:-1] / watts[-1] - SECOND).argmin())
+    costs = rates < rates[-1] / (1 + SLOWER)
+    if not costs[second]:
+        return np.empty((2, 0))
+    costs[second] = False
+    readings = ((float(watts[at]), float(rates[at])) for at in (-1, second))
+    predicted = rates_between(watts, *readings)
+    return np.array([watts / watts[second], 100 * np.abs(predicted / rates - 1)])[:, costs]
