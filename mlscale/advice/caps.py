@@ -275,7 +275,7 @@ def advise_caps(
     runs = CapRuns(
         device=model.device,
         cap_w=caps,
-        curves=tuple(curves),
+        curves=curves,
         steepness=steepness(lower, curves[0], upper),
         base=base,
         base_peak_w=base_peak_w,
@@ -422,16 +422,41 @@ def _require_second_clock(times: Surfaces, profiles: Profiles) -> None:
         )
 
 
-def _curves(surfaces: dict[str, Surfaces], caps: Floats, launches: Floats) -> list[CapCurve]:
-    """The run under each cap: as predicted and, with intervals, at their low and high ends."""
+def _curves(surfaces: dict[str, Surfaces], caps: Floats, launches: Floats) -> tuple[CapCurve, ...]:
+    """The run under each cap: as predicted and, with intervals, at the low and the high ends.
+
+    An end moves by the ends of time and of power, each with the other as predicted: as the two err
+    apart, the squares of both moves add up.
+    """
     time, power = surfaces["time"], surfaces["power"]
     c, _, m = time.grid.index(time.base)
-    sides = [(time.values, power.values), (time.low, power.low), (time.high, power.high)]
-    return [
-        cap_curve(caps, time.grid.engine_mhz, time_ms[:, c, :, m], power_w[:, c, :, m], launches)
-        for time_ms, power_w in sides
-        if time_ms is not None and power_w is not None
-    ]
+
+    def curve(time_ms: Floats, power_w: Floats) -> CapCurve:
+        at_base = time_ms[:, c, :, m], power_w[:, c, :, m]
+        return cap_curve(caps, time.grid.engine_mhz, *at_base, launches)
+
+    value = curve(time.values, power.values)
+    ends = [(time.low, power.low, -1), (time.high, power.high, 1)]
+    return (
+        value,
+        *(
+            _moved(value, curve(time_end, power.values), curve(time.values, power_end), sign)
+            for time_end, power_end, sign in ends
+            if time_end is not None and power_end is not None
+        ),
+    )
+
+
+def _moved(value: CapCurve, by_time: CapCurve, by_power: CapCurve, sign: int) -> CapCurve:
+    """The run at an end, up or down by sign: from what it is at the ends of time and of power."""
+
+    def moved(name: str) -> Floats:
+        middle = getattr(value, name)
+        moves = (np.log(getattr(curve, name) / middle) for curve in (by_time, by_power))
+        return np.asarray(middle * np.exp(sign * np.hypot(*moves)))
+
+    time_ms, power_w = moved("run_time_ms"), moved("run_power_w")
+    return replace(by_power, run_time_ms=time_ms, run_power_w=power_w)
 
 
 def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Setting, float]:

@@ -8,7 +8,7 @@ device table.
 
 import doctest
 from dataclasses import replace
-from math import exp, inf
+from math import exp, hypot, inf, log
 from pathlib import Path
 
 import numpy as np
@@ -309,7 +309,7 @@ class TestAdvice:
 
 
 class TestIntervals:
-    def test_the_ends_are_of_time_and_power_together(self) -> None:
+    def test_without_a_cap_that_bites_the_ends_are_those_of_time_and_power(self) -> None:
         # Not capped (150 W) the run takes 1.6 + 4 ms at 1000 MHz, and 100 W, 90 to 120. At this
         # higher clock the compute kernel's 1.6 ms can be no less than that but for the noise, and
         # the bandwidth kernel's 4 ms no more. At the base 6 ms and 65.84 W.
@@ -322,13 +322,15 @@ class TestIntervals:
         assert run.saving_range == pytest.approx(tuple(ends), rel=1e-9)
 
     def test_an_upper_end_below_the_clocks_tried_leaves_the_other_end(self) -> None:
-        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low ends, 0.9 of
-        # time and of power, 40 W is 44.44 W of these, which dithers near 600 MHz; but at a lower
-        # clock the bandwidth kernel's 4 ms get no shorter than by the noise.
+        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low end of time, 0.9,
+        # the bandwidth kernel's 4 ms get at a lower clock no shorter than by the noise. At that of
+        # power, 0.9, 40 W is 44.44 W, which dithers near 600 MHz. The squares of both moves add up.
         [point] = advise_caps(UNSURE, new_kernels(), [40]).points
         [low] = advise_caps(UNSURE, new_kernels(), [40 / 0.9]).points
         run = run_under(point)
-        shortest = 0.9 * (run_under(low).time_ms - 4) + 4 / exp(NOISE)
+        by_time = 0.9 * (run.time_ms - 4) + 4 / exp(NOISE)
+        moves = [log(moved_ms / run.time_ms) for moved_ms in (by_time, run_under(low).time_ms)]
+        shortest = run.time_ms * exp(-hypot(*moves))
         assert run.slowdown_range == pytest.approx((100 * (shortest / 6 - 1), inf))
         assert run.saving_range == pytest.approx((-inf, 100 * (1 - 40 * shortest / (6 * 65.84))))
         assert (point.flags, point.too_low) == ((OPEN_INTERVAL,), 0)
