@@ -43,7 +43,7 @@ FORMATS = ("table", "csv", "json")
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
 MOST_CLOCKS = 6  # of bounds
-MOST_CAPS = 12
+MOST_CAPS, SPACED_CAPS = 12, 4  # in a table; of those, evenly spaced where there are more
 COST_HEADINGS = ("time ms", "power W", "energy mJ")
 
 _EXAMPLES = """\
@@ -238,13 +238,12 @@ def _few_caps(caps: "CapAdvice") -> list["CapPoint"]:
     if len(points) <= MOST_CAPS:
         return list(points)
     told = [place for place, point in enumerate(points) if point.run] or [0]
-    needed = {0, len(points) - 1}
-    for chosen in (caps.best, caps.expected):
+    shown = {0, *np.linspace(told[0], len(points) - 1, SPACED_CAPS).round().astype(int).tolist()}
+    for chosen, reach in ((caps.best, 2), (caps.expected, 1)):
         if chosen is not None:
             place = points.index(chosen)
-            needed |= {*range(max(place - 2, 0), min(place + 3, len(points)))}
-    spaced = np.linspace(told[0], len(points) - 1, MOST_CAPS // 2).round().astype(int).tolist()
-    return [points[place] for place in sorted(needed | {*spaced})]
+            shown |= {*range(max(place - reach, told[0]), min(place + reach + 1, len(points)))}
+    return [points[place] for place in sorted(shown)]
 
 
 def _cap_cells(point: "CapPoint", caps: "CapAdvice") -> list[str]:
@@ -252,7 +251,8 @@ def _cap_cells(point: "CapPoint", caps: "CapAdvice") -> list[str]:
     chosen = [name for name, other in names if point == other]
     run, notes = point.run, ", ".join([*chosen, *point.flags])
     if run is None:
-        return [f"{point.cap_w:g}", "", *["-"] * 4, "", "-", "", notes]
+        clock = "" if np.isnan(caps.at_base.config.engine_mhz) else "-"
+        return [f"{point.cap_w:g}", clock, *["-"] * 4, "", "-", "", notes]
     mhz = run.config.engine_mhz
     costs = (run.time_ms, run.power_w, run.energy_mj)
     cells = [f"{point.cap_w:g}", "" if np.isnan(mhz) else f"{mhz:.0f}", *map(number, costs)]
