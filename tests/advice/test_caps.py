@@ -322,7 +322,7 @@ class TestIntervals:
         assert run.saving_range == pytest.approx(tuple(ends), rel=1e-9)
 
     def test_an_upper_end_below_the_clocks_tried_leaves_the_other_end(self) -> None:
-        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low end of time, 0.9,
+        # 40 W is above the 34.48 W of 400 MHz, below 1.2 times that. At the low end of time, 0.9,
         # the bandwidth kernel's 4 ms get at a lower clock no shorter than by the noise. At that of
         # power, 0.9, 40 W is 44.44 W, which dithers near 600 MHz. The squares of both moves add up.
         [point] = advise_caps(UNSURE, new_kernels(), [40]).points
