@@ -84,7 +84,7 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedR
         if len(runs := set(table.text.get(name, ()))) > 1:
             raise InputError(
                 f"{path}: has several runs in column '{name}' ({', '.join(sorted(runs)[:3])}), and "
-                "no engine_mhz; give the rows of one run"
+                "no engine_mhz; give the rows of one run, or its clock with --base engine=…"
             )
     times, watts = table.positive("time_ms"), table.positive("power_w")
     caps = np.full(len(table), math.nan)
