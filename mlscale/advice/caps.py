@@ -319,13 +319,13 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     settings = _settings(curve, time_ms, power_w, base, _saved(objective))
     points = _points(runs, settings, device)
     can_be_set = np.array([point.can_be_set for point in points])
-    shown = slice(len(points))
-    at = _Costs(curve.run_time_ms[shown], curve.run_power_w[shown], curve.power_w.max(0)[shown])
-    keeps = _feasible(limits, at, base.time_ms) & can_be_set
-    surely = keeps & _feasible(limits, replace(at, time_ms=time_ms.max(1)[shown]), base.time_ms)
-    expected = _best(objective, at, keeps)
-    has_limit = limits.max_time_ms is not None or limits.max_slowdown_percent is not None
-    best = _best(objective, at, surely) if has_limit else expected
+    base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)[:-1]  # not of the GPU's own
+    keeps = feasible(limits, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
+    surely = feasible(limits, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
+    costs = time_ms[:-1, 0], power_w[:-1, 0]
+    best = expected = _best(objective, *costs, keeps)
+    if limits.max_time_ms is not None or limits.max_slowdown_percent is not None:
+        best = _best(objective, *costs, surely)
     binds = best is not None and not _is_same(curve, best, -1)
     return CapAdvice(
         device=runs.device,
@@ -546,25 +546,10 @@ def _points(
     return tuple(points)
 
 
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    """Time [ms], power [W] and the most demanding kernel's [W] of a run under P caps, (P,) each."""
-
-    time_ms: Floats
-    power_w: Floats
-    peak_w: Floats
-
-
-def _feasible(limits: Limits, at: _Costs, base_ms: float) -> Mask:
-    """Which caps keep the limits, (P,)."""
-    return feasible(limits, at.time_ms, at.peak_w, np.array(base_ms))
-
-
-def _best(objective: str, at: _Costs, allowed: Mask) -> int | None:
-    """The place of the best of the caps that are allowed; None without any."""
-    values = objective_values(objective, at.time_ms, at.power_w)
-    keys = [key[None] for key in (values, at.time_ms, at.power_w)]
-    place = int(least_indices(keys, allowed[None])[0])
+def _best(objective: str, time_ms: Floats, power_w: Floats, allowed: Mask) -> int | None:
+    """The place of the best of P caps (P,), of those that are allowed; None without any."""
+    keys = [objective_values(objective, time_ms, power_w), time_ms, power_w]
+    place = int(least_indices([key[None] for key in keys], allowed[None])[0])
     return None if place < 0 else place
 
 
