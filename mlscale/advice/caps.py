@@ -4,19 +4,30 @@ Under a cap a GPU runs each kernel at the highest engine clock whose power is at
 Between two clocks of the grid it dithers: it runs a share of the time at the upper one and the
 rest at the lower, so that the mean power is the cap. Power, mean clock and work done per
 millisecond are therefore linear in that share.
+
+How far a cap can be trusted is told by how steep the run is there: where 1 % of power is nearly as
+much of time or far more of the clock, a small error of power is a large one of the run, and a
+locked clock is the better lever.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
-from mlscale.advice.objectives import SAME, Limits, best_index, feasible, require_objective
+from mlscale.advice.objectives import (
+    SAME,
+    Limits,
+    feasible,
+    least_indices,
+    objective_values,
+    require_objective,
+)
 from mlscale.advice.recommendation import Row, Setting
 from mlscale.advice.search import Points, effects
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
@@ -27,15 +38,17 @@ from mlscale.model.model import Model
 from mlscale.model.predictions import coverage_of_each
 
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
-LEAST_STEP_W = 25.0  # between the caps of a sweep
-MOST_STEPS = 20
-ROUND_W = 5.0  # to which a sweep's start is rounded up, where the GPU's lowest limit is not known
+STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a sweep; from where wide
+NUDGE = 0.02  # of a cap, up and down, over which it is told how steep the run is
+STEEP = 0.7  # of time per power, above which a locked clock is the better lever
+CLIFF = 0.35  # of power per clock, below which it is too
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
 _COSTS = ("engine_mhz", "time_ms", "power_w", "energy_mj")
 _EFFECTS = ("slowdown_percent", "saving_percent", "slowdown_low_percent", "slowdown_high_percent")
 _ENDS_OF_SAVING = ("saving_low_percent", "saving_high_percent")
+_STEEPNESS = ("time_per_power", "power_per_clock")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +119,24 @@ def cap_curve(
     )
 
 
+def steepness(lower: CapCurve, at: CapCurve, upper: CapCurve) -> tuple[Floats, Floats]:
+    """How steep a run is at each of P caps: -d ln time / d ln cap, d ln cap / d ln clock (P,) each.
+
+    lower, upper: the run under caps a NUDGE below and above those of `at`. NaN where time or clock
+    is not known, infinite where the clock does not change; below the clocks tried `at` stands for
+    `lower`.
+    """
+    is_known = np.isfinite(lower.run_time_ms)
+    power = math.log1p(NUDGE) - np.where(is_known, math.log1p(-NUDGE), 0.0)
+
+    def rise(name: str) -> Floats:
+        below = np.where(is_known, getattr(lower, name), getattr(at, name))
+        return np.asarray(np.log(getattr(upper, name) / below))
+
+    with np.errstate(divide="ignore"):
+        return -rise("run_time_ms") / power, power / np.abs(rise("run_engine_mhz"))
+
+
 @dataclass(frozen=True)
 class CapPoint:
     """A power cap, and the run under it, None where that cannot be said, which a flag explains.
@@ -113,7 +144,9 @@ class CapPoint:
     Of the run the saving is of energy where the objective is time. Where at the high ends of power
     the cap is too low for the clocks tried, its longest time and least saving are infinite: not
     known. too_low: how many kernels draw more than the cap even at the lowest clock tried.
-    can_be_set: whether the GPU takes it, as far as its limits are known.
+    can_be_set: whether the GPU takes it, as far as its limits are known. time_per_power: by how
+    many % time falls where power rises by 1 %; power_per_clock: by how many % power rises where the
+    clock does by 1 %; NaN where that is not known.
     """
 
     cap_w: float
@@ -121,6 +154,16 @@ class CapPoint:
     too_low: int
     flags: tuple[str, ...]
     can_be_set: bool = True
+    time_per_power: float = math.nan
+    power_per_clock: float = math.nan
+
+    @property
+    def steep(self) -> str:
+        """Why a locked clock is better than this cap, in words; '' where it is not."""
+        if self.power_per_clock < CLIFF:
+            return f"a cliff: 1 % of power is {1 / self.power_per_clock:.1f} % of the clock"
+        is_steep = self.time_per_power > STEEP
+        return f"1 % of power is {self.time_per_power:.1f} % of time" if is_steep else ""
 
     def row(self) -> Row:
         """The cap and what the run does, intervals as two numbers each, as JSON has them.
@@ -131,7 +174,9 @@ class CapPoint:
         row: Row = {"cap_w": self.cap_w}
         for name in (*_COSTS, *_EFFECTS, *_ENDS_OF_SAVING):
             value = values.get(name)
-            row[name] = None if value is None or math.isinf(value) else value
+            row[name] = value if value is not None and math.isfinite(value) else None
+        for name in _STEEPNESS:
+            row[name] = value if math.isfinite(value := getattr(self, name)) else None
         return {**row, "too_low": self.too_low, "flags": list(self.flags)}
 
 
@@ -139,11 +184,13 @@ class CapPoint:
 class CapAdvice:
     """A run under each power cap, in ascending order, and the best cap.
 
-    objective: what `best` has least of. best: None where no cap that the GPU takes keeps the
-    limits, or none is high enough. binds: whether the best changes anything against the GPU's own
-    cap, or none at all where that is not known; helps: whether it does so for the better against
-    the base, or the base keeps not the limits. default_w: the GPU's own cap by the device table,
-    None where it is not known.
+    objective: what `best` has least of. best: of the caps that keep a limit of time even at the
+    longest time of their interval; None where no cap that the GPU takes does, or none is high
+    enough. expected: of those whose predicted time keeps it, None where that is `best`. lock_mhz:
+    the engine clock to lock in place of the best cap, None where the cap is as good. binds: whether
+    the best changes anything against the GPU's own cap, or none at all where that is not known;
+    helps: whether it does so for the better against the base, or the base keeps not the limits.
+    default_w: the GPU's own cap by the device table, None where it is not known.
     """
 
     device: str
@@ -156,11 +203,27 @@ class CapAdvice:
     helps: bool
     default_w: float | None
     warnings: tuple[str, ...]
+    expected: CapPoint | None = None
+    lock_mhz: float | None = None
+
+    @property
+    def bottom(self) -> str:
+        """What nothing is said below: the clocks tried, or the lowest of capped readings."""
+        return _bottom(self.at_base)
 
     @property
     def saved(self) -> str:
         """What the saving of each cap is of: the objective, or energy where that is time."""
-        return "energy" if self.objective == "time" else self.objective
+        return _saved(self.objective)
+
+    def document(self) -> Row:
+        """The caps as JSON values."""
+        return {
+            "power_caps": [point.row() for point in self.points],
+            "best_power_cap": self.best.row() if self.best else None,
+            "expected_power_cap": self.expected.row() if self.expected else None,
+            "power_caps_save": self.saved,
+        }
 
 
 def advise_caps(
@@ -177,7 +240,7 @@ def advise_caps(
     cap_w [W]: by default from the GPU's lowest power limit, or where none was verified from what
     the run draws at the lowest clock, to its highest. objective: 'energy' (the default), 'edp',
     'ed2p', 'time' or 'power'; limits and static_power_w [W]: as for `advise`. CU count and memory
-    clock are those of the base. Of equal caps the lowest is taken. surfaces: those of an `Advice`
+    clock are those of the base; `choose_cap` says which is best. surfaces: those of an `Advice`
     for these profiles, which need not be predicted again.
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
@@ -193,8 +256,8 @@ def advise_caps(
     if no_energy:
         raise InputError(f"a power cap needs the whole power: {no_energy}")
     objective, limits = objective or "energy", limits or Limits()
-    require_objective(objective)
-    _require_caps_tell(objective, profiles)
+    require_cap_objective(objective)
+    _require_no_pauses(profiles)
     device = known_device(model.device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), added_w)
     _require_second_clock(surfaces["time"], profiles)
@@ -202,39 +265,91 @@ def advise_caps(
     if not len(caps):
         caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]))
     default_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
-    curves = _curves(surfaces, np.append(caps, default_w), profiles.weights)
-    base, base_peak_w = _run_at_base(surfaces, profiles.weights)
-    runs = _runs(curves, base, "energy" if objective == "time" else objective)
-    points = tuple(
-        _point(place, float(cap), runs[place], curves, _outside_limits(device, cap))
-        for place, cap in enumerate(caps)
+    at = np.append(caps, default_w)
+    curves = _curves(surfaces, at, profiles.weights)
+    lower, upper = (
+        _curves(surfaces, nudged, profiles.weights)[0]
+        for nudged in (at * (1 - NUDGE), at * (1 + NUDGE))
     )
-    best = _best(curves[0], points, base.time_ms, objective, limits)
-    binds = best is not None and _binds(curves[0], best)
-    base_ms = np.array(base.time_ms)
-    base_keeps_limits = feasible(limits, base_ms, np.array(base_peak_w), base_ms).all()
-    best_run = None if best is None else runs[best]
-    saves = best_run is not None and best_run.saving_percent > 0
-    return CapAdvice(
+    base, base_peak_w = _run_at_base(surfaces, profiles.weights)
+    runs = CapRuns(
         device=model.device,
+        cap_w=caps,
+        curves=curves,
+        steepness=steepness(lower, curves[0], upper),
+        base=base,
+        base_peak_w=base_peak_w,
+        tried_mhz=surfaces["time"].grid.engine_mhz,
+    )
+    advice = choose_cap(runs, objective, limits)
+    warnings = [*refused_caps(device, advice.points)]
+    warnings += _clock_warnings(device, advice.points, surfaces["time"])
+    return replace(advice, warnings=tuple(warnings))
+
+
+@dataclass(frozen=True, eq=False)
+class CapRuns:
+    """A run under P caps, before one is chosen.
+
+    cap_w (P,) [W], ascending. curves: as predicted and, with intervals, at the low and the high
+    ends, each under the caps and then under the GPU's own. steepness: at each of these, see
+    `steepness`. base, base_peak_w [W]: the run at the base, and its most demanding kernel there.
+    tried_mhz: the engine clocks that may be locked in place of a cap. was_set_w: the lowest and the
+    highest cap that a reading was under [W], between which the GPU takes caps whatever is known.
+    """
+
+    device: str
+    cap_w: Floats
+    curves: tuple[CapCurve, ...]
+    steepness: tuple[Floats, Floats]
+    base: Setting
+    base_peak_w: float
+    tried_mhz: tuple[float, ...] = ()
+    was_set_w: tuple[float, float] = (math.inf, -math.inf)
+
+
+def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
+    """The run under each cap, and the cap that serves it best.
+
+    A limit of time holds for the longest time of the interval, as far as there are intervals: an
+    open end does not keep it. Of equal caps the lowest is taken.
+    """
+    device, curve, base = known_device(runs.device), runs.curves[0], runs.base
+    time_ms, power_w = _with_ends(runs.curves)
+    settings = _settings(curve, time_ms, power_w, base, _saved(objective))
+    points = _points(runs, settings, device)
+    can_be_set = np.array([point.can_be_set for point in points])
+    base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)[:-1]  # not of the GPU's own
+    keeps = feasible(limits, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
+    surely = feasible(limits, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
+    costs = time_ms[:-1, 0], power_w[:-1, 0]
+    best = expected = _best(objective, *costs, keeps)
+    if limits.max_time_ms is not None or limits.max_slowdown_percent is not None:
+        best = _best(objective, *costs, surely)
+    binds = best is not None and not _is_same(curve, best, -1)
+    return CapAdvice(
+        device=runs.device,
         objective=objective,
         limits=limits,
         at_base=base,
         points=points,
         best=None if best is None else points[best],
         binds=binds,
-        helps=binds and bool(saves or objective == "time" or not base_keeps_limits),
+        helps=binds and _helps(runs, settings[best or 0], objective, limits),
         default_w=device.default_power_w if device else None,
-        warnings=_warnings(device, points, surfaces["time"]),
+        warnings=(),
+        expected=None if expected in (None, best) else points[expected],
+        lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
     )
 
 
 def cap_sweep(device: Device | None, lowest_clock_w: float) -> Floats:
-    """Caps from the lowest power limit of a GPU to its highest (P,) [W], 25 W or more apart.
+    """Caps from the lowest power limit of a GPU to its highest (P,) [W].
 
-    The highest is the default limit where the table knows no other. lowest_clock_w: what a run
-    draws at the lowest clock [W], from which the caps start where no lowest limit was verified.
-    Raises InputError where the highest limit is not known.
+    They are 5 W apart below 400 W, and 10 W from there on. The highest is the default limit where
+    the table knows no other. lowest_clock_w: what a run draws at the lowest clock [W], from which
+    the caps start where no lowest limit was verified. Raises InputError where the highest limit is
+    not known.
     """
     lowest, highest = _power_limits(device)
     if highest is None:
@@ -243,9 +358,21 @@ def cap_sweep(device: Device | None, lowest_clock_w: float) -> Floats:
             "caps with --power-cap W ..."
         )
     if lowest is None:
-        lowest = min(math.ceil(lowest_clock_w / ROUND_W - SAME) * ROUND_W, highest)
-    step = max(LEAST_STEP_W, (highest - lowest) / MOST_STEPS)
-    return np.append(np.arange(lowest, highest - SAME, step), highest)
+        lowest = min(math.ceil(lowest_clock_w / STEP_W - SAME) * STEP_W, highest)
+    return cap_steps(lowest, highest)
+
+
+def cap_steps(lowest: float, highest: float) -> Floats:
+    """Caps from one to another (P,) [W], 5 W apart below 400 W and 10 W from there on.
+
+    Example:
+        >>> cap_steps(382, 425).tolist()
+        [382.0, 385.0, 390.0, 395.0, 400.0, 410.0, 420.0, 425.0]
+    """
+    fine = np.arange(math.ceil(lowest / STEP_W) * STEP_W, min(highest, WIDE_FROM_W), STEP_W)
+    first_wide = max(math.ceil(lowest / WIDE_STEP_W) * WIDE_STEP_W, WIDE_FROM_W)
+    wide = np.arange(first_wide, highest, WIDE_STEP_W)
+    return np.unique(np.concatenate([[lowest], fine, wide, [highest]]))
 
 
 def _drawn_at_lowest_clock_w(power: Surfaces) -> float:
@@ -259,16 +386,26 @@ def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
     return (device.lowest_cap_w, device.most_power_w) if device else (None, None)
 
 
-def _require_caps_tell(objective: str, profiles: Profiles) -> None:
-    """Raise InputError on 'clock', and on a logged run with pauses, whose mean power has them."""
+def require_cap_objective(objective: str) -> None:
+    """Raise InputError on an objective that is not known, or says nothing of caps."""
+    require_objective(objective)
     if objective == "clock":
         raise InputError(
             "the objective 'clock' says nothing of power caps; 'power' finds the least power "
             "within a limit of time"
         )
+
+
+def _require_no_pauses(profiles: Profiles) -> None:
+    """Raise InputError on a logged run with pauses, which its mean power has too."""
     working_ms = sum(profiles.metadata.get("working_ms", {}).values())
-    paused = 1 - working_ms / float(profiles.time_ms.sum())
-    if working_ms and paused > MOST_IDLE:
+    if working_ms:
+        refuse_pauses(1 - working_ms / float(profiles.time_ms.sum()))
+
+
+def refuse_pauses(paused: float) -> None:
+    """Raise InputError where such a share of a run's log is pauses."""
+    if paused > MOST_IDLE:
         raise InputError(
             f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
             "which its mean power holds too: log a run under a load that keeps the GPU busy"
@@ -285,16 +422,41 @@ def _require_second_clock(times: Surfaces, profiles: Profiles) -> None:
         )
 
 
-def _curves(surfaces: dict[str, Surfaces], caps: Floats, launches: Floats) -> list[CapCurve]:
-    """The run under each cap: as predicted and, with intervals, at their low and high ends."""
+def _curves(surfaces: dict[str, Surfaces], caps: Floats, launches: Floats) -> tuple[CapCurve, ...]:
+    """The run under each cap: as predicted and, with intervals, at the low and the high ends.
+
+    An end moves by the ends of time and of power, each with the other as predicted: as the two err
+    apart, the squares of both moves add up.
+    """
     time, power = surfaces["time"], surfaces["power"]
     c, _, m = time.grid.index(time.base)
-    sides = [(time.values, power.values), (time.low, power.low), (time.high, power.high)]
-    return [
-        cap_curve(caps, time.grid.engine_mhz, time_ms[:, c, :, m], power_w[:, c, :, m], launches)
-        for time_ms, power_w in sides
-        if time_ms is not None and power_w is not None
-    ]
+
+    def curve(time_ms: Floats, power_w: Floats) -> CapCurve:
+        at_base = time_ms[:, c, :, m], power_w[:, c, :, m]
+        return cap_curve(caps, time.grid.engine_mhz, *at_base, launches)
+
+    value = curve(time.values, power.values)
+    ends = [(time.low, power.low, -1), (time.high, power.high, 1)]
+    return (
+        value,
+        *(
+            _moved(value, curve(time_end, power.values), curve(time.values, power_end), sign)
+            for time_end, power_end, sign in ends
+            if time_end is not None and power_end is not None
+        ),
+    )
+
+
+def _moved(value: CapCurve, by_time: CapCurve, by_power: CapCurve, sign: int) -> CapCurve:
+    """The run at an end, up or down by sign: from what it is at the ends of time and of power."""
+
+    def moved(name: str) -> Floats:
+        middle = getattr(value, name)
+        moves = (np.log(getattr(curve, name) / middle) for curve in (by_time, by_power))
+        return np.asarray(middle * np.exp(sign * np.hypot(*moves)))
+
+    time_ms, power_w = moved("run_time_ms"), moved("run_power_w")
+    return replace(by_power, run_time_ms=time_ms, run_power_w=power_w)
 
 
 def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Setting, float]:
@@ -307,13 +469,32 @@ def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Setti
     return setting, float(power.values[at].max())
 
 
-def _runs(curves: Sequence[CapCurve], base: Setting, saved: str) -> list[Setting | None]:
-    """The run under each cap, None where it is not known; saved: what the saving is of."""
-    curve = curves[0]
+def _with_ends(curves: Sequence[CapCurve]) -> tuple[Floats, Floats]:
+    """Time and power of the run under each cap, (P, S) each: the value, and the ends where known.
+
+    A cap too low for the clocks tried at the high ends of power alone makes them infinite there.
+    """
     time_ms = np.stack([one.run_time_ms for one in curves], axis=1)
     power_w = np.stack([one.run_power_w for one in curves], axis=1)
-    is_open = (curves[-1].too_low > 0) & (curve.too_low == 0)  # at the high ends alone
+    is_open = (curves[-1].too_low > 0) & (curves[0].too_low == 0)
     time_ms[is_open, -1] = power_w[is_open, -1] = math.inf
+    return time_ms, power_w
+
+
+def _bottom(base: Setting) -> str:
+    """What nothing is said below."""
+    return "the lowest reading" if math.isnan(base.config.engine_mhz) else "the clocks tried"
+
+
+def _saved(objective: str) -> str:
+    """What the saving of a cap is of."""
+    return "energy" if objective == "time" else objective
+
+
+def _settings(
+    curve: CapCurve, time_ms: Floats, power_w: Floats, base: Setting, saved: str
+) -> list[Setting | None]:
+    """The run under each cap, None where it is not known; saved: what the saving is of."""
     at = Points(curve.run_engine_mhz, time_ms, power_w)
     at_base = [np.array([[cost]]) for cost in (base.time_ms, base.power_w)]
     count, cu_axis = len(time_ms), base.config.cu_axis
@@ -334,41 +515,64 @@ def _runs(curves: Sequence[CapCurve], base: Setting, saved: str) -> list[Setting
     ]
 
 
-def _point(
-    place: int, cap_w: float, run: Setting | None, curves: Sequence[CapCurve], refusal: str | None
-) -> CapPoint:
-    """One of the caps, by its place among them; refusal: why the GPU does not take it."""
-    kernels, too_low = len(curves[0].power_w), int(curves[0].too_low[place])
-    flags = [refusal] if refusal else []
-    if too_low:
-        share = f": {too_low} of {kernels} kernels" if kernels > 1 else ""
-        flags.append(f"below the clocks tried{share}")
-    elif run is None:
-        flags.append("not predicted for every kernel")
-    elif curves[-1].too_low[place]:
-        flags.append(OPEN_INTERVAL)
-    return CapPoint(cap_w, run, too_low, tuple(flags), refusal is None)
+def _points(
+    runs: CapRuns, settings: Sequence[Setting | None], device: Device | None
+) -> tuple[CapPoint, ...]:
+    """Each cap with what is to be said of it."""
+    curve, high = runs.curves[0], runs.curves[-1]
+    kernels = len(curve.power_w)
+    points: list[CapPoint] = []
+    plateau_w = math.nan  # the lowest cap under which the run is the same
+    for place, cap_w in enumerate(runs.cap_w.tolist()):
+        was_set = runs.was_set_w[0] <= cap_w <= runs.was_set_w[1]
+        refusal = None if was_set else _outside_limits(device, cap_w)
+        flags = [refusal] if refusal else []
+        too_low = int(curve.too_low[place])
+        if too_low:
+            share = f": {too_low} of {kernels} kernels" if kernels > 1 else ""
+            flags.append(f"below {_bottom(runs.base)}{share}")
+        elif settings[place] is None:
+            flags.append("not predicted for every kernel")
+        elif high.too_low[place]:
+            flags.append(OPEN_INTERVAL)
+        if place and _is_same(curve, place, place - 1):
+            flags.append(f"as under {plateau_w:g} W")
+        else:
+            plateau_w = cap_w
+        steep = (float(values[place]) for values in runs.steepness)
+        point = CapPoint(cap_w, settings[place], too_low, (), refusal is None, *steep)
+        flags += [point.steep] if point.steep and point.run else []
+        points.append(replace(point, flags=tuple(flags)))
+    return tuple(points)
 
 
-def _best(
-    curve: CapCurve, points: Sequence[CapPoint], base_ms: float, objective: str, limits: Limits
-) -> int | None:
-    """The place of the best cap of those that can be set; None where none keeps the limits."""
-    can_be_set = np.array([point.can_be_set for point in points])
-    time_ms, power_w, peak_w = (
-        values[None, : len(points), None]
-        for values in (curve.run_time_ms, curve.run_power_w, curve.power_w.max(axis=0))
-    )
-    time_ms = np.where(can_be_set[None, :, None], time_ms, np.nan)
-    if not feasible(limits, time_ms, peak_w, base_ms).any():
-        return None
-    return best_index(objective, time_ms, power_w, base_ms, limits, peak_power_w=peak_w)[1]
+def _best(objective: str, time_ms: Floats, power_w: Floats, allowed: Mask) -> int | None:
+    """The place of the best of P caps (P,), of those that are allowed; None without any."""
+    keys = [objective_values(objective, time_ms, power_w), time_ms, power_w]
+    place = int(least_indices([key[None] for key in keys], allowed[None])[0])
+    return None if place < 0 else place
 
 
-def _binds(curve: CapCurve, place: int) -> bool:
-    """Whether a cap changes the run against the last, which is the GPU's own, or none."""
+def _is_same(curve: CapCurve, place: int, other: int) -> bool:
+    """Whether the run is the same under two caps."""
     costs = (curve.run_time_ms, curve.run_energy_mj)
-    return not all(math.isclose(cost[place], cost[-1], rel_tol=SAME) for cost in costs)
+    return all(math.isclose(cost[place], cost[other], rel_tol=SAME) for cost in costs)
+
+
+def _helps(runs: CapRuns, best: Setting | None, objective: str, limits: Limits) -> bool:
+    """Whether the best cap saves anything, or is quicker, or the base keeps not the limits."""
+    base_ms = np.array(runs.base.time_ms)
+    base_keeps = feasible(limits, base_ms, np.array(runs.base_peak_w), base_ms).all()
+    saves = best is not None and best.saving_percent > 0
+    return bool(saves or objective == "time" or not base_keeps)
+
+
+def _lock_mhz(point: CapPoint, tried_mhz: Sequence[float]) -> float | None:
+    """The clock to lock in place of a cap: the nearest of those tried; None where it is as good."""
+    if point.run is None or not point.steep or not tried_mhz:
+        return None
+    mean_mhz = point.run.config.engine_mhz
+    return min(tried_mhz, key=lambda mhz: abs(mhz - mean_mhz))
 
 
 def _outside_limits(device: Device | None, cap_w: float) -> str | None:
@@ -381,20 +585,26 @@ def _outside_limits(device: Device | None, cap_w: float) -> str | None:
     return None
 
 
-def _warnings(
-    device: Device | None, points: Sequence[CapPoint], times: Surfaces
-) -> tuple[str, ...]:
-    """What a reader should know: of caps that cannot be set, and of clocks above those known."""
-    warnings = []
+def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[str]:
+    """A warning of the caps that cannot be set; nothing without any."""
     lowest, highest = _power_limits(device)
     refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
-    if device and refused:
-        ends = [] if lowest is None else [f"at least {lowest:g} W"]
-        ends += [] if highest is None else [f"at most {highest:g} W"]
-        warnings.append(
-            f"{', '.join(refused)} cannot be set: {device.key} is known to take power caps of "
-            f"{' and '.join(ends)}; others are predicted, and never advised"
-        )
+    if not device or not refused:
+        return []
+    ends = [] if lowest is None else [f"at least {lowest:g} W"]
+    ends += [] if highest is None else [f"at most {highest:g} W"]
+    warning = (
+        f"{', '.join(refused)} cannot be set: {device.key} is known to take power caps of "
+        f"{' and '.join(ends)}; others are predicted, and never advised"
+    )
+    return [warning]
+
+
+def _clock_warnings(
+    device: Device | None, points: Sequence[CapPoint], times: Surfaces
+) -> list[str]:
+    """What a reader should know of clocks above those tried, and above the base's."""
+    warnings = []
     tried_mhz, base_mhz = times.grid.engine_mhz[-1], times.base.engine_mhz
     reached = device.max_clock_mhz if device else None
     if device and device.engine_clock_range_mhz:
@@ -414,4 +624,4 @@ def _warnings(
                 "locked there, unlock it first, or a cap changes only what draws more than it at "
                 "that clock"
             )
-    return tuple(warnings)
+    return warnings

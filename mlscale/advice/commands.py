@@ -151,6 +151,13 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
         return Commands(notes=("nothing to set: the power cap stays as it is",))
     device = known_device(caps.device)
     gpu, notes = _gpu(device, metadata)
+    if caps.lock_mhz is not None:
+        base = caps.at_base.config
+        lock = clock_commands(device, replace(base, engine_mhz=caps.lock_mhz), base, gpu)
+        how = "; ".join(lock.to_set)
+        notes += (
+            [f"better than the cap: {how}, undone by {'; '.join(lock.to_reset)}"] if how else []
+        )
     return _noted(cap_commands(device, caps.best.cap_w, gpu), notes)
 
 

@@ -4,14 +4,16 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mlscale.advice.commands import levers_of
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Row, Setting
+from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.model.predictions import COVERAGE
 from mlscale.text import counted, percent_in_words, rounded, time_in_words
 
 if TYPE_CHECKING:
-    from mlscale.advice.caps import CapAdvice
+    from mlscale.advice.caps import CapAdvice, CapPoint
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
 Words = tuple[str, str]  # of a negative and of a positive change
@@ -57,7 +59,7 @@ def verdict(advice: Advice) -> str:
             nothing = _nothing_better(advice.objective, advice.limits, advice.is_bounded)
             nothing += _next_tried(advice)
         return f"Stay at the base, {base}: {nothing}{_workload(advice)}.{_bounds(advice, '')}"
-    effects = _effects(advice, run.best, advice.objective)
+    effects = _effects(run.best, advice.objective, advice.is_bounded)
     text = f"Set {_settings(best, base)}: {effects}{_workload(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
     if is_lowest or advice.objective == "clock":
@@ -67,44 +69,68 @@ def verdict(advice: Advice) -> str:
     return f"{text}.{_bounds(advice, kept)}"
 
 
-def cap_verdict(caps: "CapAdvice", advice: Advice) -> str:
+def cap_verdict(caps: "CapAdvice", advice: Advice | None = None) -> str:
     """Say which power cap to set for the whole run, as `verdict` says which clocks.
 
-    advice: for the same run.
+    And the cap that is expected to just keep a limit of time, and where a locked clock is better.
+    advice: for the same run; None of capped readings, of which no more is known.
 
     Example:
         >>> print(cap_verdict(caps, advice))  # doctest: +SKIP
         Set the power cap to 300 W (of 400): 2.6 % slower (90 %: 0.4 to 5.1), 9.1 % less energy
         (4.0 to 14), for the run of 66.1 ms (1 203 launches of 14 kernels).
     """
-    best = caps.best
+    best, workload = caps.best, "" if advice is None else _workload(advice)
     if best is None or best.run is None:
         if all(point.too_low for point in caps.points):
-            return "No power cap of these can be judged: all are below the clocks tried."
+            return f"No power cap of these can be judged: all are below {caps.bottom}."
         if not any(point.can_be_set for point in caps.points):
             return "No power cap of these can be set on this GPU."
-        return f"No power cap of these keeps {' and '.join(caps.limits.words())}."
+        surely = "" if caps.expected is None else "surely "
+        limits = " and ".join(caps.limits.words())
+        return f"No power cap of these {surely}keeps {limits}.{_expected_cap(caps)}"
     if not caps.helps:
         is_default = caps.default_w is not None and not caps.binds
         present = f"at {caps.default_w:.0f} W" if is_default else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
-        return f"Leave the power cap {present}: {nothing}{_workload(advice)}."
+        return f"Leave the power cap {present}: {nothing}{workload}.{_expected_cap(caps)}"
     former = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
-    effects = _effects(advice, best.run, caps.objective)
+    effects = _effects(best.run, caps.objective)
     from mlscale.advice.caps import OPEN_INTERVAL
 
     open_end = f"; {OPEN_INTERVAL}" if OPEN_INTERVAL in best.flags else ""
-    return f"Set the power cap to {best.cap_w:g} W{former}: {effects}{_workload(advice)}{open_end}."
+    text = f"Set the power cap to {best.cap_w:g} W{former}: {effects}{workload}{open_end}."
+    return f"{text}{_better_lock(caps, best)}{_expected_cap(caps)}"
 
 
-def _effects(advice: Advice, at: Setting, objective: str) -> str:
+def _better_lock(caps: "CapAdvice", best: "CapPoint") -> str:
+    """That a locked clock is better than the best cap, and why; nothing where it is not."""
+    if not best.steep:
+        return ""
+    device = known_device(caps.device)
+    lever = levers_of(device).get("engine", "") if device else ""
+    how = f" ({lever})" if lever.startswith("-") else ""
+    clock = "" if caps.lock_mhz is None else f" at {caps.lock_mhz:g} MHz"
+    return f" Better lock the engine clock{clock} in its place{how}: there {best.steep}."
+
+
+def _expected_cap(caps: "CapAdvice") -> str:
+    """The cap whose predicted time just keeps the limit, where its interval does not."""
+    expected = caps.expected
+    if expected is None or expected.run is None:
+        return ""
+    effects = _effects(replace(expected.run, slowdown_range=None, saving_range=None), caps.saved)
+    return f" Expected to just keep the limit: {expected.cap_w:g} W ({effects})."
+
+
+def _effects(at: Setting, objective: str, is_bounded: bool = False) -> str:
     """What becomes of time, and of the objective where it is something to save."""
-    change = _bounded_change if advice.is_bounded else _change
+    change = _bounded_change if is_bounded else _change
     effects = [change(at.slowdown_percent, at.slowdown_range, ("faster", "slower"), _COVERAGE)]
     if objective in SAVED:
         words = (f"more {SAVED[objective]}", f"less {SAVED[objective]}")
         effects.append(change(at.saving_percent, at.saving_range, words))
-        if advice.is_bounded:
+        if is_bounded:
             effects[-1] += f" ({'' if objective == 'power' else 'power: '}{100 * COVERAGE:g} %)"
     return ", ".join(effects)
 

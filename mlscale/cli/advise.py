@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.advice.advise import advise
-from mlscale.advice.objectives import SAME, objective_name
+from mlscale.advice.objectives import SAME, Limits, objective_name
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row, Setting
 from mlscale.advice.verdict import cap_verdict, run_document, verdict
-from mlscale.cli import options, outputs, subject
+from mlscale.cli import capped, options, outputs, subject
 from mlscale.cli.text import (
     axis_headings,
     columns,
@@ -43,6 +43,7 @@ FORMATS = ("table", "csv", "json")
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
 MOST_CLOCKS = 6  # of bounds
+MOST_CAPS, SPACED_CAPS = 12, 4  # in a table; of those, evenly spaced where there are more
 COST_HEADINGS = ("time ms", "power W", "energy mJ")
 
 _EXAMPLES = """\
@@ -73,6 +74,9 @@ def run(arguments: argparse.Namespace) -> None:
         return
     form = outputs.format_of_output(arguments, FORMATS)
     limits = options.read_limits(arguments)
+    if capped.is_asked(arguments):
+        _advise_capped(arguments, limits, form)
+        return
     with kept_warnings() as told:
         read = subject.read(subject.asked(arguments, arguments.weights))
     model, profiles = read.model, read.profiles
@@ -102,8 +106,35 @@ def run(arguments: argparse.Namespace) -> None:
         print_warnings([further.warning()] if further else [])
         rows = advice.rows()
         if caps and is_cap:
-            rows = [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
+            rows = _cap_rows(caps)
         text = csv_text(rows)
+    print_or_write(text, arguments.output)
+
+
+def _cap_rows(caps: "CapAdvice") -> list[Row]:
+    """A row for each cap, as CSV has them."""
+    return [point.row() | {"flags": "; ".join(point.flags)} for point in caps.points]
+
+
+def _advise_capped(arguments: argparse.Namespace, limits: Limits, form: str) -> None:
+    """Advise on a cap from runs under caps, whose clock no file tells. Raises InputError."""
+    from mlscale.advice.capped_runs import advise_capped
+    from mlscale.advice.commands import commands_for_cap
+
+    with kept_warnings() as told:
+        run = capped.read(arguments)
+    cap_w = options.caps_asked(arguments) or ()
+    caps = advise_capped(run.readings, run.device, cap_w, arguments.minimize, limits)
+    if form == "json":
+        caps = replace(caps, warnings=(*told, *caps.warnings))
+        text = json_text(capped.document(caps))
+    elif form == "table":
+        parts = [f"{cap_verdict(caps)}\n", cap_table(caps), "".join(warning_lines(caps.warnings))]
+        parts += [_commands_text(commands_for_cap(caps, {}))] if arguments.commands else []
+        text = "\n".join(filter(None, parts))
+    else:
+        print_warnings(caps.warnings)
+        text = csv_text(_cap_rows(caps))
     print_or_write(text, arguments.output)
 
 
@@ -147,9 +178,7 @@ def document(
         "lever": lever,
     }
     if caps:
-        document["power_caps"] = [point.row() for point in caps.points]
-        document["best_power_cap"] = caps.best.row() if caps.best else None
-        document["power_caps_save"] = caps.saved
+        document |= caps.document()
         document["warnings"] += caps.warnings
         if lever == "cap":
             document["verdict"] = cap_verdict(caps, advice)
@@ -177,7 +206,7 @@ def text_of(
         is_lever = lever == "cap"
         parts += [f"{cap_verdict(caps, advice)}\n"] if is_lever else []
         parts += ["".join(warning_lines(caps.warnings))] if caps.warnings else []
-        parts.append(_cap_table(caps))
+        parts.append(cap_table(caps))
         if is_lever:
             lines = flag_lines(_flags(advice), MOST_KERNELS) + warning_lines(advice.warnings)
             parts.append("".join(lines))
@@ -188,24 +217,45 @@ def text_of(
     return "\n".join(filter(None, parts))
 
 
-def _cap_table(caps: "CapAdvice") -> str:
-    """The run under each cap for a terminal."""
+def cap_table(caps: "CapAdvice") -> str:
+    """The run under the caps for a terminal; of many the ends, those about the best, and a few."""
     headers = ["cap W", "engine MHz", *COST_HEADINGS, "time %", INTERVAL, "saves %", INTERVAL, ""]
-    lines = [_cap_cells(point, point == caps.best) for point in caps.points]
-    table = columns(*without_empty(headers, lines))
+    shown = _few_caps(caps)
+    table = columns(*without_empty(headers, [_cap_cells(point, caps) for point in shown]))
+    more = len(caps.points) - len(shown)
+    untold = f"; {more} more caps with --lever cap --format csv" if more else ""
+    has_clock = not np.isnan(caps.at_base.config.engine_mhz)
     return (
         f"The run under power caps{caps.limits.under()}:\n{table}\n\nsaves % is of "
-        f"{objective_name(caps.saved)}; engine MHz and power W are means over the run\n"
+        f"{objective_name(caps.saved)}; {'engine MHz and ' * has_clock}power W "
+        f"{'are means' if has_clock else 'is the mean'} over the run{untold}\n"
     )
 
 
-def _cap_cells(point: "CapPoint", is_best: bool) -> list[str]:
-    notes = ", ".join(["best", *point.flags] if is_best else point.flags)
-    run = point.run
+def _few_caps(caps: "CapAdvice") -> list["CapPoint"]:
+    """Some of the caps: both ends, those about the best and the expected, others evenly spaced."""
+    points = caps.points
+    if len(points) <= MOST_CAPS:
+        return list(points)
+    told = [place for place, point in enumerate(points) if point.run] or [0]
+    shown = {0, *np.linspace(told[0], len(points) - 1, SPACED_CAPS).round().astype(int).tolist()}
+    for chosen, reach in ((caps.best, 2), (caps.expected, 1)):
+        if chosen is not None:
+            place = points.index(chosen)
+            shown |= {*range(max(place - reach, told[0]), min(place + reach + 1, len(points)))}
+    return [points[place] for place in sorted(shown)]
+
+
+def _cap_cells(point: "CapPoint", caps: "CapAdvice") -> list[str]:
+    names = (("best", caps.best), ("expected", caps.expected))
+    chosen = [name for name, other in names if point == other]
+    run, notes = point.run, ", ".join([*chosen, *point.flags])
     if run is None:
-        return [f"{point.cap_w:g}", *["-"] * 5, "", "-", "", notes]
+        clock = "" if np.isnan(caps.at_base.config.engine_mhz) else "-"
+        return [f"{point.cap_w:g}", clock, *["-"] * 4, "", "-", "", notes]
+    mhz = run.config.engine_mhz
     costs = (run.time_ms, run.power_w, run.energy_mj)
-    cells = [f"{point.cap_w:g}", f"{run.config.engine_mhz:.0f}", *map(number, costs)]
+    cells = [f"{point.cap_w:g}", "" if np.isnan(mhz) else f"{mhz:.0f}", *map(number, costs)]
     return [*cells, *_effect_cells(run), notes]
 
 

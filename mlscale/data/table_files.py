@@ -83,7 +83,7 @@ def is_tidy(path: Path, columns: Columns = NO_COLUMNS) -> bool:
     names = {name.strip().lstrip("\ufeff") for name in header}
     called = [str(said) for said in columns.values()]
     called += [said.rpartition(":")[0] for said in called]
-    return len((names - {""}) & {"kernel", *AXES, "time_ms", *called}) > 1
+    return len((names - {""}) & {"kernel", *AXES, "time_ms", "power_w", *called}) > 1
 
 
 def read_table(

@@ -46,6 +46,7 @@ _NAMES = {
                 "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_POWER_USAGE_INSTANT",
                 "Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)",
                 "socket_power", "power_usage"),
+    "power_cap_w": ("enforced.power.limit", "power.limit", "power_limit"),
     "engine_mhz": ("clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr", "pclk",
                    "SMCLK", "DCGM_FI_DEV_SM_CLOCK", "sclk clock speed:", "gfx_clk"),
     "memory_mhz": ("clocks.current.memory", "clocks.mem", "mclk", "MMCLK", "DCGM_FI_DEV_MEM_CLOCK",
@@ -87,8 +88,9 @@ class Samples:
         gpu: the index of the GPU, as the log has it.
         name: of the GPU; '' where the log does not say.
         seconds: (S,) when each sample was taken [s], ascending; None without time stamps.
-        columns: (S,) each, NaN where missing, none missing throughout: power_w [W], engine_mhz,
-            memory_mhz, engine_mhz_requested [MHz], and shares from 0 to 1 by the names of SHARES.
+        columns: (S,) each, NaN where missing, none missing throughout: power_w, power_cap_w (the
+            board's limit) [W], engine_mhz, memory_mhz, engine_mhz_requested [MHz], and shares from
+            0 to 1 by the names of SHARES.
     """
 
     source: str

@@ -8,7 +8,7 @@ device table.
 
 import doctest
 from dataclasses import replace
-from math import exp, inf
+from math import exp, hypot, inf, log
 
 import numpy as np
 import pytest
@@ -21,7 +21,15 @@ from synthetic.tidy import refused
 
 from mlscale import Profiles, train
 from mlscale.advice import caps
-from mlscale.advice.caps import OPEN_INTERVAL, CapAdvice, CapPoint, advise_caps, cap_curve
+from mlscale.advice.caps import (
+    NUDGE,
+    OPEN_INTERVAL,
+    CapAdvice,
+    CapPoint,
+    advise_caps,
+    cap_curve,
+    steepness,
+)
 from mlscale.advice.caps import cap_sweep as sweep
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Setting
@@ -139,6 +147,53 @@ def test_time_and_energy_of_a_measured_a100() -> None:
     assert np.nanmean(energy_errors) < 2.5
 
 
+class TestSteepness:
+    """Of time f^-0.8 and power f^slope over a fine grid: S = 0.8 / slope, whatever the cap."""
+
+    CLOCKS = np.linspace(500, 2000, 1501)
+
+    @pytest.mark.parametrize(
+        ("slope", "said"),
+        [
+            (3.0, ""),
+            (1.2, ""),
+            (1.0, "1 % of power is 0.8 % of time"),
+            (0.3, "a cliff: 1 % of power is 3.3 % of the clock"),
+        ],
+    )
+    def test_by_the_law(self, slope: float, said: str) -> None:
+        x = self.CLOCKS / 2000
+        caps_w = np.array([0.7, 0.8, 0.9]) * 200
+        lower, at, upper = (
+            cap_curve(nudged * caps_w, self.CLOCKS, 10 * x[None] ** -0.8, 200 * x[None] ** slope)
+            for nudged in (1 - NUDGE, 1, 1 + NUDGE)
+        )
+        time_per_power, power_per_clock = steepness(lower, at, upper)
+        assert time_per_power == pytest.approx(np.full(3, 0.8 / slope), rel=2e-3)
+        assert power_per_clock == pytest.approx(np.full(3, slope), rel=2e-3)
+        point = CapPoint(140.0, None, 0, (), True, time_per_power[0], power_per_clock[0])
+        assert point.steep == said
+
+    def test_a_cap_that_does_not_bite_is_not_steep(self) -> None:
+        at = cap_curve([300], CLOCKS, *ONE)
+        [time_per_power], [power_per_clock] = steepness(at, at, at)
+        assert (time_per_power, power_per_clock) == (0, inf)
+
+    def test_the_lock_is_advised_in_place_of_a_steep_cap(self) -> None:
+        """The compute kernel alone: (34.48, 45.12) W at 400 and 600 MHz, time as 1 / clock.
+
+        Between them 1 % of power is 1.5 % of time: ln(600 / 400) / ln(45.12 / 34.48).
+        """
+        compute = new_kernels((1.0, 1e-6))
+        steep = advised_on("h100-sxm5", compute, [40.0], "power")
+        assert steep.points[0].flags[1].startswith("1 % of power is 1.")
+        advice = advise_caps(MODEL, compute, [40.0], "power")
+        assert advice.best is not None
+        assert run_under(advice.best).config.engine_mhz == pytest.approx(504, abs=1)
+        assert advice.lock_mhz == 600
+        assert advise_caps(MODEL, new_kernels((1e-6, 1.0)), [40.0], "power").lock_mhz is None
+
+
 def run_under(point: CapPoint) -> Setting:
     assert point.run is not None
     return point.run
@@ -232,7 +287,7 @@ class TestAdvice:
 
 
 class TestIntervals:
-    def test_the_ends_are_of_time_and_power_together(self) -> None:
+    def test_without_a_cap_that_bites_the_ends_are_those_of_time_and_power(self) -> None:
         # Not capped (150 W) the run takes 1.6 + 4 ms at 1000 MHz, and 100 W, 90 to 120. At this
         # higher clock the compute kernel's 1.6 ms can be no less than that but for the noise, and
         # the bandwidth kernel's 4 ms no more. At the base 6 ms and 65.84 W.
@@ -245,29 +300,49 @@ class TestIntervals:
         assert run.saving_range == pytest.approx(tuple(ends), rel=1e-9)
 
     def test_an_upper_end_below_the_clocks_tried_leaves_the_other_end(self) -> None:
-        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low ends, 0.9 of
-        # time and of power, 40 W is 44.44 W of these, which dithers near 600 MHz; but at a lower
-        # clock the bandwidth kernel's 4 ms get no shorter than by the noise.
+        # 40 W is above the 34.48 W of 400 MHz, below 1.2 times that. At the low end of time, 0.9,
+        # the bandwidth kernel's 4 ms get at a lower clock no shorter than by the noise. At that of
+        # power, 0.9, 40 W is 44.44 W, which dithers near 600 MHz. The squares of both moves add up.
         [point] = advise_caps(UNSURE, new_kernels(), [40]).points
         [low] = advise_caps(UNSURE, new_kernels(), [40 / 0.9]).points
         run = run_under(point)
-        shortest = 0.9 * (run_under(low).time_ms - 4) + 4 / exp(NOISE)
+        by_time = 0.9 * (run.time_ms - 4) + 4 / exp(NOISE)
+        moves = [log(moved_ms / run.time_ms) for moved_ms in (by_time, run_under(low).time_ms)]
+        shortest = run.time_ms * exp(-hypot(*moves))
         assert run.slowdown_range == pytest.approx((100 * (shortest / 6 - 1), inf))
         assert run.saving_range == pytest.approx((-inf, 100 * (1 - 40 * shortest / (6 * 65.84))))
         assert (point.flags, point.too_low) == ((OPEN_INTERVAL,), 0)
         row = point.row()
         assert (row["slowdown_high_percent"], row["saving_low_percent"]) == (None, None)
 
+    def test_a_limit_of_time_is_kept_by_the_longest_time(self) -> None:
+        """The ends of an open interval do not keep it, nor does one that passes it.
+
+        Unsure is 0.9 to 1.2 of the compute kernel's time: at the base's 65.84 W it is certain.
+        """
+        limits = Limits(max_slowdown_percent=14)
+        advice = advise_caps(UNSURE, new_kernels(), [34.48, 45.12, 55, 65.84], None, limits)
+        assert advice.expected is not None
+        assert run_under(advice.expected).slowdown_percent <= 14
+        assert advice.best is not None
+        slowdown_range = run_under(advice.best).slowdown_range
+        assert slowdown_range is not None
+        assert slowdown_range[1] <= 14
+        assert advice.expected.cap_w < advice.best.cap_w
+        free = advise_caps(UNSURE, new_kernels(), [34.48, 45.12, 55, 65.84])
+        assert free.expected is None
+
 
 class TestTheGpusLimits:
     def test_the_sweep_goes_from_the_lowest_limit_to_the_highest(self) -> None:
-        # From the device table: 200 to 700 W in 20 steps of 25 W; 200 to 1000 W in 20 of 40 W;
-        # 60 to 70 W in one; the highest of an A100 is its default.
+        # From the device table, 5 W apart below 400 W, 10 W from there on; the highest of an A100
+        # is its default.
         for key, caps_w in (
-            ("h100-sxm5", [*range(200, 701, 25)]),
-            ("b200", [*range(200, 1001, 40)]),
-            ("t4", [60, 70]),
-            ("a100-sxm4-80gb", [*range(100, 401, 25)]),
+            ("h100-sxm5", [*range(200, 400, 5), *range(400, 701, 10)]),
+            ("b200", [*range(200, 400, 5), *range(400, 1001, 10)]),
+            ("t4", [60, 65, 70]),
+            ("l4", [*range(40, 71, 5), 72]),
+            ("a100-sxm4-80gb", [*range(100, 401, 5)]),
         ):
             assert sweep(load_device(key), 34.48).tolist() == caps_w
 
@@ -276,9 +351,9 @@ class TestTheGpusLimits:
         [
             # At the lowest clock 34.48 W and 103.44 W: 35, and 105 W. The table has no lowest limit
             # of an RTX 4000 Ada (130 W), and an unverified one of an A100 PCIe (150 of 300 W).
-            ("rtx-4000-ada", 1, [35, 60, 85, 110, 130]),
+            ("rtx-4000-ada", 1, [*range(35, 131, 5)]),
             ("rtx-4000-ada", 5, [130]),
-            ("a100-pcie-80gb", 3, [*range(105, 300, 25), 300]),
+            ("a100-pcie-80gb", 3, [*range(105, 301, 5)]),
         ],
     )
     def test_a_lowest_limit_that_was_never_verified_bounds_nothing(

@@ -1,0 +1,200 @@
+"""The power cap for a run that was read under caps alone, whose engine clock nobody knows.
+
+Between two neighbouring readings of watts W1 > W2, with u = (W1 - W) / (W1 - W2), the rate of work
+
+    1 / T = r1 - (r1 - r2) ((1 - B) u + B u^2),    B = 0.8: how much it bends
+
+is a concave quadratic: near W1 the clock falls little, near W2 more. B, and the ends of its
+interval, are from runs of eight GPUs under caps (docs/power-caps.md). Below the lowest reading no
+one form holds: nothing is said there. A cap is what the run draws, but for caps between a reading's
+own cap and what it drew: these draw what it drew.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from mlscale.advice.caps import (
+    NUDGE,
+    STEP_W,
+    CapAdvice,
+    CapCurve,
+    CapRuns,
+    cap_steps,
+    choose_cap,
+    refused_caps,
+    require_cap_objective,
+    steepness,
+)
+from mlscale.advice.objectives import Limits
+from mlscale.advice.recommendation import Setting
+from mlscale.arrays import Floats
+from mlscale.data.devices import known_device
+from mlscale.data.grid import HardwareConfig
+from mlscale.errors import InputError
+
+BEND, BEND_RANGE = 0.8, (0.0, 1.6)
+NOISE = 0.02  # of times, beyond what the bend leaves open
+SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
+SECOND = 0.65  # of the first's watts, where a second reading tells most
+NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
+NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
+
+
+@dataclass(frozen=True)
+class CappedReading:
+    """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
+
+    source: where it stands, for messages.
+    """
+
+    time_ms: float
+    power_w: float
+    cap_w: float = math.nan
+    source: str = ""
+
+
+def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
+    """Time at so many watts (P,): as expected, shortest and longest (P, 3) [ms]; NaN outside.
+
+    readings: two or more, by descending watts, no two alike. What was read has no interval.
+
+    Example:
+        >>> fast, slow = CappedReading(10.0, 300.0), CappedReading(12.5, 200.0)
+        >>> times = times_under(np.array([300.0, 250.0, 200.0, 150.0]), [fast, slow])
+        >>> times[:, 0].round(2).tolist()
+        [10.0, 10.64, 12.5, nan]
+    """
+    power_w = np.array([reading.power_w for reading in readings])
+    rates = 1 / np.array([reading.time_ms for reading in readings])
+    upper = np.clip(np.searchsorted(-power_w, -watts, side="right") - 1, 0, len(readings) - 2)
+    u = (power_w[upper] - watts) / (power_w[upper] - power_w[upper + 1])
+    fall = rates[upper] - rates[upper + 1]
+    bends = np.array([BEND, *sorted(BEND_RANGE, reverse=True)])
+    rate = rates[upper, None] - fall[:, None] * (u[:, None] - bends * (u - u**2)[:, None])
+    times = np.column_stack([1 / rate[:, 0], 1 / rate.max(axis=1), 1 / rate.min(axis=1)])
+    is_read = (watts[:, None] == power_w).any(axis=1)
+    times *= np.where(is_read[:, None], 1.0, [1.0, 1 - NOISE, 1 + NOISE])
+    times[(watts < power_w[-1]) | (watts > power_w[0])] = np.nan
+    return times
+
+
+def drawn_under(cap_w: Floats, readings: Sequence[CappedReading]) -> Floats:
+    """What the run draws under caps (P,) [W]: the cap, or what a reading drew whose cap is near.
+
+    Above the reading of most watts it draws what that drew.
+    """
+    watts = np.minimum(cap_w, max(reading.power_w for reading in readings))
+    for reading in readings:
+        low, high = sorted((reading.power_w, reading.cap_w))
+        watts = np.where((low <= cap_w) & (cap_w <= high), reading.power_w, watts)
+    return np.asarray(watts)
+
+
+def advise_capped(
+    readings: Sequence[CappedReading],
+    device: str,
+    cap_w: Sequence[float] = (),
+    objective: str | None = None,
+    limits: Limits | None = None,
+) -> CapAdvice:
+    """The run under each power cap between readings, and the cap that serves it best.
+
+    The base is the reading of most watts. device: a key of the device table, or any name. cap_w
+    [W]: by default in steps from the lowest watts that were read to the highest. objective, limits:
+    as for `advise_caps`. Raises InputError on readings of about one power.
+    """
+    objective, limits = objective or "energy", limits or Limits()
+    require_cap_objective(objective)
+    plateaus = _plateaus(readings)
+    distinct = [_merged(plateau) for plateau in plateaus]
+    first, last = distinct[0], distinct[-1]
+    if len(distinct) < 2:
+        raise InputError(
+            f"{first.source}: a power cap needs readings at two powers, and there is one, of about "
+            f"{first.power_w:.0f} W; run it under a cap of about {SECOND * first.power_w:.0f} W "
+            "too, and give that with --also"
+        )
+    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    if not len(caps):
+        lowest = min(math.ceil(last.power_w / STEP_W) * STEP_W, first.power_w)
+        caps = cap_steps(lowest, max(first.power_w, np.nan_to_num(first.cap_w)))
+    at = np.append(caps, math.inf)
+    curves = _curves(at, distinct)
+    lower, upper = (_curves(nudged, distinct)[0] for nudged in (at * (1 - NUDGE), at * (1 + NUDGE)))
+    energy_mj = first.time_ms * first.power_w
+    base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
+    steep = steepness(lower, curves[0], upper)
+    set_w = [reading.cap_w for reading in readings if not math.isnan(reading.cap_w)]
+    was_set_w = (min(set_w, default=math.inf), max(set_w, default=-math.inf))
+    runs = CapRuns(
+        device, caps, curves, steep, base, base_peak_w=first.power_w, was_set_w=was_set_w
+    )
+    advice = choose_cap(runs, objective, limits)
+    warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
+    is_lowest = advice.best is not None and advice.best.cap_w == _lowest_told(advice)
+    if is_lowest or drawn_under(caps, distinct)[0] < last.power_w:
+        warnings.append(
+            f"below {last.power_w:.0f} W, the lowest that was read, nothing is said; a further "
+            "reading there, given with --also, tells"
+        )
+    return replace(advice, warnings=tuple(warnings))
+
+
+def _lowest_told(advice: CapAdvice) -> float:
+    """The lowest cap of which the run is known; NaN without any."""
+    return next((point.cap_w for point in advice.points if point.run), math.nan)
+
+
+def _curves(cap_w: Floats, readings: Sequence[CappedReading]) -> tuple[CapCurve, ...]:
+    """The run under caps (P,): as expected, and at the shortest and the longest times."""
+    watts = drawn_under(cap_w, readings)
+    times = times_under(watts, readings)
+    power_w = np.where(np.isnan(times[:, 0]), math.nan, watts)
+    unknown_mhz, too_low = np.full(len(watts), math.nan), (watts < readings[-1].power_w).astype(int)
+    return tuple(
+        CapCurve(power_w[None], time_ms, power_w, time_ms * power_w, unknown_mhz, too_low)
+        for time_ms in times.T
+    )
+
+
+def _plateaus(readings: Sequence[CappedReading]) -> list[list[CappedReading]]:
+    """The readings by descending watts, those of nearly the same watts together."""
+    plateaus: list[list[CappedReading]] = []
+    for reading in sorted(readings, key=lambda reading: -reading.power_w):
+        if plateaus and reading.power_w > plateaus[-1][0].power_w * (1 - SAME_W):
+            plateaus[-1].append(reading)
+        else:
+            plateaus.append([reading])
+    return plateaus
+
+
+def _merged(plateau: Sequence[CappedReading]) -> CappedReading:
+    """The mean of the readings of a plateau, under the cap that is farthest from what it drew."""
+    power_w = fmean(reading.power_w for reading in plateau)
+    caps = [reading.cap_w for reading in plateau if not math.isnan(reading.cap_w)]
+    cap_w = max(caps, key=lambda cap: abs(cap - power_w), default=math.nan)
+    return CappedReading(
+        fmean(reading.time_ms for reading in plateau), power_w, cap_w, plateau[0].source
+    )
+
+
+def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[str]:
+    """What to know of caps that draw alike, and of those that were not kept."""
+    warnings = []
+    for plateau in plateaus:
+        merged = _merged(plateau)
+        caps = sorted({reading.cap_w for reading in plateau if not math.isnan(reading.cap_w)})
+        if len(caps) > 1:
+            warnings.append(
+                f"caps of {caps[0]:g} to {caps[-1]:g} W draw alike, {merged.power_w:.0f} W"
+            )
+        if caps and merged.power_w > NOT_KEPT * caps[0]:
+            warnings.append(
+                f"{merged.source}: a cap of {caps[0]:g} W was not kept, the run drew "
+                f"{merged.power_w:.0f} W: no lower cap does more"
+            )
+    return warnings

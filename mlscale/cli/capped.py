@@ -1,0 +1,137 @@
+"""Advice on a power cap from runs that were read under caps, of which no file tells the clock."""
+
+import argparse
+import math
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlscale.advice.verdict import cap_verdict
+from mlscale.cli import options
+from mlscale.cli.subject import is_log, is_model_name, tells_engine_clock
+from mlscale.data.devices import find_device
+from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
+from mlscale.errors import InputError, UsageError
+from mlscale.model.predictions import COVERAGE
+
+if TYPE_CHECKING:
+    from mlscale.advice.capped_runs import CappedReading
+    from mlscale.advice.caps import CapAdvice
+    from mlscale.advice.recommendation import Row
+
+CAP_COLUMNS = ("power_cap_w", "cap_w")  # of a table, the first that it has
+_NO_USE = ("power", "time", "static_power", "weights")  # options
+
+
+@dataclass(frozen=True)
+class CappedRun:
+    """Readings of one run under caps, and the GPU, '' where no file says it and no option."""
+
+    readings: "tuple[CappedReading, ...]"
+    device: str
+
+
+def is_asked(arguments: argparse.Namespace) -> bool:
+    """Whether a cap is asked for, by files of which none tells an engine clock."""
+    files = [*arguments.file, *arguments.also]
+    is_told = "engine_mhz" in (arguments.base or {}) or any("@" in text for text in files)
+    if arguments.lever != "cap" or arguments.model or is_model_name(files[0]) or is_told:
+        return False
+    return all(_lacks_clock(options.input_file(text), arguments) for text in files)
+
+
+def _lacks_clock(path: Path, arguments: argparse.Namespace) -> bool:
+    """Whether a file is a table or a log without an engine clock."""
+    if not path.is_file():
+        return False
+    if is_parquet(path):
+        return "engine_mhz" not in read_table(path, columns=arguments.map).columns
+    if is_tidy(path, arguments.map):
+        return "engine_mhz" not in {*csv_header(path), *arguments.map}
+    return is_log(path) and not tells_engine_clock(path)
+
+
+def read(arguments: argparse.Namespace) -> CappedRun:
+    """The readings of all files, each row of a table and each log one. Raises InputError."""
+    for option in _NO_USE:
+        if getattr(arguments, option, None) is not None:
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} is of no use with runs under caps of unknown clocks")
+    readings: list[CappedReading] = []
+    devices = {arguments.device} - {None}
+    for path in map(options.input_file, [*arguments.file, *arguments.also]):
+        if is_parquet(path) or is_tidy(path, arguments.map):
+            found, names = _read_rows(path, arguments)
+        else:
+            found, names = _read_log(path, arguments)
+        readings += found
+        devices |= names
+    keys = {known.key if (known := find_device(name)) else name for name in devices}
+    if len(keys) > 1:
+        raise InputError(f"{arguments.file[0]}: the readings are of {' and '.join(sorted(keys))}")
+    return CappedRun(tuple(readings), "".join(keys))
+
+
+def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
+    """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
+    from mlscale.advice.capped_runs import CappedReading
+
+    table = read_table(path, columns=arguments.map)
+    table.require(["time_ms", "power_w"])
+    for name in ("application", "kernel"):
+        if len(runs := set(table.text.get(name, ()))) > 1:
+            raise InputError(
+                f"{path}: has several runs in column '{name}' ({', '.join(sorted(runs)[:3])}), and "
+                "no engine_mhz; give the rows of one run, or its clock with --base engine=…"
+            )
+    times, watts = table.positive("time_ms"), table.positive("power_w")
+    caps = np.full(len(table), math.nan)
+    for name in CAP_COLUMNS:
+        if name in table.numbers:
+            caps = table.positive(name, optional=True)
+            break
+    rows = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True)
+    readings = [
+        CappedReading(*row, source=f"{path}: {table.row(place)}") for place, row in enumerate(rows)
+    ]
+    return readings, set(table.text.get("device", ()))
+
+
+def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
+    """The mean of a log while the GPU works, and the GPU's name if it has one. InputError."""
+    from mlscale.advice.capped_runs import CappedReading
+    from mlscale.advice.caps import refuse_pauses
+    from mlscale.readers.busy_span import busy_span, mean_of, one_gpu, warn_of_pauses
+    from mlscale.readers.monitor import read_log
+
+    log = one_gpu(read_log(path), arguments.gpu)
+    if log.seconds is None and arguments.interval is not None:
+        log = replace(log, seconds=arguments.interval * np.arange(len(log), dtype=np.float64))
+    span = busy_span(log)
+    if span.time_ms is None or "power_w" not in log.columns:
+        lacking = "power" if span.time_ms else "how long it took; give --interval SECONDS"
+        raise InputError(f"{log}: does not say {lacking}")
+    refuse_pauses(1 - len(span.working) / (span.last + 1 - span.first))
+    warn_of_pauses(log, span)
+    means = {
+        name: mean_of(log.columns[name][span.inside]) if name in log.columns else math.nan
+        for name in ("power_w", "power_cap_w")
+    }
+    reading = CappedReading(span.time_ms, means["power_w"], means["power_cap_w"], str(path))
+    return [reading], {log.name} - {""}
+
+
+def document(caps: "CapAdvice") -> "Row":
+    """The advice as JSON values, under the names that it has for runs at clocks."""
+    return {
+        "device": caps.device or None,
+        "verdict": cap_verdict(caps),
+        "objective": caps.objective,
+        "limits": asdict(caps.limits),
+        "coverage": COVERAGE,
+        "lever": "cap",
+        **caps.document(),
+        "warnings": list(caps.warnings),
+    }

@@ -1,0 +1,137 @@
+"""mlscale advise --lever cap: runs read under caps without any clock, and two boards' cases.
+
+By hand, as in tests/advice/test_capped_runs.py: 10 ms at 300 W and 12.5 ms at 200 W are 10.64 ms at
+250 W. The logs are of 1 and of 1.3 s of work between idle samples, 0.1 s apart. The cases are two
+runs on an RTX 4000 Ada, at 1683 and 1219 MHz, and made numbers of an L4; caps of 30 to 130 W were
+run on the former: least energy at about 110 W, some 10 % slower, 3.4 % less.
+"""
+
+import csv
+import io
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from command import Capture, refuse, succeed
+
+FAST = "time_ms,power_w,power_cap_w\n10,300,300\n"
+SLOW = "time_ms,power_w,power_cap_w\n12.5,200,200\n"
+
+
+def log(samples: int, watts: float, limit_w: float) -> str:
+    """A log of nvidia-smi without a clock: so many busy samples between five idle ones."""
+    rows = [(30.0, 0)] * 5 + [(watts, 100)] * samples + [(30.0, 0)] * 5
+    lines = ["timestamp, name, power.draw [W], power.limit [W], utilization.gpu [%]"]
+    lines += [
+        f"2026/03/02 14:00:{second / 10:06.3f}, NVIDIA GeForce RTX 3090, {draw:.2f} W, "
+        f"{limit_w:.2f} W, {use} %"
+        for second, (draw, use) in enumerate(rows)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    fast, slow = tmp_path / "fast.csv", tmp_path / "slow.csv"
+    fast.write_text(FAST, encoding="utf-8")
+    slow.write_text(SLOW, encoding="utf-8")
+    return fast, slow
+
+
+class TestWithoutAClock:
+    def test_two_tables(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+        fast, slow = files
+        asked = ["--lever", "cap", "--minimize", "edp", "--device", "rtx3090", "--commands"]
+        out, err = succeed(capsys, "advise", fast, "--also", slow, *asked)
+        assert err == ""
+        assert out.startswith("Set the power cap to 2")
+        assert "\ncap W  time ms  power W  energy mJ  time %  90 % interval  saves %" in out
+        assert "; power W is the mean over the run; 1" in out
+        shown = [line.split() for line in out.splitlines() if line.lstrip()[:3].isdigit()]
+        assert (shown[0][0], shown[-1][0]) == ("200", "300")
+        assert len(shown) <= 12
+        assert "\n  nvidia-smi -i 0 -pl 2" in out
+
+    def test_rows_of_one_table_in_any_order(
+        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        rows = f"{SLOW}{FAST.splitlines()[1]}\n"
+        (tmp_path / "both.csv").write_text(rows, encoding="utf-8")
+        found = []
+        for given in ([tmp_path / "both.csv"], [files[0], "--also", files[1]]):
+            out, _ = succeed(capsys, "advise", *given, "--lever", "cap", "--format", "csv")
+            found.append(list(csv.DictReader(io.StringIO(out))))
+        assert found[0] == found[1]
+        assert [float(row["cap_w"]) for row in found[0]] == [*range(200, 301, 5)]
+        assert float(found[0][10]["time_ms"]) == pytest.approx(1 / 0.094)
+        assert {row["engine_mhz"] for row in found[0]} == {""}
+
+    def test_json(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+        fast, slow = files
+        asked = ["--lever", "cap", "--power-cap", 250, "--max-slowdown", 8, "--format", "json"]
+        document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *asked)[0])
+        assert (document["device"], document["lever"]) == (None, "cap")
+        assert document["verdict"].startswith("No power cap of these surely keeps a slowdown of at")
+        assert document["best_power_cap"] is None
+        [point] = document["power_caps"]
+        assert document["expected_power_cap"] == point
+        assert point["time_ms"] == pytest.approx(1 / 0.094)
+        assert point["time_per_power"] == pytest.approx(0.53, abs=0.02)
+
+    def test_two_logs(self, capsys: Capture, tmp_path: Path) -> None:
+        for name, text in (("fast.csv", log(10, 300, 350)), ("slow.csv", log(13, 200, 200))):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        given = [tmp_path / "fast.csv", "--also", tmp_path / "slow.csv"]
+        out, _ = succeed(capsys, "advise", *given, "--lever", "cap", "--format", "json")
+        document = json.loads(out)
+        assert document["device"] == "rtx3090"
+        low, *_, at_limit = document["power_caps"]
+        assert (low["cap_w"], low["power_w"], low["time_ms"]) == pytest.approx((200, 200, 1300))
+        assert (at_limit["cap_w"], at_limit["power_w"]) == pytest.approx((350, 300))
+        assert at_limit["flags"] == ["as under 300 W"]
+
+    def test_refused(self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path) -> None:
+        fast, slow = files
+        lever = ["--lever", "cap"]
+        said = refuse(capsys, tmp_path, "advise", fast, *lever)
+        assert "fast.csv: row 2: a power cap needs readings at two powers, and there is on" in said
+        assert "run it under a cap of about 195 W too, and give that with --also" in said
+        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *lever, "--time", 10)
+        assert "--time is of no use with runs under caps of unknown clocks" in said
+        mixed = "kernel,time_ms,power_w\na,10,300\nb,12,200\n"
+        (tmp_path / "mixed.csv").write_text(mixed, encoding="utf-8")
+        said = refuse(capsys, tmp_path, "advise", tmp_path / "mixed.csv", *lever)
+        assert "mixed.csv: has several runs in column 'kernel' (a, b), and no engine_mhz" in said
+        (tmp_path / "bad.csv").write_text(FAST.replace("10,300", "10,-3"), encoding="utf-8")
+        said = refuse(capsys, tmp_path, "advise", tmp_path / "bad.csv", "--also", slow, *lever)
+        assert "bad.csv: row 2, column 'power_w'" in said
+
+
+@pytest.mark.parametrize(
+    ("board", "best_w", "cap_w", "slower", "saved"),
+    [
+        ("rtx4000ada", (100, 115), 110, (10, 3), (3.4, 1.5)),
+        ("l4", (45, 55), 55, (6.7, 1.5), (17, 3)),
+    ],
+)
+def test_cases(
+    capsys: Capture,
+    data_folder: Path,
+    board: str,
+    best_w: tuple[float, float],
+    cap_w: float,
+    slower: tuple[float, float],
+    saved: tuple[float, float],
+) -> None:
+    """Steps of 5 W over the board's range; bounds: a few times what the answer's digits leave."""
+    base, also = (data_folder / "cases" / f"3-{board}-{name}.csv" for name in ("base", "also"))
+    asked = ["--lever", "cap", "--format", "json"]
+    document = json.loads(succeed(capsys, "advise", base, "--also", also, *asked)[0])
+    caps_w = [point["cap_w"] for point in document["power_caps"]]
+    assert max(high - low for low, high in pairwise(caps_w)) <= 5
+    assert best_w[0] <= document["best_power_cap"]["cap_w"] <= best_w[1]
+    [point] = [point for point in document["power_caps"] if math.isclose(point["cap_w"], cap_w)]
+    assert point["slowdown_percent"] == pytest.approx(slower[0], abs=slower[1])
+    assert point["saving_percent"] == pytest.approx(saved[0], abs=saved[1])
