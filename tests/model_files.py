@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mlscale.predictors.board_power import BoardPower
 from parameters import own
 from synthetic import bottleneck_kernels, sampled_kernels, warps
 from synthetic import kernels as made
@@ -34,15 +33,12 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
 @cache
 def trained(name: str) -> tuple[Model, Profiles]:
     """A small model, and profiles to ask it."""
-    if name in ("board-power", "board-time"):
-        kernels = sampled_kernels.measurements(count=12)
-        without = replace(kernels, power_samples=None)
-        others = [(replace(without, device="other"), sampled_kernels.TOP)]
-        model = train(without, sampled_kernels.TOP, "board-time", others=others)
-        if name == "board-power":
-            power = BoardPower().fit([kernels], [sampled_kernels.TOP])
-            model = replace(model, predictors={**model.predictors, "power": power})
-        return model, sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
+    if name == "board":
+        kernels = replace(sampled_kernels.measurements(count=12), device="v100")
+        others = [(replace(kernels, device="other"), sampled_kernels.TOP)]
+        model = train(kernels, sampled_kernels.TOP, "board", others=others)
+        new = sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
+        return model, replace(new, device="v100")
     if name == "bottleneck":
         kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
         return train(kernels, DRAM_GRID.mid, name), kernels.profiles(DRAM_GRID.mid)

@@ -28,7 +28,7 @@ SHIPPED = {
 }
 NEVER_SLOWER = (
     *("no-scaling", "engine-bound", "core-bound", "memory-bound", "max-overlap"),
-    "board-time",
+    "board",
 )
 factors = st.lists(st.floats(0.25, 4), min_size=3, max_size=3)
 

@@ -202,7 +202,6 @@ class TestShippedModel:
         at = predictions.grid.index(second)
         assert predictions["time"].values[0][at] == pytest.approx(1.3, rel=0.01)
         assert predictions["power"].values[0][at] == pytest.approx(100 / 180, rel=0.01)
-        assert any("power share" in flag for flag in predictions.flags[0])
         powers = predictions["power"].values.ravel()
         assert (np.diff(powers) > 0).all()  # of the same work, more at every higher clock
 
@@ -217,28 +216,27 @@ class TestShippedModel:
         assert shipped_model(simulated)[0] == "simulated-gcn3.mlscale"
 
     def test_the_card_says_how_far_off_two_clocks_are(self) -> None:
-        errors = load(path(RUNS)).card["errors_on_gpus_left_out"]
-        assert len(errors) == 11
-        for of_table in errors.values():  # [%], of eleven tables of ten GPUs
-            assert 0 < of_table["time"]["mean_error_percent"] < 4
-            assert 0 < of_table["power"]["mean_error_percent"] < 8.5
-        means = {
-            (quantity, figure): np.mean(
-                [of_table[quantity][figure] for of_table in errors.values()]
-            )
-            for quantity in ("time", "power", "power from one reading")
-            for figure in ("mean_error_percent", "intervals_hold_percent")
-        }
-        assert 85 < means["time", "intervals_hold_percent"] < 96
-        assert means["power", "mean_error_percent"] < 4
-        assert means["power from one reading", "mean_error_percent"] < 8
-        held = "intervals_hold_percent"
-        for quantity, by_offset in (  # GPUs whose clocks are set by an offset
-            ("power", "gtx980-high"),
-            ("power from one reading", "gtx1080ti"),
+        """Means over the tables that were learnt from [%]; three more were not."""
+        card = load(path(RUNS)).card
+        errors = card["errors_on_gpus_left_out"]
+        assert len(errors) == 12
+        for off in errors.values():
+            assert off["time"]["mean_error_percent"] < 4
+            assert off["power"]["mean_error_percent"] < 7
+        by_offset = {name for name in errors if name.startswith("gtx")}
+        for quantity, bound, least in (
+            ("time", 2, 85),
+            ("power", 3.5, 88),
+            ("energy", 3.1, 90),
+            ("power from one reading", 7.5, 95),
         ):
-            seldom = [name for name, own in errors.items() if own[quantity][held] < 80]
-            assert seldom == [by_offset]
+            learnt = [off[quantity] for name, off in errors.items() if name not in by_offset]
+            assert np.mean([off["mean_error_percent"] for off in learnt]) < bound
+            assert np.mean([off["intervals_hold_percent"] for off in learnt]) > least
+        assert card["intervals_hold_on"] == {
+            "time": "6 of 8 GPUs left out",
+            "power": "8 of 9 GPUs left out",
+        }
 
     def test_the_card_of_any_gpu_says_how_far_off_its_times_are(self) -> None:
         """Bounds by models/README.md, with GPUs left out: 2.2 to 3.4 % off, 84 to 97 % held."""

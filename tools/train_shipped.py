@@ -5,46 +5,47 @@
 FOLDER holds the files of the public data sets, in whatever sub-folders; they are known by their
 checksums, see `mlscale datasets list`; headroom's tables ship. A model holds fitted numbers and the
 names of the kernels, no row of a table; its card names sources, licences and what it is for.
+
+Two public sets cannot serve the law of runs, so that none is learnt from: Zeus's sweeps of power
+caps have no clocks, and gpupowermodel's of clocks have no times (tests/predictors/test_board.py
+has its power as a test).
 """
 
 import sys
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from mlscale.predictors.board_power import BoardPower
 
 from mlscale.arrays import Floats
 from mlscale.data.datasets import all_datasets, dataset, named_file, path
+from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.logs import clocks_not_reached
+from mlscale.data.logs import PROFILE_KIND, clocks_not_reached
 from mlscale.data.measurements import Measurements, from_table
 from mlscale.data.nv_dvfs import read_nv_dvfs
-from mlscale.data.points import SECOND_CLOCK
-from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.data.points import LOW, SECOND_CLOCK
+from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table
-from mlscale.data.table_files import read_table
+from mlscale.data.table_files import read_csv, read_table
 from mlscale.errors import DataWarning, InputError
 from mlscale.model.model import Model, train
-from mlscale.predictors.board import BoardTime
+from mlscale.predictors.board import Board
 from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"
-SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 HEADROOM = tuple(name for name, one in all_datasets().items() if one.parts)
-ALL_TABLES = (*SAMPLED, *NVIDIA, *HEADROOM)
+CAPPED = "club-3090"
+RUNS = ("a100-sampled", "rtx8000-sampled", "v100-sampled", "p100", *HEADROOM, CAPPED)
 # Between 802 and 705 MHz times of the V100's table rise up to three times as fast as the clock
-# falls, which no engine clock can do: something else was changed too.
-CLOCKS_NOT_KEPT = "v100"
-# No tool locks these GPUs' clocks: their tables were made with offsets, which move the clock that
-# belongs to a voltage, so that power over the clock is of another kind. They widen the intervals.
-CLOCKS_BY_OFFSETS = ("gtx980", "gtx1080ti")
+# falls, which no engine clock can do: something else was changed too. It tells of power alone.
+CLOCKS_NOT_KEPT = "v100-sampled"
 TIME_LEFT_OUT = (
     f"mlscale study errors {' '.join(f'{name}.parquet' for name in NVIDIA)} --unseen-gpu --seeds 1"
 )
@@ -60,21 +61,50 @@ def main(names: list[str]) -> None:
 
 @cache
 def measurements(name: str) -> Measurements:
-    """One public data set, read from where it lies."""
+    """One public table, read from where it lies."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return read_nv_dvfs(file_named(name), None)
+
+
+def file_named(name: str) -> Path:
+    """The file of a public data set; ends with a message where it is not here."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            return read_nv_dvfs(named_file(name), None)
+        return named_file(name)
     except InputError as error:
         sys.exit(str(error))
 
 
 @cache
 def tables_of(name: str) -> list[Measurements]:
-    """A data set; one of headroom comes in parts."""
+    """A data set at its highest memory clock, in parts where workloads differ in their clocks."""
     if name in HEADROOM:
         return in_parts(read_table(path(dataset(name).file)))
-    return [measurements(name)]
+    if name == CAPPED:
+        return in_parts(runs_under_caps())
+    table = measurements(name)
+    step = table.grid.memory_mhz.index(table.grid.highest.memory_mhz)
+    return [table.at_steps("memory_mhz", slice(step, step + 1))]
+
+
+def runs_under_caps() -> Table:
+    """The runs of one dense model on an RTX 3090, at the clocks that power caps led to.
+
+    Down to LOW of the highest, as all tables: how low any GPU's answers go is by the lowest.
+    """
+    raw = read_csv(file_named(CAPPED), ("gpu", "workload", "load", "source_file"))
+    clocks, is_gpu = raw.numbers["sm_clock_mhz"], np.array(raw.text["gpu"]) == "RTX 3090"
+    raw = raw.select(np.flatnonzero(is_gpu & (clocks >= LOW * clocks[is_gpu].max())).tolist())
+    key, loads = dataset(CAPPED).device, raw.text["load"]
+    memory_mhz = max(load_device(key).supported_memory_mhz)
+    numbers = {
+        "engine_mhz": raw.numbers["sm_clock_mhz"],
+        "memory_mhz": np.full(len(raw), float(memory_mhz)),
+        "time_ms": 1e6 / raw.numbers["tps"],  # of 1000 tokens
+        "power_w": raw.numbers["actual_w"],
+    }
+    text = {"device": [key] * len(raw), "application": loads, "kernel": loads}
+    return Table(CAPPED, text, numbers, {"profile_kind": PROFILE_KIND, "power_kind": "board"})
 
 
 def in_parts(table: Table) -> list[Measurements]:
@@ -84,7 +114,9 @@ def in_parts(table: Table) -> list[Measurements]:
     for kernel in dict.fromkeys(of_row.tolist()):
         parts.setdefault(tuple(np.unique(clocks[of_row == kernel])), []).append(kernel)
     rows = [np.flatnonzero(np.isin(of_row, names)) for names in parts.values()]
-    return [from_table(table.select(own)) for own in rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return [from_table(table.select(part)) for part in rows]
 
 
 def kernels() -> Model:
@@ -93,10 +125,10 @@ def kernels() -> Model:
     model = train(
         first, first.grid.mid, "bottleneck", others=[(table, table.grid.mid) for table in others]
     )
-    power = power_of_any_gpu()
+    power = board("power")
     model = replace(model, predictors={"time": model.predictors["time"], "power": power})
     card = {
-        "sources": sources(NVIDIA, ALL_TABLES),
+        "sources": sources(NVIDIA, RUNS),
         "for": "profiled kernels on any GPU of the device table",
         "other_vendors": "its intervals were never checked on others",
         "time_on_gpus_left_out": time_left_out(),
@@ -123,16 +155,6 @@ def time_left_out() -> dict[str, dict[str, float]]:
     }
 
 
-@cache
-def power_of_any_gpu(left_out: str | None = None) -> BoardPower:
-    """Power from all tables of board power but those of the GPU left out.
-
-    Those whose clocks were not locked only widen the intervals.
-    """
-    training = at_two_bases((left_out,))
-    return BoardPower(spread_from=CLOCKS_BY_OFFSETS).fit(*map(list, zip(*training, strict=True)))
-
-
 def power_held(model: Model) -> dict[str, float]:
     """Share of power within the 90 % intervals [%] on the tables that time was learnt from.
 
@@ -142,7 +164,7 @@ def power_held(model: Model) -> dict[str, float]:
     held: dict[str, float] = {}
     for name in NVIDIA:
         table = measurements(name)
-        power = power_of_any_gpu(left_out=table.device)
+        power = board("power", left_out=table.device if name in RUNS else "")
         held[name] = held_on(replace(model, predictors=model.predictors | {"power": power}), table)
         print(f"{name}: 90 % intervals of power hold {held[name]} %")
     return held
@@ -159,76 +181,63 @@ def held_on(model: Model, table: Measurements) -> float:
 
 
 def runs() -> Model:
-    """Time and power of a run on any GPU, from its averages at two engine clocks.
-
-    Time is not learnt from the V100, whose clocks are not to be trusted, and power not from GPUs
-    whose clocks cannot be locked; they are predicted all the same.
-    """
-    (table, base), *others = at_two_bases((CLOCKS_NOT_KEPT,))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # power is another predictor's
-        model = train(table, base, "board-time", others=others)
-    power = power_of_any_gpu()
-    model = replace(model, predictors={"time": model.predictors["time"], "power": power})
+    """Time and power of a run on any GPU, from its averages at two engine clocks."""
+    (table, base), *others = training("time")
+    model = train(table, base, "board", others=others, quantity="time")
+    power = board("power")
+    model = replace(model, predictors=model.predictors | {"power": power})
+    held = {quantity: learnt.held_ for quantity, learnt in model.predictors.items()}
     card = {
-        "sources": sources(ALL_TABLES),
+        "sources": sources(RUNS),
         "for": "a run's averages at two engine clocks or more, on any GPU",
         "other_vendors": (
-            "on others only its power was tried, of one kernel on an MI350X and an MI355X"
+            "on others only its power was tried, of one kernel on an MI350X and an MI355X, and of "
+            "65 on an RX 580"
         ),
         "errors_on_gpus_left_out": from_two_clocks(),
         "errors_on_gpus_left_out_from": "python tools/train_shipped.py runs",
+        "intervals_hold_on": {name: f"{n} of {m} GPUs left out" for name, (n, m) in held.items()},
         "power_learnt_from": list(power.trained_devices()),
     }
+    print(f"90 % intervals hold on {card['intervals_hold_on']}")
     return replace(model, card=model.card | card)
 
 
-def at_two_bases(
-    left_out: Collection[str | None],
-) -> list[tuple[Measurements, HardwareConfig]]:
-    """All tables but those of some GPUs, each at its highest clocks and at its mid-grid."""
-    pairs = [
-        (table, table.grid.config(base))
-        for name in ALL_TABLES
-        if dataset(name).device not in left_out
-        for table in tables_of(name)
-        for base in ("highest", "mid")
-    ]
-    return [(at_memory_clock(table, base.memory_mhz), base) for table, base in pairs]
+def training(quantity: str, left_out: str = "") -> list[tuple[Measurements, HardwareConfig]]:
+    """What a quantity is learnt from, each table with its base: all runs but one GPU's."""
+    names = [name for name in RUNS if dataset(name).device != left_out]
+    if quantity == "time":
+        names = [name for name in names if name != CLOCKS_NOT_KEPT]
+    return [(table, table.grid.highest) for name in names for table in tables_of(name)]
+
+
+@cache
+def board(quantity: str, left_out: str = "") -> Board:
+    """The law of runs, learnt from all but those of one GPU."""
+    return Board(quantity=quantity).fit(*map(list, zip(*training(quantity, left_out), strict=True)))
 
 
 def from_two_clocks() -> dict[str, dict[str, dict[str, float]]]:
-    """By table mean errors [%] of time and power, and their shares within 90 % intervals [%].
-
-    Of runs on a GPU all of whose tables are left out, from the highest clock that they kept and one
-    at two thirds of it or just below; at the other clocks that the GPU kept. Power from one reading
-    is that of the highest clock alone, with the measured times.
-    """
+    """By table and quantity the mean error [%], and the share within 90 % intervals [%]."""
     errors = {}
-    for name in ALL_TABLES:
-        device = dataset(name).device
-        training = at_two_bases((device, CLOCKS_NOT_KEPT))
-        time = BoardTime().fit(*map(list, zip(*training, strict=True)))
-        power = power_of_any_gpu(left_out=device)
-        errors[name], rules = left_out(time, power, tables_of(name))
-        simple = ", ".join(f"{rule} {off.mean():.2f}" for rule, off in rules.items())
+    for name in dict.fromkeys((*RUNS, *NVIDIA)):
+        left_out = dataset(name).device if name in RUNS else ""
+        time, power = board("time", left_out), board("power", left_out)
+        errors[name] = errors_on(time, power, tables_of(name))
         words = (
-            f"{quantity} {own['mean_error_percent']} % off, intervals hold "
-            f"{own['intervals_hold_percent']} %"
-            for quantity, own in errors[name].items()
+            f"{quantity} {one['mean_error_percent']} % off, intervals hold "
+            f"{one['intervals_hold_percent']} %"
+            for quantity, one in errors[name].items()
         )
-        print(f"{name}: {'; '.join(words)}; time by simple rules: {simple}")
+        print(f"{name}: {'; '.join(words)}")
     return errors
 
 
-def left_out(
-    time: BoardTime, power: BoardPower, tables: Sequence[Measurements]
-) -> tuple[dict[str, dict[str, float]], dict[str, Floats]]:
-    """What models that did not learn from a GPU's tables are off [%], by quantity.
-
-    The errors of simple rules of time besides, by rule.
-    """
-    parts, rules = zip(*(of_table(time, power, table) for table in tables), strict=True)
+def errors_on(
+    time: Board, power: Board, tables: Sequence[Measurements]
+) -> dict[str, dict[str, float]]:
+    """Mean errors [%] on a GPU's tables and shares within 90 % intervals [%], by quantity."""
+    parts = [off_on(time, power, table) for table in tables]
     errors = {}
     for quantity in parts[0]:
         off, within = np.hstack([part[quantity] for part in parts])
@@ -236,59 +245,45 @@ def left_out(
             "mean_error_percent": round(float(np.nanmean(off)), 2),
             "intervals_hold_percent": round(float(within.mean()), 1),
         }
-    return errors, {rule: np.concatenate([own[rule] for own in rules]) for rule in rules[0]}
+    return errors
 
 
-def of_table(
-    time: BoardTime, power: BoardPower, table: Measurements
-) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def off_on(time: Board, power: Board, table: Measurements) -> dict[str, Floats]:
     """The errors on one table and where 90 % intervals hold, (2, n) [%] by quantity.
 
-    The errors of simple rules of time besides, (n,) [%] by rule.
+    From the highest clock and the one nearest to SECOND_CLOCK of it, at the other clocks that the
+    GPU kept. Power from one reading is that of the highest clock alone, with the measured times.
     """
-    base = table.grid.highest
-    table = at_memory_clock(table, base.memory_mhz)
-    clocks = np.array(table.grid.engine_mhz)
-    second_mhz = max(clocks[clocks <= SECOND_CLOCK * base.engine_mhz], default=clocks[0])
+    base, clocks = table.grid.highest, np.array(table.grid.engine_mhz)
+    second_mhz = clocks[np.abs(clocks / base.engine_mhz - SECOND_CLOCK).argmin()]
     second = table.profiles(replace(base, engine_mhz=float(second_mhz)))
     one = table.profiles(base)
     both = replace(one, points=(MeasuredPoint(second.base, second.time_ms, second.power_w),))
+    true = {quantity: table.relative(quantity, base) for quantity in ("time", "power")}
     times = time.predict_interval(both, 0.9, table.grid)
-    measured = Surfaces(table.grid, base, table.relative("time", base))
+    of_both = power.with_times(times)
+    of_one = power.with_times(Surfaces(table.grid, base, true["time"]))
+    predicted = {
+        "time": (times, true["time"]),
+        "power": (of_both.predict_interval(both, 0.9, table.grid), true["power"]),
+        "energy": (
+            of_both.predict_energy(both, 0.9, table.grid),
+            true["time"] * true["power"],
+        ),
+        "power from one reading": (of_one.predict_interval(one, 0.9, table.grid), true["power"]),
+    }
     lost = clocks_not_reached(table)
     new = [clock not in (base.engine_mhz, second_mhz, *lost) for clock in clocks]
-    actual = table.relative("power", base)
-    of_both = power.with_times(times).predict_interval(both, 0.9, table.grid)
-    of_one = power.with_times(measured).predict_interval(one, 0.9, table.grid)
     return {
-        "time": off_and_held(times, measured.values)[:, :, :, new].reshape(2, -1),
-        "power": off_and_held(of_both, actual)[:, :, :, new].reshape(2, -1),
-        "power from one reading": off_and_held(of_one, actual)[:, :, :, new].reshape(2, -1),
-    }, simple_rules(both, table, new)
+        quantity: off_and_held(*pair)[:, :, :, new].reshape(2, -1)
+        for quantity, pair in predicted.items()
+    }
 
 
 def off_and_held(predicted: Surfaces, actual: Floats) -> Floats:
     """The errors [%], and 100 where the intervals hold the truth, else 0: (2, K, C, E, M)."""
     errors = absolute_percentage_error(predicted.values, actual)
     return np.array([errors, 100.0 * predicted.holds(actual)])
-
-
-def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> dict[str, Floats]:
-    """Errors in time of rules without training at some engine clocks [%]."""
-    actual = table.relative("time", profiles.base)[:, 0, new, 0]
-    clocks = np.log(np.array(table.grid.engine_mhz)[new] / profiles.base.engine_mhz)
-    (point,) = profiles.points
-    slope = np.log(point.time_ms / profiles.time_ms) / np.log(
-        point.config.engine_mhz / profiles.base.engine_mhz
-    )
-    rules = {"none": 0.0 * clocks, "clock": -clocks, "line": slope[:, None] * clocks}
-    return {name: 100 * np.abs(np.exp(logs) / actual - 1).ravel() for name, logs in rules.items()}
-
-
-def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
-    """The table's rows at one of its memory clocks."""
-    step = table.grid.memory_mhz.index(memory_mhz)
-    return table.at_steps("memory_mhz", slice(step, step + 1))
 
 
 def sources(*names: Sequence[str]) -> list[str]:

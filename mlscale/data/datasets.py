@@ -25,8 +25,9 @@ class Dataset:
     origin: 'measured' or 'simulated'. kernels, axes, counters, size_bytes: None where
     nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
     authors state none. faults: what is known to be wrong, by kernel or column. url and sha256 are
-    of a public file; without a url the file is shipped. parts: the SHA-256 of each public file that
-    a shipped table was made of, by name below url_of_parts.
+    of a public file; without a sha256 the file is shipped. parts: the SHA-256 of each public file
+    that a shipped table was made of, by name below url_of_parts; a file with a sha256 and no url
+    was gathered from there.
     """
 
     name: str
@@ -55,8 +56,8 @@ def all_datasets() -> dict[str, Dataset]:
 
 
 def public_datasets() -> dict[str, Dataset]:
-    """Those that are fetched from where their authors published them, by name."""
-    return {name: dataset for name, dataset in all_datasets().items() if dataset.url}
+    """Those that are not shipped and known by their checksum, by name."""
+    return {name: dataset for name, dataset in all_datasets().items() if dataset.sha256}
 
 
 def dataset(name: str) -> Dataset:
@@ -107,7 +108,7 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
     A file of the right name but another checksum is passed over with a warning. Raises InputError
     where a file cannot be read.
     """
-    if not dataset.url:
+    if not dataset.sha256:
         return (path(dataset.file), "shipped") if dataset.file else None
     folders = {"cache": cache_folder()}
     if folder := os.environ.get("MLSCALE_DATA"):
@@ -147,13 +148,23 @@ def named_file(text: str) -> Path:
     known = all_datasets().get(text)
     if os.path.exists(text) or known is None:  # noqa: PTH110  Path("") is "."
         return Path(text)
-    if not known.url:
+    if not known.sha256:
         raise InputError(f"'{text}' is a table already, which needs no import: {path(known.file)}")
     if location := find(known):
         return location[0]
+    _require_url(known)
     raise InputError(
         f"'{text}' is not on this machine; get it with 'mlscale datasets fetch {text}'"
     )
+
+
+def _require_url(dataset: Dataset) -> None:
+    """Raise InputError where a data set was gathered from files of other forms."""
+    if not dataset.url:
+        raise InputError(
+            f"'{dataset.name}' was gathered from {dataset.url_of_parts} and cannot be fetched; put "
+            f"its file, {dataset.file}, into a folder that MLSCALE_DATA names"
+        )
 
 
 def fetch(name: str) -> Path:
@@ -165,6 +176,7 @@ def fetch(name: str) -> Path:
     found = dataset(name)
     if location := find(found):
         return location[0]
+    _require_url(found)
     with extra_named("'mlscale datasets fetch'"):
         import pooch
     pooch.get_logger().setLevel("WARNING")

@@ -163,7 +163,7 @@ def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
     """A grid with the base, the readings' clocks beyond it, and all that is offered between."""
     device = find_device(profiles.device)
     offered = {} if device is None else _clocks(device)
-    axes: dict[str, tuple[float, ...]] = {}
+    axes: dict[str, Any] = {}
     for axis in AXES[1:]:
         steps = getattr(grid, axis)
         base, *read = (getattr(config, axis) for config in _measured(profiles))

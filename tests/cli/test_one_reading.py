@@ -49,14 +49,14 @@ def test_energy_is_a_range_that_time_and_power_give_together(capsys: Capture) ->
 
 
 def test_a_limit_of_power_is_kept_by_the_shortest_time(capsys: Capture) -> None:
-    """Where time stays, work goes on at the highest rate, and draws most: up to 400 W."""
+    """Where time stays, work goes on at the highest rate, and draws most: up to 480 W."""
     profiles = import_profile(LOG)
     model = model_for(shipped_model(profiles)[1], profiles)
     times = model.predict(profiles, 0.9)["time"]
     stays = replace(times, values=np.ones_like(times.values), low=None, high=None)
     watts = 521.583 * model.power_at(profiles, stays).values[0, 0, :, 0]
-    highest = np.array(model.grid.engine_mhz)[watts <= 400].max()
-    run = advice(capsys, LOG, "--minimize", "time", "--max-power", 400)["whole_run"]
+    highest = np.array(model.grid.engine_mhz)[watts <= 480].max()
+    run = advice(capsys, LOG, "--minimize", "time", "--max-power", 480)["whole_run"]
     assert run["best"]["engine_mhz"] == highest  # type: ignore[index]
 
 
@@ -87,7 +87,7 @@ def test_two_logs_say_nothing_of_bounds(capsys: Capture) -> None:
 
 def test_each_kernel_keeps_the_limit_of_power_as_the_run_does(capsys: Capture) -> None:
     """One kernel is the whole run, so that both have the same best clocks."""
-    for words in (("--max-power", 360), ("--max-power", 360, "--minimize", "time")):
+    for words in (("--max-power", 480), ("--max-power", 480, "--minimize", "time")):
         document = advice(capsys, LOG, *words)
         [kernel], run = document["kernels"], document["whole_run"]  # type: ignore[misc]
         assert kernel["best"] == pytest.approx(run["best"])  # type: ignore[index]

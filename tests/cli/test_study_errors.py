@@ -191,7 +191,7 @@ class TestText:
         assert note not in succeed(capsys, *given, "--predictor", "wu")[0]
         sampled_kernels.measurements(12).write(tmp_path / "runs.csv")
         out, _ = succeed(capsys, "study", "errors", tmp_path / "runs.csv", *options)
-        assert "board-time" in out  # the averages of runs have one with intervals
+        assert "board" in out  # the averages of runs have one with intervals
         assert "not 'bottleneck'" not in out
 
 

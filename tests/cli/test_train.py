@@ -76,13 +76,13 @@ class TestPredictor:
             said = refuse(capsys, Path(), "train", "t.csv", *given)
             assert ": 1 kernel (k0) of 4 without 'dram_read_transactions' at the base cu=" in said
 
-    def test_averages_of_runs_get_board_time(self, capsys: Capture) -> None:
+    def test_averages_of_runs_get_board(self, capsys: Capture) -> None:
         """Their shares are not looked at, so that a table without them is as good."""
         made = sampled_kernels.measurements(4)
         for one in (made, made.without_counters(made.counter_names)):
             one.write("t.parquet")
             out, _ = succeed(capsys, "train", "t.parquet", *GIVEN)
-            assert ": 'board-time' for time, " in out
+            assert ": 'board' for time and power, " in out
 
 
 class TestTable:

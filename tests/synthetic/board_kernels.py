@@ -1,8 +1,7 @@
-"""Made runs on boards that follow the law of `board-power`, with a known truth.
+"""Made runs on boards that follow the law of `board`, with a known truth.
 
-Time and power are the closed forms written out here, not mlscale's. A run's three parts of power
-follow from its share of the limit of LIMIT_W; they and the voltage's floor have a shift of the
-GPU's own and a spread of the run's.
+Time and power are the closed forms written out here, not mlscale's. A run's unknowns, logit c,
+ln p, ln a, x0 and ln s, are Gaussian with MEANS and SPREADS.
 """
 
 import numpy as np
@@ -13,37 +12,20 @@ from mlscale.data.measurements import Measurements
 CLOCKS = np.linspace(600, 1500, 10)
 GRID = ConfigGrid((40,), tuple(CLOCKS.tolist()), (1000.0,))
 TOP = GRID.highest
-LIMIT_W = 250.0
-P = 2.5
-MEANS, SLOPES = (
-    np.array([0.4, 0.2, 0.7]),
-    np.array([1.2, 0.8, 0.0]),
-)  # of latents; by ln(share / 0.6)
-UNITS = np.array([1.0, 1.0, 0.2])  # of shifts and spreads
+MEANS = np.array([1.0, 0.7, 0.5, 0.75, 0.8])
+SPREADS = np.array([1.5, 0.3, 0.4, 0.08, 0.2])
 
 
-def measurements(
-    device: str,
-    seed: int,
-    shift: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    spread: float = 0.0,
-    noise: float = 0.0,
-    count: int = 30,
-) -> Measurements:
-    """A table of made runs.
-
-    shift: of the latents, the GPU's own. spread: their standard deviation between its runs. Both
-    are in UNITS. noise: standard deviation of the log of a power.
-    """
+def measurements(device: str, seed: int, noise: float = 0.0, count: int = 30) -> Measurements:
+    """A table of made runs; noise: standard deviation of the logs of times and powers."""
     random = np.random.default_rng(seed)
-    share, c = random.uniform(0.3, 1, count), random.uniform(0.2, 0.95, count)
-    offsets = np.array(shift)[:, None] + spread * random.normal(size=(3, count))
-    latents = MEANS[:, None] + SLOPES[:, None] * np.log(share / 0.6) + UNITS[:, None] * offsets
-    slowdown = CLOCKS[-1] / CLOCKS
-    time = (1 - c[:, None] + c[:, None] * slowdown**P) ** (1 / P)
-    parts = relative_parts(latents, time)
-    power = LIMIT_W * share[:, None] * parts.sum(axis=0)
-    power = power * np.exp(noise * random.normal(size=power.shape))
+    unknowns = MEANS[:, None] + SPREADS[:, None] * random.normal(size=(5, count))
+    logit, log_p, log_odds, floor, log_slope = unknowns[:, :, None]
+    c, p, odds, slope = 1 / (1 + np.exp(-logit)), np.exp(log_p), np.exp(log_odds), np.exp(log_slope)
+    time = (1 - c + c * (CLOCKS[-1] / CLOCKS) ** p) ** (1 / p)
+    squared_voltage = np.exp(slope * 0.08 * np.log1p(np.exp((CLOCKS / CLOCKS[-1] - floor) / 0.08)))
+    power = (1 + odds / time) * squared_voltage
+    time, power = (one * np.exp(noise * random.normal(size=one.shape)) for one in (time, power))
     shape = (1, count, 1, len(CLOCKS), 1)
     return Measurements(
         device=device,
@@ -51,18 +33,8 @@ def measurements(
         kernels=tuple(f"run{k}" for k in range(count)),
         applications=tuple(f"run{k}" for k in range(count)),
         time_samples=(1000 * time).reshape(shape),
-        power_samples=power.reshape(shape),
+        power_samples=(200 * power / power[:, -1:]).reshape(shape),
         counter_names=(),
         counter_samples=np.empty((1, count, 1, len(CLOCKS), 1, 0)),
         metadata={"origin": "made", "profile_kind": "sampled"},
     )
-
-
-def relative_parts(latents: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """The three parts of power over all of it at the top clock, (3, count, N)."""
-    odds = np.exp(np.array([0 * latents[0], latents[0], latents[1]]))[..., None]
-    above = 0.05 * np.log1p(np.exp((CLOCKS / CLOCKS[-1] - latents[2][:, None]) / 0.05))
-    squared_voltage = np.exp(3 * above)
-    clocked = squared_voltage * CLOCKS / CLOCKS[-1]
-    parts = odds * np.array([np.ones_like(time), clocked, squared_voltage**0.5 / time])
-    return parts / parts.sum(axis=0)[:, -1:]

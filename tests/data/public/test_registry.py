@@ -62,8 +62,8 @@ class TestPublicFiles:
         assert known.items() >= CHECKSUMS.items()
         for name, entry in public_datasets().items():
             assert entry.name == name
-            assert entry.url.startswith("https://")
-            assert entry.url.endswith(f"/{entry.file}")
+            assert (entry.url or entry.url_of_parts).startswith("https://")
+            assert not entry.url or entry.url.endswith(f"/{entry.file}")
             assert load_device(entry.device).key == entry.device
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
