@@ -119,10 +119,11 @@ def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -
     wanted = (set(configs) if config is None else {config}) - {base}
     rows = [row for row, at in enumerate(configs) if at in wanted]
     readings = _made_one(table, rows or range(len(table)), configs, kernels)
-    if is_sampled(profiles.metadata):
-        _check_logs(profiles, table, readings)
-    elif profiles.are_times_alone:
-        _check_traces(profiles, table, readings)
+    over_clocks = [one for one in readings if one.config.cu_count == base.cu_count]
+    if is_sampled(profiles.metadata) and over_clocks:
+        _check_logs(profiles, table, over_clocks)
+    elif profiles.are_times_alone and over_clocks:
+        _check_traces(profiles, table, over_clocks)
     if config == base:
         raise InputError(
             f"{table.source}: {config} is the base, which the profile has; give another "
