@@ -36,6 +36,7 @@ from mlscale.predictors.board_cus import CU_LAW, ends_over_cus
 from mlscale.predictors.board_law import (
     FIRST,
     LEAST_CLOCKS,
+    READING_NOISE,
     Population,
     Sweep,
     highest_clock,
@@ -47,7 +48,12 @@ from mlscale.predictors.board_memory import (
     SPREAD_PER_MEMORY_CLOCK,
     on_grid,
 )
-from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
+from mlscale.predictors.conditioning import (
+    MeasuredRatios,
+    SurfacePosterior,
+    condition,
+    measured_ratios,
+)
 from mlscale.predictors.intervals import (
     calibrated_scores,
     largest_scores,
@@ -242,7 +248,7 @@ class Board(Learner, Predictor):
         prior = law.prior(lambda z: log_times(log_core, z), log_core, len(profiles.kernels))
         if not profiles.points:
             return _bounded(grid, base, prior.predicted(), coverage is not None)
-        fit = condition(prior, measured_ratios(profiles, grid, "time"))
+        fit = condition(prior, _readings(profiles, grid, "time"))
         ends: list[Floats] = []
         if coverage is not None and log_count.any():
             ends = ends_over_cus(profiles, grid, fit, coverage)
@@ -272,7 +278,7 @@ class Board(Learner, Predictor):
             count,
             MISFIT_PER_MEMORY_CLOCK * log_memory[None],
         )
-        fit = condition(prior, measured_ratios(profiles, grid, "power"))
+        fit = condition(prior, _readings(profiles, grid, "power"))
         logs = _rising(fit.logs, grid)
         ends: list[Floats] = []
         if coverage is not None and self.scores_["two"].size:
@@ -335,6 +341,10 @@ def _bounded(grid: ConfigGrid, base: HardwareConfig, logs: Floats, has_ends: boo
     flags = ((BOUNDED,),) * len(logs)
     logs = np.clip(logs, *ends)
     return Surfaces.from_log_ratios(grid, base, logs, flags, ends if has_ends else ())
+
+
+def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:
+    return replace(measured_ratios(profiles, grid, quantity), noise=READING_NOISE)
 
 
 def _rising(logs: Floats, grid: ConfigGrid) -> Floats:
