@@ -36,7 +36,6 @@ from mlscale.predictors.board_cus import CU_LAW, ends_over_cus
 from mlscale.predictors.board_law import (
     FIRST,
     LEAST_CLOCKS,
-    READING_NOISE,
     Population,
     Sweep,
     highest_clock,
@@ -55,8 +54,11 @@ from mlscale.predictors.conditioning import (
     measured_ratios,
 )
 from mlscale.predictors.intervals import (
+    NOISE,
     calibrated_scores,
     largest_scores,
+    one_sided_reach,
+    reach,
     require_scores,
     score_at,
 )
@@ -249,13 +251,16 @@ class Board(Learner, Predictor):
         if not profiles.points:
             return _bounded(grid, base, prior.predicted(), coverage is not None)
         fit = condition(prior, _readings(profiles, grid, "time"))
-        ends: list[Floats] = []
+        logs, ends = fit.logs, list[Floats]()
+        if not log_count.any():
+            bounds = _Bounds.by(profiles, grid, "time")
+            logs = bounds.within(logs)
         if coverage is not None and log_count.any():
             ends = ends_over_cus(profiles, grid, fit, coverage)
         elif coverage is not None and self.scores_["two"].size:
             width = score_at(self.scores_["two"], coverage) * self._scale(fit) * (log_clock != 0)
-            ends = [fit.logs - width, fit.logs + width]
-        logs, *ends = (np.minimum.accumulate(one, axis=1) for one in (fit.logs, *ends))
+            ends = bounds.ends(logs, width, width)
+        logs, *ends = (np.minimum.accumulate(one, axis=1) for one in (logs, *ends))
         return Surfaces.from_log_ratios(grid, base, logs, ends=ends)
 
     def _powers(
@@ -279,7 +284,8 @@ class Board(Learner, Predictor):
             MISFIT_PER_MEMORY_CLOCK * log_memory[None],
         )
         fit = condition(prior, _readings(profiles, grid, "power"))
-        logs = _rising(fit.logs, grid)
+        bounds = _Bounds.by(profiles, grid, "power")
+        logs = _rising(bounds.within(fit.logs), grid)
         ends: list[Floats] = []
         if coverage is not None and self.scores_["two"].size:
             from_one = np.isin(profiles.kernels, _from_one_clock(profiles))[:, None]
@@ -293,9 +299,10 @@ class Board(Learner, Predictor):
             follows = 1 / (1 + np.exp(log_time - population.unknowns(fit.latents)[0][:, None]))
             if is_energy:
                 down, up = (1 - follows) * shorter, (1 - follows) * longer
+                ends = [logs - np.hypot(width, down), logs + np.hypot(width, up)]
             else:
-                down, up = follows * longer, follows * shorter
-            ends = [logs - np.hypot(width, down), logs + np.hypot(width, up)]
+                down, up = np.hypot(width, follows * longer), np.hypot(width, follows * shorter)
+                ends = bounds.ends(logs, down, up)
         if is_energy:
             logs, *ends = (values + log_time for values in (logs, *ends))
         else:
@@ -343,8 +350,42 @@ def _bounded(grid: ConfigGrid, base: HardwareConfig, logs: Floats, has_ends: boo
     return Surfaces.from_log_ratios(grid, base, logs, flags, ends if has_ends else ())
 
 
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """What the readings allow log ratios (K, N) to be: between two, and so far from the truth.
+
+    Below a reading's clock time does not fall and power does not rise; else see `reach`.
+    """
+
+    least: Floats
+    most: Floats
+    farthest: Floats
+
+    @classmethod
+    def by(cls, profiles: Profiles, grid: ConfigGrid, quantity: str) -> Self:
+        at_base = np.ones(len(profiles.kernels))
+        least, most, farthest = np.array([[-np.inf]]), np.array([[np.inf]]), np.array([[np.inf]])
+        for config, factors in [(profiles.base, at_base), *profiles.measured_factors(quantity)]:
+            reading = np.log(factors)[:, None]
+            low, high = (end.ravel() for end in one_sided_reach(quantity, grid, config))
+            least = np.fmax(least, reading + low + NOISE)
+            most = np.fmin(most, reading + high - NOISE)
+            farthest = np.fmin(farthest, reach(quantity, grid, config).ravel() + 0 * reading)
+        return cls(least, most, farthest)
+
+    def within(self, logs: Floats) -> Floats:
+        """The log ratios, none beyond the bounds."""
+        return np.minimum(np.maximum(logs, self.least), self.most)
+
+    def ends(self, logs: Floats, down: Floats, up: Floats) -> list[Floats]:
+        """Low and high log ratios, by half-widths."""
+        low = self.within(logs - np.minimum(down, self.farthest))
+        high = self.within(logs + np.minimum(up, self.farthest))
+        return [np.minimum(low, logs), np.maximum(high, logs)]
+
+
 def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:
-    return replace(measured_ratios(profiles, grid, quantity), noise=READING_NOISE)
+    return replace(measured_ratios(profiles, grid, quantity), are_kept=True)
 
 
 def _rising(logs: Floats, grid: ConfigGrid) -> Floats:

@@ -25,6 +25,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.logs import clocks_not_reached, require_engine_sweep
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.conditioning import (
+    RATIO_NOISE,
     MeasuredRatios,
     SurfacePrior,
     condition,
@@ -40,7 +41,6 @@ LOG_P_RANGE, LOG_S_RANGE = (-1.0, 3.0), (-1.5, 2.5)
 LOG_P, LOG_P_SD = np.log(2.1), 1.1
 LEAST_DRIFT, LEAST_SD = 0.005, 0.04
 TRAINING_NOISE = 0.03  # standard deviation of the log of a ratio of two training measurements
-READING_NOISE = 1e-5  # of two readings: the curve goes through them, whichever comes first
 STEPS = 3  # of Gauss and Newton in each round, from where the last one ended
 ROUNDS, ROUNDS_AGAIN = 12, 4  # of expectation and maximisation; from nearly the same runs'
 
@@ -105,7 +105,7 @@ class Sweep:
         """Which clocks are not the base, (M,)."""
         return np.array(self.log_clock != 0)
 
-    def points(self, at: Mask, noise: float = READING_NOISE) -> MeasuredRatios:
+    def points(self, at: Mask, noise: float = RATIO_NOISE) -> MeasuredRatios:
         """The measured ratios at these clocks (M,)."""
         return MeasuredRatios(np.eye(len(at))[at], self.logs[:, at], noise)
 

@@ -19,6 +19,7 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, configuration_weights
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
+KEPT_VARIANCE = 1e-14  # of a point that the outputs go through
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
@@ -69,12 +70,14 @@ class SurfacePrior:
 class MeasuredRatios:
     """Measured log ratios (K, P), NaN where missing; at (P, M): the outputs' weights in each.
 
-    noise: their standard deviation.
+    noise: their standard deviation. are_kept: whether the outputs go through them all the same,
+    by the misfit.
     """
 
     at: Floats
     logs: Floats
     noise: float = RATIO_NOISE
+    are_kept: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +206,9 @@ def condition(
     off = np.where(missing, 0, points.logs - prior.predicted() @ points.at.T)
     surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)
     left = np.where(missing, 0, points.logs - logs @ points.at.T)
+    if points.are_kept:
+        noise = np.where(missing, MISSING_VARIANCE, KEPT_VARIANCE)
+        spread = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
     weights = np.linalg.solve(spread, left[:, :, None])[:, :, 0]
     moved = logs + weights @ shared @ prior.misfit
     return SurfacePosterior(prior, moved, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
