@@ -54,11 +54,9 @@ from mlscale.predictors.conditioning import (
     measured_ratios,
 )
 from mlscale.predictors.intervals import (
-    NOISE,
+    ReadingBounds,
     calibrated_scores,
     largest_scores,
-    one_sided_reach,
-    reach,
     require_scores,
     score_at,
 )
@@ -253,7 +251,7 @@ class Board(Learner, Predictor):
         fit = condition(prior, _readings(profiles, grid, "time"))
         logs, ends = fit.logs, list[Floats]()
         if not log_count.any():
-            bounds = _Bounds.by(profiles, grid, "time")
+            bounds = ReadingBounds.by(profiles, grid, "time")
             logs = bounds.within(logs)
         if coverage is not None and log_count.any():
             ends = ends_over_cus(profiles, grid, fit, coverage)
@@ -284,7 +282,7 @@ class Board(Learner, Predictor):
             MISFIT_PER_MEMORY_CLOCK * log_memory[None],
         )
         fit = condition(prior, _readings(profiles, grid, "power"))
-        bounds = _Bounds.by(profiles, grid, "power")
+        bounds = ReadingBounds.by(profiles, grid, "power")
         logs = _rising(bounds.within(fit.logs), grid)
         ends: list[Floats] = []
         if coverage is not None and self.scores_["two"].size:
@@ -348,40 +346,6 @@ def _bounded(grid: ConfigGrid, base: HardwareConfig, logs: Floats, has_ends: boo
     flags = ((BOUNDED,),) * len(logs)
     logs = np.clip(logs, *ends)
     return Surfaces.from_log_ratios(grid, base, logs, flags, ends if has_ends else ())
-
-
-@dataclass(frozen=True, eq=False)
-class _Bounds:
-    """What the readings allow log ratios (K, N) to be: between two, and so far from the truth.
-
-    Below a reading's clock time does not fall and power does not rise; else see `reach`.
-    """
-
-    least: Floats
-    most: Floats
-    farthest: Floats
-
-    @classmethod
-    def by(cls, profiles: Profiles, grid: ConfigGrid, quantity: str) -> Self:
-        at_base = np.ones(len(profiles.kernels))
-        least, most, farthest = np.array([[-np.inf]]), np.array([[np.inf]]), np.array([[np.inf]])
-        for config, factors in [(profiles.base, at_base), *profiles.measured_factors(quantity)]:
-            reading = np.log(factors)[:, None]
-            low, high = (end.ravel() for end in one_sided_reach(quantity, grid, config))
-            least = np.fmax(least, reading + low + NOISE)
-            most = np.fmin(most, reading + high - NOISE)
-            farthest = np.fmin(farthest, reach(quantity, grid, config).ravel() + 0 * reading)
-        return cls(least, most, farthest)
-
-    def within(self, logs: Floats) -> Floats:
-        """The log ratios, none beyond the bounds."""
-        return np.minimum(np.maximum(logs, self.least), self.most)
-
-    def ends(self, logs: Floats, down: Floats, up: Floats) -> list[Floats]:
-        """Low and high log ratios, by half-widths."""
-        low = self.within(logs - np.minimum(down, self.farthest))
-        high = self.within(logs + np.minimum(up, self.farthest))
-        return [np.minimum(low, logs), np.maximum(high, logs)]
 
 
 def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:
