@@ -215,8 +215,9 @@ class ReadingBounds:
         for config, factors in [*readings, *profiles.measured_factors(quantity)]:
             reading = np.log(factors)[:, None]
             low, high = (end.ravel() for end in one_sided_reach(quantity, grid, config))
-            low, high = low + NOISE, high - NOISE  # so that no end crosses a reading
-            floor, ceiling = np.where(low < 0, -np.inf, 0), np.where(high > 0, np.inf, 0)
+            floor, ceiling = np.where(low < -NOISE, -np.inf, 0), np.where(high > NOISE, np.inf, 0)
+            if quantity == "power":  # no end of it crosses a reading
+                low, high = low + NOISE, high - NOISE
             farthest = reach(quantity, grid, config).ravel() + 0 * reading
             sides.append([*(reading + side for side in (floor, ceiling, low, high)), farthest])
         floors, ceilings, lows, highs, distances = zip(*sides, strict=True)
