@@ -19,6 +19,7 @@ from mlscale.advice.search import (
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import sentences
 from mlscale.data.devices import known_device
+from mlscale.data.grid import ConfigGrid
 from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import UNLIMITED, WITHIN, drawn_w, supply_of, with_held_ends
@@ -92,6 +93,15 @@ def advise(
     )
 
 
+def _require_clocks(objective: str, grid: ConfigGrid) -> None:
+    """Raise InputError where a lower clock is sought on a grid over CU counts alone."""
+    if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
+        raise InputError(
+            "the readings are at other CU counts, so there is no lower clock to seek; 'mlscale "
+            "predict' tells the time at every CU count, --minimize time where it is least"
+        )
+
+
 def terms_of(
     model: Model,
     profiles: Profiles,
@@ -109,6 +119,7 @@ def terms_of(
         objective = "clock" if no_energy else "energy"
         if no_energy:
             warnings.append(f"the lowest clock is sought, not least energy: {no_energy}")
+    _require_clocks(objective, model.grid)
     if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not no_power and static_power_w is None and model.power_kind(profiles) is None:

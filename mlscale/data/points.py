@@ -148,10 +148,11 @@ def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -
     wanted = (set(configs) if config is None else {config}) - {base}
     rows = [row for row, at in enumerate(configs) if at in wanted]
     readings = _made_one(table, rows or range(len(table)), configs, kernels)
-    if is_sampled(profiles.metadata):
-        _check_logs(profiles, table, readings)
-    elif profiles.are_times_alone:
-        _check_traces(profiles, table, readings)
+    over_clocks = [one for one in readings if one.config.cu_count == base.cu_count]
+    if is_sampled(profiles.metadata) and over_clocks:
+        _check_logs(profiles, table, over_clocks)
+    elif profiles.are_times_alone and over_clocks:
+        _check_traces(profiles, table, over_clocks)
     if not rows and (is_sampled(profiles.metadata) or profiles.are_times_alone):
         _require_another_clock(profiles, readings)
     if config == base:

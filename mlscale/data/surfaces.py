@@ -117,6 +117,18 @@ class Surfaces:
             )
         return replace(self, values=values, low=low, high=high)
 
+    def relative_to(self, base: HardwareConfig) -> Self:
+        """Return them relative to another base; InputError where it is outside the grid's range."""
+        if base == self.base and base not in self.grid:
+            return self
+        at_base, _ = self.at(base)
+        low, high = (
+            None if end is None else absolute_values(end, 1 / at_base)
+            for end in (self.low, self.high)
+        )
+        values = absolute_values(self.values, 1 / at_base)
+        return replace(self, base=base, values=values, low=low, high=high)
+
     def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
         """Return the factors (K,) at one configuration, and whether they are interpolated.
 

@@ -228,7 +228,9 @@ class Model:
         power = self.predictors.get("power")
         if power is None:
             return "the model was trained without power"
-        refusal = power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
+        refusal = None
+        if isinstance(power, PredictsFromTimes):
+            refusal = power.refusal(profiles, self.grid)
         if refusal is None and profiles.power_w is None:
             return "the profile has no power_w, which --power gives"
         return refusal

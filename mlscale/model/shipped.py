@@ -4,6 +4,7 @@ A model that learnt from other GPUs is turned to the GPU of the profile: it pred
 that this GPU offers, as far down as the training tables went from their highest.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,7 @@ FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), RUNS_INSTEAD),
 }
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
+LEAST_CU_SHARE = 0.06  # of a GPU's CUs that time over CU counts was checked down to: 8 of 132
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
 _AT_HIGHEST = 0.995  # of the highest memory clock, which profilers print rounded
@@ -41,15 +43,15 @@ def shipped_model(profiles: Profiles) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
     RUNS for runs that a monitor sampled, for kernels that a trace knows by their time alone, and
-    for those that were counted without the DRAM's traffic or on a GPU whose peaks are not known;
-    from one engine clock it gives bounds of time alone.
+    for those that were counted without the DRAM's traffic or on a GPU whose peaks are not known,
+    and for those read at other CU counts; from one reading it gives bounds of time alone.
 
     Example:
         name, model = shipped_model(profiles)
         advice = mlscale.advise(model_for(model, profiles), profiles)
     """
     is_of_runs = is_sampled(profiles.metadata) or profiles.are_times_alone
-    if is_of_runs or not tells_traffic(profiles):
+    if is_of_runs or _is_over_cus(profiles) or not tells_traffic(profiles):
         name = RUNS
     else:
         name = OF_ITS_DEVICE.get(profiles.device, KERNELS)
@@ -147,12 +149,15 @@ def _turned(
     trained = predictor.trained_grids()
     fastest = max(_measured(profiles), key=lambda config: config.engine_mhz)
     highest = base if device else replace(base, engine_mhz=fastest.engine_mhz)
-    grid = usual = offered_grid(device, highest, trained)
+    is_over_cus = _is_over_cus(profiles)
+    grid = usual = (
+        _offered_counts(device, profiles) if is_over_cus else offered_grid(device, highest, trained)
+    )
     if targets:
         _require_reachable(device, usual, targets)
         around = usual if profiles.points else ()  # a point moves the curve over all clocks
         grid = ConfigGrid.spanning([base, *targets, *around])
-    elif extrapolate:
+    elif extrapolate and not is_over_cus:
         grid = offered_grid(device, highest, trained, FARTHEST)
     asked, grid = grid, _with_readings(grid, profiles)
     turned = model.for_gpu(profiles.device, grid, base, peaks, force)
@@ -177,6 +182,22 @@ def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
 def _measured(profiles: Profiles) -> list[HardwareConfig]:
     """Where kernels were measured: at the base, and at the further points."""
     return [profiles.base, *(point.config for point in profiles.points)]
+
+
+def _is_over_cus(profiles: Profiles) -> bool:
+    """Whether there are readings at other CU counts."""
+    return any(point.config.cu_count != profiles.base.cu_count for point in profiles.points)
+
+
+def _offered_counts(device: Device | None, profiles: Profiles) -> ConfigGrid:
+    """All CU counts of a GPU from LEAST_CU_SHARE of them, and those read, at the readings' clocks.
+
+    Of an unknown GPU up to the most that was read.
+    """
+    read = _measured(profiles)
+    most = device.cu_count if device else max(config.cu_count for config in read)
+    counts = range(math.ceil(LEAST_CU_SHARE * most), most + 1)
+    return ConfigGrid.spanning([*read, *(replace(profiles.base, cu_count=n) for n in counts)])
 
 
 def _trained_range(

@@ -199,8 +199,8 @@ class PredictsFromTimes(Protocol):
     def with_times(self, times: Surfaces) -> Predictor:
         """Return the predictor for kernels with these times, on their grid."""
 
-    def refusal(self, profiles: Profiles) -> str | None:
-        """Return why power on the profiles' GPU cannot be predicted, None where it can."""
+    def refusal(self, profiles: Profiles, grid: ConfigGrid) -> str | None:
+        """Return why power on the profiles' GPU cannot be predicted there, None where it can."""
 
     def assumption(self, profiles: Profiles) -> str | None:
         """Return what a reader should know of how power of a GPU is predicted."""

@@ -1,5 +1,7 @@
 """`board`: time, power and energy of a whole run over the engine clock, on any GPU: NumPy.
 
+Time also over CU counts at one clock, from readings at two counts.
+
 `board_law` has the laws and what is learnt of how runs differ. A run's readings move its unknowns
 (`conditioning`): its times those of time, alone, so that power changes nothing about time; its
 power, with the times, those of power. Energy is their sum in the log, with an interval of its own.
@@ -20,7 +22,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.logs import is_engine_sweep, without_power_faults
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
-from mlscale.data.surfaces import BOUNDED, Surfaces, configuration_weights, scaling_bounds
+from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.predictors.base import (
     Bases,
@@ -30,13 +32,13 @@ from mlscale.predictors.base import (
     training_grid,
     training_sets,
 )
+from mlscale.predictors.board_cus import CU_LAW, ends_over_cus
 from mlscale.predictors.board_law import (
+    FIRST,
     LEAST_CLOCKS,
-    Law,
     Population,
     Sweep,
     highest_clock,
-    is_listed,
     log_powers,
     log_times,
 )
@@ -45,8 +47,14 @@ from mlscale.predictors.board_memory import (
     SPREAD_PER_MEMORY_CLOCK,
     on_grid,
 )
-from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
+from mlscale.predictors.conditioning import (
+    MeasuredRatios,
+    SurfacePosterior,
+    condition,
+    measured_ratios,
+)
 from mlscale.predictors.intervals import (
+    ReadingBounds,
     calibrated_scores,
     largest_scores,
     require_scores,
@@ -58,9 +66,7 @@ from mlscale.text import listed
 LEAST_SPREAD = {"time": 0.01, "power": 0.045}  # of the log, that intervals have
 SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
 ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
-NO_FURTHER_POWER = "nor is its power at a second engine clock given (--also)"
 MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
-DIFFERENCE = 1e-4  # of a log of time, to see how power follows it
 
 
 @dataclass
@@ -69,9 +75,10 @@ class Board(Learner, Predictor):
 
     Time needs two; from one it is bounded, from unchanged to in proportion to the clock, and a flag
     says so. Power takes its times from `with_times`, else those of training runs on average. A grid
-    has the CU count of the base, of time its memory clock too. The reading of the highest clock is
-    the base of all that is computed, so that the order of readings changes nothing. Intervals are
-    calibrated on GPUs left out in turn, `held_` tells on how many of how many they held.
+    of power has the CU count of the base; one of time its memory clock, and either its CU count or
+    its engine clock. The reading of the highest clock is the base of all that is computed, so that
+    the order of readings changes nothing. Intervals are calibrated on GPUs left out in turn,
+    `held_` tells on how many of how many they held; those over CU counts are by `CU_LAW`.
     """
 
     name = "board"
@@ -98,45 +105,37 @@ class Board(Learner, Predictor):
         if not sets:
             raise InputError(f"'{self.name}' needs a training table")
         self.trained_ = tuple(TrainedGpu(table.device, table.grid, at) for table, at in sets)
-        sweeps = [Sweep.from_table(*one, self.quantity) for one in sets]
-        whole = Population.learn(sweeps, self.quantity)
-        self._calibrate(sweeps, whole)
-        self.laws_ = {self.quantity: whole}
-        if self.quantity == "power":
-            times = Population.learn([Sweep.from_table(*one, "time") for one in sets], "time")
-            self.laws_["time"] = times.softened()
-        else:
-            self.laws_["time"] = whole.softened()
+        self.laws_ = {}
+        for quantity in dict.fromkeys(("time", self.quantity)):
+            sweeps = [Sweep.from_table(*one, quantity) for one in sets]
+            self.laws_[quantity] = Population.learn(sweeps, quantity)
+        self._calibrate(sweeps)
         self.times_: Surfaces | None = None
         return self
 
-    def _calibrate(self, sweeps: Sequence[Sweep], whole: Population) -> None:
-        """Learn the scores of intervals, of GPUs predicted from the others with a second reading.
+    def _calibrate(self, sweeps: Sequence[Sweep]) -> None:
+        """Learn the scores of intervals from GPUs predicted by the others.
 
-        Of power besides from one reading, such that every GPU left out is held.
+        With a second reading, and from one, such that every GPU left out is held.
         """
-        devices = dict.fromkeys(sweep.device for sweep in sweeps)
-        scores: dict[str, list[Floats]] = {"two": [], "one": []}
-        groups: list[str] = []
+        devices = list(dict.fromkeys(sweep.device for sweep in sweeps))
+        groups, two, one = [], [], []
         for device in devices if len(devices) > 1 else ():
             others = [sweep for sweep in sweeps if sweep.device != device]
-            known = Population.learn(others, self.quantity, whole)
-            if self.quantity == "time":
-                known = known.softened()
+            known = Population.learn(others, self.quantity, self.laws_[self.quantity])
             for sweep in (sweep for sweep in sweeps if sweep.device == device):
-                two = [self._scores(known, sweep, sweep.second(share)) for share in SECOND_CLOCKS]
-                scores["two"] += list(np.hstack(two))
-                scores["one"] += list(self._scores(known, sweep, sweep.log_clock > np.inf))
+                seconds = [sweep.second(share) for share in SECOND_CLOCKS]
+                two += list(np.hstack([self._scores(known, sweep, read) for read in seconds]))
+                one += list(self._scores(known, sweep, np.zeros_like(sweep.away)))
                 groups += [device] * len(sweep.logs)
-        self.scores_ = {"two": calibrated_scores(scores["two"], groups, alike=True)}
-        if self.quantity == "power":
-            self.scores_["one"] = largest_scores(scores["one"], groups)
+        self.scores_ = {
+            "two": calibrated_scores(two, groups, alike=True),
+            "one": largest_scores(one, groups),
+        }
         limit = score_at(self.scores_["two"], 0.9)
-        within: dict[str, list[float]] = {device: [] for device in groups}
-        for device, values in zip(groups, scores["two"], strict=True):
-            within[device].append((values <= limit).mean())
-        held = [float(np.mean(shares)) >= ENOUGH for shares in within.values()]
-        self.held_ = (sum(held), len(held))
+        within = np.array([(scores <= limit).mean() for scores in two])
+        held = [within[np.array(groups) == device].mean() >= ENOUGH for device in set(groups)]
+        self.held_ = (int(sum(held)), len(held))
 
     def _scores(self, known: Population, sweep: Sweep, read: Mask) -> Floats:
         """|log error| over what half-widths are proportional to, (K, ...), where not read."""
@@ -166,11 +165,16 @@ class Board(Learner, Predictor):
         other.times_ = times
         return other
 
-    def refusal(self, profiles: Profiles) -> str | None:
-        """Why power on the profiles' GPU cannot be predicted; None where it can."""
+    def refusal(self, profiles: Profiles, grid: ConfigGrid) -> str | None:
+        """Why power on the profiles' GPU, on a grid, cannot be predicted; None where it can."""
+        if grid.cu_count != (profiles.base.cu_count,):
+            return "power at other CU counts is not predicted, as no training table has them"
         if known_device(profiles.device) or not _from_one_clock(profiles):
             return None
-        return f"'{profiles.device}' is not in the device table, {NO_FURTHER_POWER}"
+        return (
+            f"'{profiles.device}' is not in the device table, nor is its power at a second engine "
+            "clock given (--also)"
+        )
 
     def assumption(self, profiles: Profiles) -> str | None:
         """What is assumed of a GPU that was not learnt from."""
@@ -224,70 +228,82 @@ class Board(Learner, Predictor):
             surfaces = self._times(highest, grid, coverage)
         else:
             surfaces = self._powers(highest, grid, coverage, is_energy)
-        return relative_to(surfaces, profiles.base)
+        return surfaces.relative_to(profiles.base)
 
     def _times(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
-        base = profiles.base
-        if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
+        base, settings = profiles.base, grid.settings()
+        if grid.memory_mhz != (base.memory_mhz,):
             raise InputError(
-                f"'{self.name}' predicts other engine clocks alone, at "
-                f"cu={base.cu_count},memory={base.memory_mhz:g}"
+                f"'{self.name}' predicts times at one memory clock, memory={base.memory_mhz:g}"
             )
-        log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
-        count = len(profiles.kernels)
-        prior = self.laws_["time"].prior(lambda z: log_times(log_clock, z), log_clock, count)
-        fit = condition(prior, measured_ratios(profiles, grid, "time"))
-        logs, ends = np.minimum.accumulate(fit.logs, axis=1), []
-        flags = (() if profiles.points else (BOUNDED,),) * count
-        if coverage is not None and not profiles.points:
-            ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, base)]
-            logs = np.clip(logs, *ends)
+        log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
+        log_count = np.log(settings["cu_count"] / base.cu_count)
+        if profiles.points and log_clock.any() and log_count.any():
+            raise InputError(
+                "from further readings time is predicted at other engine clocks or at other CU "
+                "counts, not at both; give readings and --at of one of them alone"
+            )
+        log_core = log_clock + log_count
+        law = CU_LAW if log_count.any() else self.laws_["time"]
+        prior = law.prior(lambda z: log_times(log_core, z), log_core, len(profiles.kernels))
+        if not profiles.points:
+            return _bounded(grid, base, prior.predicted(), coverage is not None)
+        fit = condition(prior, _readings(profiles, grid, "time"))
+        logs, ends = fit.logs, list[Floats]()
+        if not log_count.any():
+            bounds = ReadingBounds.by(profiles, grid, "time")
+            logs = bounds.within(logs)
+        if coverage is not None and log_count.any():
+            ends = ends_over_cus(profiles, grid, fit, coverage)
         elif coverage is not None and self.scores_["two"].size:
             width = score_at(self.scores_["two"], coverage) * self._scale(fit) * (log_clock != 0)
-            ends = [np.minimum.accumulate(end, axis=1) for end in (logs - width, logs + width)]
-        return Surfaces.from_log_ratios(grid, base, logs, flags, ends)
+            ends = bounds.ends(logs, width, width)
+        logs, *ends = (np.minimum.accumulate(one, axis=1) for one in (logs, *ends))
+        return Surfaces.from_log_ratios(grid, base, logs, ends=ends)
 
     def _powers(
         self, profiles: Profiles, grid: ConfigGrid, coverage: float | None, is_energy: bool
     ) -> Surfaces:
-        base, count, settings = profiles.base, len(profiles.kernels), grid.settings()
-        if refusal := self.refusal(profiles):
+        base, count = profiles.base, len(profiles.kernels)
+        if refusal := self.refusal(profiles, grid):
             raise InputError(f"power of '{profiles.device}' is not predicted: {refusal}")
-        if grid.cu_count != (base.cu_count,):
-            raise InputError(
-                "no training table has several CU counts, so the model does not tell what other "
-                f"counts do; predict at the profile's, cu={base.cu_count}"
-            )
         times = self._times_on(profiles, grid)
-        axes = ("engine_mhz", "memory_mhz")
-        log_engine, log_memory = (np.log(settings[a] / getattr(base, a)) for a in axes)
-        law, law_if_slower = (
-            self._power_law(profiles, grid, times, shift) for shift in (0.0, DIFFERENCE)
+        log_time = np.log(times.values).reshape(count, -1)
+        settings, population = grid.settings(), self.laws_["power"]
+        log_engine = np.log(settings["engine_mhz"] / base.engine_mhz)
+        log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
+        highest_mhz = self._highest_clock(profiles, grid)
+        x, x_base = np.array(grid.engine_mhz) / highest_mhz, base.engine_mhz / highest_mhz
+        at_base_memory, to_grid = on_grid(profiles, times)
+        prior = population.prior(
+            lambda z: to_grid(log_powers(x, x_base, at_base_memory, z)),
+            log_engine,
+            count,
+            MISFIT_PER_MEMORY_CLOCK * log_memory[None],
         )
-        population = self.laws_["power"]
-        misfit = MISFIT_PER_MEMORY_CLOCK * log_memory[None]
-        prior = population.prior(law, log_engine, count, misfit)
-        fit = condition(prior, measured_ratios(profiles, grid, "power"))
-        logs = _rising(fit.logs, grid)
+        fit = condition(prior, _readings(profiles, grid, "power"))
+        bounds = ReadingBounds.by(profiles, grid, "power")
+        logs = _rising(bounds.within(fit.logs), grid)
         ends: list[Floats] = []
         if coverage is not None and self.scores_["two"].size:
             from_one = np.isin(profiles.kernels, _from_one_clock(profiles))[:, None]
             two, one = (score_at(self.scores_[name], coverage) for name in ("two", "one"))
             width = np.where(from_one, one, two) * self._scale(fit) * (log_engine != 0)
             width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
-            # How power, or energy, follows time: what takes longer than predicted draws less.
-            by_time = population.log_ratios(law_if_slower, fit) - population.log_ratios(law, fit)
-            by_time = by_time / DIFFERENCE + is_energy
             low, high = (times.values if end is None else end for end in (times.low, times.high))
-            longer = np.log(high / times.values).reshape(count, -1)
-            shorter = np.log(times.values / low).reshape(count, -1)
-            up = np.where(by_time > 0, by_time * longer, by_time * shorter)
-            down = np.where(by_time > 0, by_time * shorter, by_time * longer)
-            ends = [logs - np.hypot(width, down), logs + np.hypot(width, up)]
+            shorter = log_time - np.log(low).reshape(count, -1)
+            longer = np.log(high).reshape(count, -1) - log_time
+            # Watts that follow the rate of work fall as time rises: energy is more, power is less.
+            follows = 1 / (1 + np.exp(log_time - population.unknowns(fit.latents)[0][:, None]))
+            if is_energy:
+                down, up = (1 - follows) * shorter, (1 - follows) * longer
+                ends = [logs - np.hypot(width, down), logs + np.hypot(width, up)]
+            else:
+                down, up = np.hypot(width, follows * longer), np.hypot(width, follows * shorter)
+                ends = bounds.ends(logs, down, up)
         if is_energy:
-            log_time = np.log(times.values).reshape(count, -1)
             logs, *ends = (values + log_time for values in (logs, *ends))
-        elif ends:
+        else:
             ends = [_rising(end, grid) for end in ends]
         note = (MEMORY_CLOCKS,) if log_memory.any() else ()
         return Surfaces.from_log_ratios(grid, base, logs, (note,) * count, ends)
@@ -299,39 +315,41 @@ class Board(Learner, Predictor):
             return self._times(profiles, grid, None)
         if times.grid != grid or times.base not in (base, *(p.config for p in profiles.points)):
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
-        return relative_to(times, base)
-
-    def _power_law(
-        self, profiles: Profiles, grid: ConfigGrid, times: Surfaces, shift: float
-    ) -> Law:
-        """The law on a grid, as if all but the base took `shift` longer in the log."""
-        base = profiles.base
-        memory = np.array(grid.memory_mhz) / base.memory_mhz
-        factors = times.values[:, 0]
-        at_base = factors[:, :, int(np.abs(np.log(memory)).argmin())]
-        highest_mhz = self._highest_clock(profiles, grid)
-        x, x_base = np.array(grid.engine_mhz) / highest_mhz, base.engine_mhz / highest_mhz
-        log_time = np.log(at_base) + shift * (x != x_base)
-        to_grid = on_grid(profiles, memory, factors / at_base[..., None])
-        return lambda z: to_grid(log_powers(x, x_base, log_time, z))
+        return times.relative_to(base)
 
     def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
         """Where the voltage is at its top [MHz], see `highest_clock`.
 
-        A clock asked for counts as measured where the GPU, not learnt from, does not list it.
+        A clock asked for counts as measured where nobody knows the GPU.
         """
-        device, asked_mhz = profiles.device, grid.engine_mhz[-1]
+        device = profiles.device
         reached = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
-        reached += [own.engine_mhz[-1] for name, own, _ in self.trained_ if name == device]
-        if device not in self.trained_devices() and not is_listed(device, asked_mhz):
-            reached.append(asked_mhz)
+        reached += [known.engine_mhz[-1] for name, known, _ in self.trained_ if name == device]
+        if known_device(device) is None:
+            reached.append(grid.engine_mhz[-1])
         return highest_clock(device, reached)
 
     def check_restored(self) -> None:
-        """There are no times yet. Raises ValueError where the state names no GPU."""
-        if not self.trained_:
+        """There are no times yet. Raises ValueError on a state that cannot be a `Board`'s."""
+        held, gpus = self.held_
+        if not self.trained_ or not 0 <= held <= gpus:
             raise ValueError("it does not say the GPUs that it learnt from")
+        for quantity in {"time", self.quantity}:
+            if len(self.laws_[quantity].mean) != len(FIRST[quantity].mean):
+                raise ValueError(f"the law of {quantity} has other unknowns")
         self.times_ = None
+
+
+def _bounded(grid: ConfigGrid, base: HardwareConfig, logs: Floats, has_ends: bool) -> Surfaces:
+    """Times of one reading: log ratios (K, N) between the least and the most that they can be."""
+    ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, base)]
+    flags = ((BOUNDED,),) * len(logs)
+    logs = np.clip(logs, *ends)
+    return Surfaces.from_log_ratios(grid, base, logs, flags, ends if has_ends else ())
+
+
+def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:
+    return replace(measured_ratios(profiles, grid, quantity), are_kept=True)
 
 
 def _rising(logs: Floats, grid: ConfigGrid) -> Floats:
@@ -351,38 +369,23 @@ def _from_one_clock(profiles: Profiles) -> list[str]:
 def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) -> Profiles:
     """The same profiles with the reading of the highest engine clock as the base, points by clock.
 
-    Of readings of every run at the base's CU count and memory clock. The base stays where it is
-    outside the grid's range.
+    Or of the most CUs. Of readings of every run at the base's memory clock. The base stays where
+    it is outside the grid's range.
     """
+
+    def core(point: MeasuredPoint) -> float:
+        return point.config.cu_count * point.config.engine_mhz
+
     base, name = profiles.base, QUANTITIES[quantity]
-    top = MeasuredPoint(base, profiles.time_ms, profiles.power_w)
-    readings = [top, *profiles.points]
+    top = first = MeasuredPoint(base, profiles.time_ms, profiles.power_w)
     for point in profiles.points if grid.spans(base) else ():
         values = getattr(point, name)
         is_known = values is not None and not np.isnan(values).any()
-        is_alike = replace(point.config, engine_mhz=base.engine_mhz) == base
-        if is_known and is_alike:
-            top = max(top, point, key=lambda one: one.config.engine_mhz)
+        is_alike = point.config.memory_mhz == base.memory_mhz
+        if is_known and is_alike and core(point) > core(top):
+            top = point
+    others = [point for point in (first, *profiles.points) if point is not top]
+    others.sort(key=lambda point: (core(point), point.config.memory_mhz))
     return replace(
-        profiles,
-        base=top.config,
-        time_ms=top.time_ms,
-        power_w=top.power_w,
-        points=tuple(
-            sorted(
-                (one for one in readings if one.config != top.config),
-                key=lambda one: (one.config.engine_mhz, one.config.memory_mhz),
-            )
-        ),
+        profiles, base=top.config, time_ms=top.time_ms, power_w=top.power_w, points=tuple(others)
     )
-
-
-def relative_to(surfaces: Surfaces, base: HardwareConfig) -> Surfaces:
-    """The surfaces, relative to another base of the grid's range."""
-    if base == surfaces.base and base not in surfaces.grid:
-        return surfaces
-    weights = configuration_weights(surfaces.grid, base)
-    count = len(surfaces.values)
-    at_base = np.exp(np.log(surfaces.values).reshape(count, -1) @ weights)[:, None, None, None]
-    low, high = (None if end is None else end / at_base for end in (surfaces.low, surfaces.high))
-    return replace(surfaces, base=base, values=surfaces.values / at_base, low=low, high=high)

@@ -25,10 +25,10 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.logs import clocks_not_reached, require_engine_sweep
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.conditioning import (
-    DIFFERENCE,
+    RATIO_NOISE,
     MeasuredRatios,
-    SurfacePosterior,
     SurfacePrior,
+    condition,
     random_walk,
 )
 from mlscale.predictors.intervals import equal_weights
@@ -37,29 +37,21 @@ LEAST_CLOCKS = 3  # of a training table
 CLOCKS = 12  # of a training table, at most, evenly over it
 BEND = 0.08  # W of the law: of the highest clock, how wide the bend at the voltage's floor is
 LOG_P_RANGE, LOG_S_RANGE = (-1.0, 3.0), (-1.5, 2.5)
-FIRST = {  # mean and deviation of the unknowns before there are runs
-    "time": (np.array([1.0, 0.7]), np.array([2.0, 0.7])),
-    "power": (np.array([0.0, 0.7, 0.7]), np.array([1.5, 0.15, 0.4])),
-}
 # Of ln p, of runs: learnt from tables of single kernels it is too sharp, as runs mix kernels.
 LOG_P, LOG_P_SD = np.log(2.1), 1.1
-FIRST_DRIFT, LEAST_DRIFT, LEAST_SD = 0.03, 0.005, 0.04
+LEAST_DRIFT, LEAST_SD = 0.005, 0.04
 TRAINING_NOISE = 0.03  # standard deviation of the log of a ratio of two training measurements
+STEPS = 3  # of Gauss and Newton in each round, from where the last one ended
 ROUNDS, ROUNDS_AGAIN = 12, 4  # of expectation and maximisation; from nearly the same runs'
-STEPS, LONGEST_STEP = 3, 1.0  # of Gauss and Newton in each
 
 Law = Callable[[Floats], Floats]  # from unknowns (L, K) to log ratios (K, N)
 
 
-def _slopes(law: Law, unknowns: Floats) -> Floats:
-    """Derivatives (L, K, N) of a law by each of the unknowns (L, K)."""
-    shifts = DIFFERENCE * np.eye(len(unknowns))[:, :, None]
-    slopes = [(law(unknowns + s) - law(unknowns - s)) / (2 * DIFFERENCE) for s in shifts]
-    return np.array(slopes)
-
-
 def log_times(log_clock: Floats, unknowns: Floats) -> Floats:
-    """Log time ratios (K, N) over ln(f / f_b) (N,), at the unknowns (logit c, ln p) (2, K)."""
+    """Log time ratios (K, N) over ln(f / f_b) (N,), at the unknowns (logit c, ln p) (2, K).
+
+    Or over ln(n / n_b) of CU counts.
+    """
     logit, log_p = unknowns[:, :, None]
     p = np.exp(np.clip(log_p, *LOG_P_RANGE))
     log_share, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
@@ -113,9 +105,9 @@ class Sweep:
         """Which clocks are not the base, (M,)."""
         return np.array(self.log_clock != 0)
 
-    def points(self, at: Mask) -> MeasuredRatios:
+    def points(self, at: Mask, noise: float = RATIO_NOISE) -> MeasuredRatios:
         """The measured ratios at these clocks (M,)."""
-        return MeasuredRatios(np.eye(len(at))[at], self.logs[:, at])
+        return MeasuredRatios(np.eye(len(at))[at], self.logs[:, at], noise)
 
     def second(self, share: float) -> Mask:
         """The clock (M,) that is nearest to a share of the base's, and is not the base."""
@@ -140,75 +132,72 @@ class Population:
     ) -> "Population":
         """That of the runs of several GPUs, by expectation and maximisation.
 
-        start: that of nearly the same runs, if there is one.
+        Of time with the bend of whole runs. start: that of nearly the same runs, if there is one.
         """
         weight = equal_weights([sweep.device for sweep in sweeps for _ in sweep.logs])
         gpus = len({sweep.device for sweep in sweeps})
         between = gpus / max(gpus - 1, 1)  # the mean is known from as many GPUs alone
-        mean, sd = FIRST[quantity]
-        population = start or Population(mean, np.diag(sd**2), FIRST_DRIFT)
-        unknowns = [np.repeat(population.mean[:, None], len(one.logs), axis=1) for one in sweeps]
+        population = start or FIRST[quantity]
+        begin = [np.tile(population.mean, (len(sweep.logs), 1)) for sweep in sweeps]
         for _ in range(ROUNDS if start is None else ROUNDS_AGAIN):
-            fits = [population.fitted(*one) for one in zip(sweeps, unknowns, strict=True)]
-            unknowns = [fit[0] for fit in fits]
-            every = np.hstack(unknowns)
-            mean = every @ weight
-            off = np.sqrt(weight) * (every - mean[:, None])
-            unsure = np.concatenate([fit[1] for fit in fits])
-            covariance = between * off @ off.T + np.einsum("k,kij->ij", weight, unsure)
+            fits = [population.fitted(*one) for one in zip(sweeps, begin, strict=True)]
+            begin = [fit[0] for fit in fits]
+            unknowns, unsure, squares = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+            mean = weight @ unknowns
+            off = np.sqrt(weight)[:, None] * (unknowns - mean)
+            covariance = between * off.T @ off + np.einsum("k,kij->ij", weight, unsure)
             covariance += LEAST_SD**2 * np.eye(len(mean))
-            drift = np.sqrt(weight @ np.concatenate([fit[2] for fit in fits]))
-            population = Population(mean, covariance, max(float(drift), LEAST_DRIFT))
-        return population
+            drift = max(float(np.sqrt(weight @ squares)), LEAST_DRIFT)
+            population = Population(mean, covariance, drift)
+        return population.with_bend(LOG_P, LOG_P_SD) if quantity == "time" else population
 
-    def fitted(self, sweep: Sweep, unknowns: Floats) -> tuple[Floats, Floats, Floats]:
-        """Of training runs the likeliest unknowns (L, K), their covariances (K, L, L), and drift².
+    def fitted(self, sweep: Sweep, begin: Floats) -> tuple[Floats, Floats, Floats]:
+        """Of training runs the likeliest unknowns (K, L), their covariances (K, L, L), drift^2.
 
-        By Gauss and Newton; unknowns: where to begin.
+        begin (K, L): unknowns to begin at.
         """
-        away = sweep.away
-        walk = random_walk(sweep.log_clock[away], self.drift)
-        inverse = np.linalg.inv(walk.T @ walk + TRAINING_NOISE**2 * np.eye(away.sum()))
-        known = np.linalg.inv(self.covariance)
-        for _ in range(STEPS):
-            slopes = _slopes(sweep.law, unknowns)[:, :, away]
-            left = (sweep.logs - sweep.law(unknowns))[:, away]
-            uphill = np.einsum("lkp,pq,kq->kl", slopes, inverse, left)
-            uphill -= (unknowns.T - self.mean) @ known
-            information = np.einsum("lkp,pq,mkq->klm", slopes, inverse, slopes) + known
-            step = np.linalg.solve(information, uphill[..., None])[..., 0].T
-            unknowns = unknowns + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
-        left = (sweep.law(unknowns) - sweep.logs)[:, away]
-        drift = (left**2).sum(axis=1) / np.abs(sweep.log_clock).sum()
-        return unknowns, np.linalg.inv(information), drift
-
-    def softened(self) -> Self:
-        """That of time with the bend of whole runs, which mix kernels: softer than theirs."""
-        scale = np.array([1.0, LOG_P_SD / np.sqrt(self.covariance[1, 1])])
-        covariance = self.covariance * np.outer(scale, scale)
-        return replace(self, mean=np.array([self.mean[0], LOG_P]), covariance=covariance)
-
-    def log_ratios(self, law: Law, fit: SurfacePosterior) -> Floats:
-        """What a law says at the likeliest unknowns, (K, N), without what it leaves."""
+        prior = self.prior(sweep.law, sweep.log_clock, len(sweep.logs))
         root = np.linalg.cholesky(self.covariance)
-        return law(self.mean[:, None] + root @ fit.latents)
+        start = np.linalg.solve(root, (begin - self.mean).T)
+        fit = condition(prior, sweep.points(sweep.away, TRAINING_NOISE), start, STEPS)
+        slopes = fit.slopes[:, :, sweep.away]
+        told = np.einsum("lkp,kpq,mkq->klm", slopes, fit.inverse, slopes)
+        unsure = root @ (np.eye(len(root)) - told) @ root.T
+        unknowns = self.unknowns(fit.latents)
+        left = sweep.law(unknowns) - sweep.logs
+        return unknowns.T, unsure, (left**2).sum(axis=1) / np.abs(sweep.log_clock).sum()
+
+    def with_bend(self, log_p: float, sd: float) -> Self:
+        """That of time with this mean and deviation of ln p."""
+        scale = np.array([1.0, sd / np.sqrt(self.covariance[1, 1])])
+        covariance = self.covariance * np.outer(scale, scale)
+        return replace(self, mean=np.array([self.mean[0], log_p]), covariance=covariance)
+
+    def unknowns(self, latents: Floats) -> Floats:
+        """The unknowns (L, K) at latents (L, K), which are in units of their spread."""
+        return np.asarray(self.mean[:, None] + np.linalg.cholesky(self.covariance) @ latents)
 
     def prior(
         self, law: Law, log_clock: Floats, count: int, misfit: Floats | None = None
     ) -> SurfacePrior:
-        """What is believed of that many runs over ln(f / f_b) (N,).
+        """What is believed of that many runs over ln(f / f_b) (N,), by latents.
 
-        Its latents are in units of their spread. misfit (R, N): besides that of the clock.
+        misfit (R, N): besides that of the clock.
         """
-        root = np.linalg.cholesky(self.covariance)
-        zeros = np.zeros((len(root), count))
+        zeros = np.zeros((len(self.mean), count))
         walk = random_walk(log_clock, self.drift)
         return SurfacePrior(
-            lambda latents: law(self.mean[:, None] + root @ latents),
+            lambda latents: law(self.unknowns(latents)),
             zeros,
             np.ones_like(zeros),
             walk if misfit is None else np.vstack([walk, misfit]),
         )
+
+
+FIRST = {  # before there are runs
+    "time": Population(np.array([1.0, 0.7]), np.diag([2.0, 0.7]) ** 2, 0.03),
+    "power": Population(np.array([0.0, 0.7, 0.7]), np.diag([1.5, 0.15, 0.4]) ** 2, 0.03),
+}
 
 
 def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
@@ -220,12 +209,3 @@ def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
     entry = known_device(device)
     rated_mhz = entry.datasheet.engine_mhz if entry and entry.datasheet else 0.0
     return max([rated_mhz, *measured_mhz])
-
-
-def is_listed(device: str, engine_mhz: float) -> bool:
-    """Whether a GPU lists engine clocks as high as that, as far as is known."""
-    entry = known_device(device)
-    if entry is None:
-        return False
-    _, highest_mhz = entry.engine_clock_range_mhz or (0.0, 0.0)
-    return engine_mhz <= (entry.max_clock_mhz or highest_mhz)

@@ -11,6 +11,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 
 WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory
 INTERFACE = 0.12  # of the board's limit: what the memory draws by its clock alone, at the rated one
@@ -52,18 +53,23 @@ def with_memory_clock(
     return np.maximum(waiting + (power - waiting) / slowdown - interface, LEAST * power)
 
 
-def on_grid(profiles: Profiles, memory: Floats, slowdown: Floats) -> Callable[[Floats], Floats]:
-    """Return what gives log power ratios (K, N) on a grid by those at its engine clocks (K, E).
+def on_grid(profiles: Profiles, times: Surfaces) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Return log times (K, E) at the memory clock nearest the base's, and what takes power on.
 
-    memory (M,) and slowdown (K, E, M): as of `with_memory_clock`.
+    The latter gives log power ratios (K, N) on the grid by those at its engine clocks (K, E).
+    times: of the runs on that grid, which has one CU count, relative to the profiles' base.
     """
     device, base_w = known_device(profiles.device), profiles.base_power_w[:, None]
     base_mhz = profiles.base.memory_mhz
+    memory = np.array(times.grid.memory_mhz) / base_mhz
+    factors = times.values[:, 0]
+    at_base = factors[:, :, int(np.abs(np.log(memory)).argmin())]
     limit_w = device.tdp_w if device and device.tdp_w else np.nan
     rated = device.datasheet.memory_mhz / base_mhz if device and device.datasheet else 1.0
 
     def to_grid(logs: Floats) -> Floats:
+        slowdown = factors / at_base[..., None]
         power_w = with_memory_clock(base_w * np.exp(logs), slowdown, memory, rated, limit_w)
         return np.asarray(np.log(power_w.reshape(len(base_w), -1) / base_w))
 
-    return to_grid
+    return np.log(at_base), to_grid

@@ -19,6 +19,7 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, configuration_weights
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
+KEPT_VARIANCE = 1e-14  # of a point that the outputs go through
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
@@ -67,10 +68,16 @@ class SurfacePrior:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRatios:
-    """Measured log ratios (K, P), NaN where missing; at (P, M): the outputs' weights in each."""
+    """Measured log ratios (K, P), NaN where missing; at (P, M): the outputs' weights in each.
+
+    noise: their standard deviation. are_kept: whether the outputs go through them all the same,
+    by the misfit.
+    """
 
     at: Floats
     logs: Floats
+    noise: float = RATIO_NOISE
+    are_kept: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +176,16 @@ def measured_ratios(profiles: Profiles, grid: ConfigGrid, *quantities: str) -> M
     return MeasuredRatios(at.reshape(-1, grid.size * len(quantities)), logs)
 
 
-def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
-    """Return the outputs given the points; with no point known, those of the mean."""
+def condition(
+    prior: SurfacePrior,
+    points: MeasuredRatios,
+    start: Floats | None = None,
+    steps: int = GAUSS_NEWTON_STEPS,
+) -> SurfacePosterior:
+    """Return the outputs given the points; with no point known, those of the mean.
+
+    start (L, K): latents to begin at, by default the mean; steps: of Gauss and Newton, at most.
+    """
     if not len(points.at):
         nothing = np.empty((*points.logs.shape[:1], 0, 0))
         logs = prior.predicted()
@@ -178,9 +193,11 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
         return SurfacePosterior(prior, logs, prior.mean, none, empty, nothing)
     shared = points.at @ prior.misfit.T
     missing = np.isnan(points.logs)
-    noise = np.where(missing, MISSING_VARIANCE, RATIO_NOISE**2)
+    noise = np.where(missing, MISSING_VARIANCE, points.noise**2)
     spread: Floats = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
-    latents = _most_likely(prior, points, missing, np.asarray(np.linalg.inv(spread)))
+    inverse = np.asarray(np.linalg.inv(spread))
+    start = prior.mean if start is None else start
+    latents = _most_likely(prior, points, missing, inverse, start, steps)
     logs, slopes = prior.log_ratios(latents), prior.slopes(latents)
     at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
     gain = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
@@ -189,13 +206,21 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
     off = np.where(missing, 0, points.logs - prior.predicted() @ points.at.T)
     surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)
     left = np.where(missing, 0, points.logs - logs @ points.at.T)
+    if points.are_kept:
+        noise = np.where(missing, MISSING_VARIANCE, KEPT_VARIANCE)
+        spread = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
     weights = np.linalg.solve(spread, left[:, :, None])[:, :, 0]
     moved = logs + weights @ shared @ prior.misfit
     return SurfacePosterior(prior, moved, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
 
 
 def _most_likely(
-    prior: SurfacePrior, points: MeasuredRatios, missing: Mask, inverse: Floats
+    prior: SurfacePrior,
+    points: MeasuredRatios,
+    missing: Mask,
+    inverse: Floats,
+    start: Floats,
+    steps: int,
 ) -> Floats:
     """Return the latents (L, K) of largest posterior density; a step never lowers it."""
 
@@ -207,8 +232,8 @@ def _most_likely(
         off = ((latents - prior.mean) ** 2 / prior.variance).sum(axis=0)
         return np.asarray(off + np.einsum("kp,kpq,kq->k", rest, inverse, rest))
 
-    latents, costs = prior.mean, cost(prior.mean)
-    for _ in range(GAUSS_NEWTON_STEPS):
+    latents, costs = start, cost(start)
+    for _ in range(steps):
         slopes = np.einsum("lkm,pm->lkp", prior.slopes(latents), points.at)
         uphill = np.einsum("lkp,kpq,kq->kl", slopes, inverse, left(latents))
         uphill -= ((latents - prior.mean) / prior.variance).T

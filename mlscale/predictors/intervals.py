@@ -12,13 +12,15 @@ power does not rise. Where the memory clock changes as well, measured kernels ke
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, widened_beyond
 from mlscale.errors import InputError
 from mlscale.predictors.conditioning import RATIO_NOISE
@@ -189,6 +191,49 @@ def one_sided_reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> tu
     least = np.where(is_alone, np.minimum(extreme, 0) - NOISE, -np.inf)
     most = np.where(is_alone, np.maximum(extreme, 0) + NOISE, np.inf)
     return least.reshape(grid.shape), most.reshape(grid.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingBounds:
+    """What the readings allow log ratios (K, N) to be, see `one_sided_reach` and `reach`.
+
+    floor and ceiling: at a clock lower than a reading's, time does not fall and power not rise.
+    least and most: in ends, where the law at its extreme counts too. farthest: from the truth.
+    """
+
+    floor: Floats
+    ceiling: Floats
+    least: Floats
+    most: Floats
+    farthest: Floats
+
+    @classmethod
+    def by(cls, profiles: Profiles, grid: ConfigGrid, quantity: str) -> Self:
+        """Those of the base and every further point."""
+        readings = [(profiles.base, np.ones(len(profiles.kernels)))]
+        sides: list[list[Floats]] = []
+        for config, factors in [*readings, *profiles.measured_factors(quantity)]:
+            reading = np.log(factors)[:, None]
+            low, high = (end.ravel() for end in one_sided_reach(quantity, grid, config))
+            floor, ceiling = np.where(low < -NOISE, -np.inf, 0), np.where(high > NOISE, np.inf, 0)
+            if quantity == "power":  # no end of it crosses a reading
+                low, high = low + NOISE, high - NOISE
+            farthest = reach(quantity, grid, config).ravel() + 0 * reading
+            sides.append([*(reading + side for side in (floor, ceiling, low, high)), farthest])
+        floors, ceilings, lows, highs, distances = zip(*sides, strict=True)
+        largest, smallest = np.fmax.reduce, np.fmin.reduce
+        inner = largest(floors), smallest(ceilings)
+        return cls(*inner, largest(lows), smallest(highs), smallest(distances))
+
+    def within(self, logs: Floats) -> Floats:
+        """The log ratios, between floor and ceiling."""
+        return np.minimum(np.maximum(logs, self.floor), self.ceiling)
+
+    def ends(self, logs: Floats, down: Floats, up: Floats) -> list[Floats]:
+        """Low and high log ratios, by half-widths."""
+        low = np.maximum(logs - np.minimum(down, self.farthest), self.least)
+        high = np.minimum(logs + np.minimum(up, self.farthest), self.most)
+        return [np.minimum(low, logs), np.maximum(high, logs)]
 
 
 def within_reach(surfaces: Surfaces, quantity: str) -> Surfaces:

@@ -169,7 +169,9 @@ class TestTwoTraces:
         succeed(capsys, "import", slow, "--base", config, "--power", 330, "-o", table)
         document = advise(capsys, fast, *BASE, "--power", 600, "--also", table, "--max-time", 300)
         powers = {p["engine_mhz"]: p["power_w"] for p in document["whole_run"]["front"]}
-        assert powers[1320] == pytest.approx(330, rel=0.05)
+        nearest = min(powers, key=lambda mhz: abs(mhz - 1320))
+        assert abs(nearest - 1320) <= 30
+        assert powers[nearest] == pytest.approx(330, rel=0.05)
 
     def test_a_clock_that_changes_nothing_is_told(
         self, capsys: Capture, tmp_path: Path, fast: Path
