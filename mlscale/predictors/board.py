@@ -39,6 +39,7 @@ from mlscale.predictors.board_law import (
     Population,
     Sweep,
     highest_clock,
+    is_listed,
     log_powers,
     log_times,
 )
@@ -320,13 +321,13 @@ class Board(Learner, Predictor):
     def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
         """Where the voltage is at its top [MHz], see `highest_clock`.
 
-        A clock asked for counts as measured where nobody knows the GPU.
+        A clock asked for counts as measured where the GPU, not learnt from, does not list it.
         """
-        device = profiles.device
+        device, asked_mhz = profiles.device, grid.engine_mhz[-1]
         reached = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
         reached += [known.engine_mhz[-1] for name, known, _ in self.trained_ if name == device]
-        if known_device(device) is None:
-            reached.append(grid.engine_mhz[-1])
+        if device not in self.trained_devices() and not is_listed(device, asked_mhz):
+            reached.append(asked_mhz)
         return highest_clock(device, reached)
 
     def check_restored(self) -> None:

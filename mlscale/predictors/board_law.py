@@ -209,3 +209,12 @@ def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
     entry = known_device(device)
     rated_mhz = entry.datasheet.engine_mhz if entry and entry.datasheet else 0.0
     return max([rated_mhz, *measured_mhz])
+
+
+def is_listed(device: str, engine_mhz: float) -> bool:
+    """Whether a GPU lists engine clocks as high as that, as far as is known."""
+    entry = known_device(device)
+    if entry is None:
+        return False
+    _, highest_mhz = entry.engine_clock_range_mhz or (0.0, 0.0)
+    return engine_mhz <= (entry.max_clock_mhz or highest_mhz)
