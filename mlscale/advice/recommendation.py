@@ -84,6 +84,9 @@ class Setting:
 class Recommendation:
     """What is best for one launch of a kernel, or for the whole run (kernel None).
 
+    best: where there is a limit of time, what keeps it by the upper end of its interval. expected:
+    the best of what is expected to keep it, where that is another.
+
     front: the Pareto front of time and energy from the quickest to the most frugal, of equal
     points the first in the order of the grid; empty where energy is not known. flags: what a
     reader should know of the prediction, or of the run at its best. Of a kernel alone:
@@ -99,11 +102,14 @@ class Recommendation:
     launches: float | None = None
     share_percent: float | None = None
     in_run: Setting | None = None
+    expected: Setting | None = None
 
     def row(self) -> Row:
         """All as JSON values, but for the part of a kernel in the run."""
+        expected = self.expected
         return {
             "best": self.best.row(),
+            "expected": {**expected.row(), **expected.effects()} if expected else None,
             "at_base": self.base.row(),
             **self.best.effects(),
             "front": [setting.row() for setting in self.front],

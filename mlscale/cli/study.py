@@ -41,6 +41,8 @@ TRAINED = {
     "unseen-gpu": ", trained on other GPUs alone",
 }
 
+KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}
+
 Document = dict[str, Any]
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
 
@@ -429,6 +431,7 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
     cells: Columns = (
         ("advisor", lambda row: row["advisor"]),
         ("features", _features),
+        ("limit by", lambda row: KEPT_BY[row["rule"]]),
         ("mean", _two_digits("regret_mean")),
         ("std. error", _two_digits("regret_standard_error")),
         ("median", _two_digits("regret_median")),
@@ -439,6 +442,7 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
         ("interval holds %", _percent("interval_holds_percent")),
         ("time %", lambda row: f"{row['slowdown_mean']:+z.1f}"),
         ("breaks limits %", _percent("breaks_limits_percent") if under else lambda _: ""),
+        ("by > 1 %", _percent("passes_limit_percent")),
     )
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
     return (
