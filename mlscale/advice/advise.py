@@ -199,7 +199,7 @@ def predicted_costs(
     held = paired = with_held_ends(paired, supply)
     if not is_bounded and "power" in held:
         energy_mj = _energy_ends(predictions, held, terms.added_w)
-        if energy_mj is None:
+        if energy_mj is None and all(surface.low is not None for surface in held.values()):
             at_once = absolute(model.predict(profiles, coverage_of_each(2)), terms.added_w)
             energy_mj = _products(with_held_ends(at_once, supply))
         paired = _with_energy_ends(held, energy_mj)
@@ -236,7 +236,7 @@ def _products(surfaces: dict[str, Surfaces]) -> list[Floats]:
 
 
 def _with_energy_ends(
-    surfaces: dict[str, Surfaces], energy_mj: Sequence[Floats]
+    surfaces: dict[str, Surfaces], energy_mj: Sequence[Floats] | None
 ) -> dict[str, Surfaces]:
     """Surfaces whose ends of power times those of time are these of energy [mJ], if there are."""
     time, power = surfaces["time"], surfaces["power"]
