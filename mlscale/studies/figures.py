@@ -125,7 +125,8 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
     """A strip of regrets for each advisor, a figure for each table and objective.
 
     choices: the rows of choices.csv, of kernels or of runs; those that break a limit have no
-    regret. Those of expected times are not drawn where cautious ones stand beside. Returns the paths: advice-TABLE-OBJECTIVE.png and .svg. Raises InputError.
+    regret. Those of expected times are not drawn where cautious ones stand beside. Returns the
+    paths: advice-TABLE-OBJECTIVE.png and .svg. Raises InputError.
     """
     written = []
     for (table, objective), rows in grouped(choices, "table", "objective").items():
