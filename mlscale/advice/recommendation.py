@@ -162,7 +162,7 @@ class Advice:
     base's memory clock is offered.
 
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
-    that hold at once; held: they, their high ends as the board's limit leaves them. supply: what
+    of COVERAGE each; held: they, their high ends as the board's limit leaves them. supply: what
     the board supplies, unlimited where that is not known or power not predicted; where a kernel
     draws more, nothing is advised. offered (C, E, M): what the GPU may be set to.
     """
