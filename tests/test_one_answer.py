@@ -14,7 +14,7 @@ from mlscale.advice.recommendation import Setting
 from mlscale.advice.search import TOO_SLOW
 from mlscale.data.datasets import path
 from mlscale.data.profiles import QUANTITIES
-from mlscale.model.predictions import ABOVE_LIMIT, coverage_of_each
+from mlscale.model.predictions import ABOVE_LIMIT, COVERAGE
 from mlscale.model.shipped import model_for, shipped_model
 from mlscale.readers.reading import import_profile
 from mlscale.report.kernel_report import COSTS, kernel_reports
@@ -57,7 +57,7 @@ def test_every_command_says_the_same(case: str, objective: str | None, limits: L
     profiles = CASES[case]()
     model = model_for(shipped_model(profiles)[1], profiles)
     advice = advise(model, profiles, objective, limits)
-    predictions = model.predict(profiles, coverage_of_each(len(advice.surfaces)))
+    predictions = model.predict(profiles, COVERAGE)
     count, shape = len(profiles.kernels), (len(profiles.kernels), *model.grid.shape)
     table, run = predictions.columns(), predictions.whole_run()
     of_kernels = {name: table[name].reshape(shape) for name in COSTS.values()}

@@ -26,7 +26,7 @@ from mlscale.data.supply import UNLIMITED, WITHIN, drawn_w, supply_of, with_held
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model, feature_warnings, training_warnings
-from mlscale.model.predictions import EXTRAPOLATED, Predictions, coverage_of_each
+from mlscale.model.predictions import COVERAGE, EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 from mlscale.text import percent_in_words, share_in_percent
 
@@ -197,7 +197,7 @@ def predicted_costs(
     Those held have high ends as the board's limit leaves them. run_peak_w [W]: what the whole run
     was measured to draw, where these are only some of its kernels. Raises InputError.
     """
-    predictions = model.predict(profiles, coverage_of_each(1 if terms.no_power else 2))
+    predictions = model.predict(profiles, COVERAGE)
     supply = UNLIMITED
     if not terms.no_power:
         supply = supply_of(model.device, drawn_w(profiles) + terms.added_w, run_peak_w)
@@ -208,6 +208,12 @@ def predicted_costs(
         surfaces = paired = absolute(predictions, terms.added_w)
         peak_w = surfaces["power"].values if "power" in surfaces else None
     held = paired = with_held_ends(paired, supply)
+    if not is_bounded and "power" in held:
+        energy_mj = _energy_ends(predictions, held, terms.added_w)
+        if energy_mj is None and all(surface.low is not None for surface in held.values()):
+            at_once = absolute(model.predict(profiles, coverage_of_each(2)), terms.added_w)
+            energy_mj = _products(with_held_ends(at_once, supply))
+        paired = _with_energy_ends(held, energy_mj)
     power = surfaces.get("power")
     if is_bounded and power is not None and power.high is not None:
         most_w = np.maximum(supply.most_w, power.values)
@@ -215,6 +221,40 @@ def predicted_costs(
     sides = held if terms.objective == "power" else paired
     costs = Costs.from_surfaces(sides, peak_w, profiles.weights, supply)
     return predictions, costs, surfaces, held
+
+
+def _energy_ends(
+    predictions: Predictions, surfaces: dict[str, Surfaces], added_w: float
+) -> list[Floats] | None:
+    """The ends of energy [mJ] that are predicted, (K, C, E, M) each; None without such.
+
+    surfaces: absolute ones. added_w [W]: to all power, and no part of the energy predicted.
+    """
+    if predictions.energy is None:
+        return None
+    time, profiles = surfaces["time"], predictions.profiles
+    at_base_mj = profiles.quantity("time") * profiles.quantity("power")
+    energy = predictions.energy.absolute(at_base_mj)
+    pairs = ((energy.low, time.low), (energy.high, time.high))
+    return [mj + added_w * ms for mj, ms in pairs if mj is not None and ms is not None]
+
+
+def _products(surfaces: dict[str, Surfaces]) -> list[Floats]:
+    """The ends of time x power [mJ], (K, C, E, M) each; none without intervals."""
+    time, power = surfaces["time"], surfaces["power"]
+    pairs = ((time.low, power.low), (time.high, power.high))
+    return [ms * watts for ms, watts in pairs if ms is not None and watts is not None]
+
+
+def _with_energy_ends(
+    surfaces: dict[str, Surfaces], energy_mj: Sequence[Floats] | None
+) -> dict[str, Surfaces]:
+    """Surfaces whose ends of power times those of time are these of energy [mJ], if there are."""
+    time, power = surfaces["time"], surfaces["power"]
+    if not energy_mj or time.low is None or time.high is None:
+        return surfaces
+    low_mj, high_mj = energy_mj
+    return surfaces | {"power": replace(power, low=low_mj / time.low, high=high_mj / time.high)}
 
 
 def _bounded_surfaces(
@@ -267,7 +307,11 @@ def advise_run(
 
     run: `Costs.summed` of all kernels. notes: the warnings of the profiles.
     """
-    [whole_run] = recommendations(run, terms, [best_of_run(run, terms)])
+    best, expected = best_of_run(run, terms)
+    [whole_run] = recommendations(run, terms, [best])
+    if expected != best:
+        [at_expected] = settings_at(run, terms, np.zeros(1, dtype=int), np.array([expected]))
+        whole_run = replace(whole_run, expected=at_expected)
     trained = model.trained_range
     if trained is not None and not trained.spans(whole_run.best.config):
         whole_run = replace(whole_run, flags=(BEST_IS_BEYOND,))
@@ -279,13 +323,27 @@ def advise_run(
         workload=workload,
         whole_run=whole_run,
         tried_mhz=run.grid.engine_mhz,
-        warnings=(*terms.warnings, *_board_warnings(run, whole_run.best), *notes),
+        warnings=(
+            *terms.warnings,
+            *_unsure_warnings(terms.limits, whole_run),
+            *_board_warnings(run, whole_run.best),
+            *notes,
+        ),
         is_bounded=run.is_bounded,
         no_energy=terms.no_energy,
         keeps_memory=terms.keeps_memory,
         supply=run.supply,
         offered=run.offered(terms),
     )
+
+
+def _unsure_warnings(limits: Limits, run: Recommendation) -> list[str]:
+    """That the best is only expected to keep a limit of time, as nothing keeps it surely."""
+    ends = run.best.slowdown_range
+    if ends is None or ends[1] <= limits.longest_percent(run.base.time_ms) + SAME:
+        return []
+    words = replace(limits, max_power_w=None).words()
+    return [f"nothing surely keeps {' and '.join(words)}: the best is expected to keep it"]
 
 
 def _board_warnings(run: Costs, best: Setting) -> list[str]:

@@ -48,6 +48,29 @@ class Limits:
                 what = "at least 0" if may_be_0 else "positive"
                 raise InputError(f"{name} must be finite and {what}, not {value:g}")
 
+    @property
+    def has_time(self) -> bool:
+        """Whether there is a limit of time."""
+        return self.max_time_ms is not None or self.max_slowdown_percent is not None
+
+    def longest_ms(self, base_time_ms: float) -> float:
+        """The longest time that is kept [ms], infinite without limits of time."""
+        longest = [math.inf]
+        if self.max_time_ms is not None:
+            longest.append(self.max_time_ms)
+        if self.max_slowdown_percent is not None:
+            longest.append(base_time_ms * (1 + self.max_slowdown_percent / 100))
+        return min(longest)
+
+    def longest_percent(self, base_time_ms: float) -> float:
+        """The longest time that is kept, over that at the base [%]: a slowdown."""
+        return 100 * (self.longest_ms(base_time_ms) / base_time_ms - 1)
+
+    def time_in_words(self) -> str:
+        """The limits of time, briefly: '5 %'."""
+        forms = {"{:.10g} ms": self.max_time_ms, "{:g} %": self.max_slowdown_percent}
+        return " or ".join(form.format(most) for form, most in forms.items() if most is not None)
+
     def words(self) -> list[str]:
         """Each limit that is given: 'a power of at most 50 W'."""
         forms = {

@@ -86,6 +86,9 @@ class Setting:
 class Recommendation:
     """What is best for one launch of a kernel, or for the whole run (kernel None).
 
+    best: where there is a limit of time, what keeps it by the upper end of its interval. expected:
+    the best of what is expected to keep it, where that is another.
+
     front: the Pareto front of time and energy from the quickest to the most frugal, of equal
     points the first in the order of the grid; empty where energy is not known. flags: what a
     reader should know of the prediction, or of the run at its best. Of a kernel alone:
@@ -101,11 +104,14 @@ class Recommendation:
     launches: float | None = None
     share_percent: float | None = None
     in_run: Setting | None = None
+    expected: Setting | None = None
 
     def row(self) -> Row:
         """All as JSON values, but for the part of a kernel in the run."""
+        expected = self.expected
         return {
             "best": self.best.row(),
+            "expected": {**expected.row(), **expected.effects()} if expected else None,
             "at_base": self.base.row(),
             **self.best.effects(),
             "front": [setting.row() for setting in self.front],
@@ -158,7 +164,7 @@ class Advice:
     base's memory clock is offered.
 
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
-    that hold at once; held: they, their high ends as the board's limit leaves them. supply: what
+    of COVERAGE each; held: they, their high ends as the board's limit leaves them. supply: what
     the board supplies, unlimited where that is not known or power not predicted; where a kernel
     draws more, nothing is advised. offered (C, E, M): what the GPU may be set to.
     """

@@ -155,6 +155,11 @@ class Costs:
             possible = possible & self.supply.suffices(self.peak_w)
         return np.where(possible, self.time_ms[:, 0], np.nan)
 
+    @property
+    def longest_ms(self) -> Floats:
+        """The high ends of time; without intervals the times (K, C, E, M)."""
+        return self.time_ms[:, -1]
+
     def sought_ms(self, terms: Terms) -> Floats:
         """As `possible_ms`, and a lowest clock at the base's other settings alone."""
         times = self.possible_ms(terms)
@@ -166,34 +171,44 @@ class Costs:
         return sought
 
 
-def best_of_run(run: Costs, terms: Terms) -> int:
-    """Where the best of a run is, flat on the grid; run: `Costs.summed` of its kernels.
+def best_of_run(run: Costs, terms: Terms) -> tuple[int, int]:
+    """Where the best of a run is, flat on the grid, and where it is by expected times.
 
-    Raises InputError, saying what is nearest, where nothing keeps the limits.
+    The best keeps limits of time by the high ends of its times, where anything does. run:
+    `Costs.summed` of its kernels. Raises InputError, saying what is nearest, where nothing is
+    expected to keep the limits.
     """
-    power_w, peak_w = (
-        None if run.power_w is None else run.power_w[0, 0],
-        None if run.peak_w is None else run.peak_w[0],
-    )
-    try:
-        best = best_index(
+    power_w = None if run.power_w is None else run.power_w[0, 0]
+    peak_w = None if run.peak_w is None else run.peak_w[0]
+    times, base_ms = run.sought_ms(terms)[0], float(run.base_ms[0])
+    is_sure = feasible(terms.limits, run.longest_ms[0], peak_w, base_ms) & np.isfinite(times)
+
+    def best(times_ms: Floats) -> int:
+        index = best_index(
             terms.objective,
-            run.sought_ms(terms)[0],
+            times_ms,
             power_w,
-            float(run.base_ms[0]),
+            base_ms,
             terms.limits,
             run.grid.engine_mhz,
             peak_power_w=peak_w,
         )
+        return int(np.ravel_multi_index(index, run.grid.shape))
+
+    try:
+        expected = best(times)
     except InputError as error:
         raise InputError(f"the whole run: {error}") from None
-    return int(np.ravel_multi_index(best, run.grid.shape))
+    if not is_sure.any():
+        return expected, expected
+    return best(np.where(is_sure, times, np.nan)), expected
 
 
 def best_of_kernels(costs: Costs, terms: Terms, run_ms: float) -> tuple[Indices, Mask]:
     """Where the best of each kernel is, flat on the grid, and which are too slow: (K,) each.
 
-    Each keeps its part of the run's limits of time; run_ms: what the run takes at the base [ms].
+    Each keeps its part of the run's limits of time, by the high ends of its times where anything
+    does, else by the expected times; run_ms: what the run takes at the base [ms].
     Of a kernel that cannot, and is too slow, it is the quickest within the limit of power. Raises
     InputError where there is none.
     """
@@ -203,12 +218,10 @@ def best_of_kernels(costs: Costs, terms: Terms, run_ms: float) -> tuple[Indices,
     sought_ms = costs.sought_ms(terms)
     limit_of_power = Limits(max_power_w=limits.max_power_w)
     keeps_power = feasible(limit_of_power, sought_ms, costs.peak_w, base_ms)
-    longest = [math.inf]  # relative to the base
-    if limits.max_time_ms is not None:
-        longest.append(limits.max_time_ms / run_ms)
-    if limits.max_slowdown_percent is not None:
-        longest.append(1 + limits.max_slowdown_percent / 100)
-    allowed = keeps_power & (times <= min(longest) * base_ms * (1 + SAME))
+    allowed_ms = limits.longest_ms(run_ms) / run_ms * base_ms * (1 + SAME)
+    expected, surely = (keeps_power & (ms <= allowed_ms) for ms in (times, costs.longest_ms))
+    is_sure = surely.any(axis=(1, 2, 3), keepdims=True)
+    allowed = np.where(is_sure, surely, expected)
     clocks = np.array(costs.grid.engine_mhz)[:, None]
     values = objective_values(terms.objective, times, power_w, clocks)
     best = least_indices([values, times, power_w], allowed)

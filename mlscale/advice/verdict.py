@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from mlscale.advice.commands import levers_of
@@ -23,6 +24,11 @@ _BOUNDS = (
     "One engine clock alone does not tell how time follows it: it is between unchanged and in "
     "proportion{}. A second run at another clock tells."
 )
+_PLACES = {
+    "cu_count": "{:g} CUs",
+    "engine_mhz": "{:g} MHz",
+    "memory_mhz": "memory at {:g} MHz",
+}
 _AXES = {
     "cu_count": "{:g} CUs",
     "engine_mhz": "the engine clock to {:g} MHz",
@@ -49,6 +55,8 @@ def verdict(advice: Advice) -> str:
         Set the engine clock to 1410 MHz (of 1980): 3.8 % slower (90 %: 1.9 to 6.0), 21 % less
         energy (14 to 27), for the run of 66.1 ms (1 203 launches of 14 kernels); counters cover
         94 % of it.
+
+    A second line says what is expected to keep a limit of time, where that is another setting.
     """
     run = advice.whole_run
     best, base = run.best.config, run.base.config
@@ -57,8 +65,11 @@ def verdict(advice: Advice) -> str:
             nothing = _no_lower(advice)
         else:
             nothing = _nothing_better(advice.objective, advice.limits, advice.is_bounded)
+            if run.expected is not None:
+                nothing = _nothing_sure(advice.objective, advice.limits)
             nothing += _next_tried(advice)
-        return f"Stay at the base, {base}: {nothing}{_workload(advice)}.{_bounds(advice, '')}"
+        text = f"Stay at the base, {base}: {nothing}{_workload(advice)}.{_bounds(advice, '')}"
+        return text + _expected(advice)
     effects = _effects(run.best, advice.objective, advice.is_bounded)
     text = f"Set {_settings(best, base)}: {effects}{_workload(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
@@ -66,7 +77,7 @@ def verdict(advice: Advice) -> str:
         text += f"; {_no_lower(advice)}"
     limits = replace(advice.limits, max_power_w=None).words()
     kept = f", so that {' and '.join(limits)} is kept in any case" if limits else ""
-    return f"{text}.{_bounds(advice, kept)}"
+    return f"{text}.{_bounds(advice, kept)}{_expected(advice)}"
 
 
 def cap_verdict(caps: "CapAdvice", advice: Advice | None = None) -> str:
@@ -135,6 +146,36 @@ def _effects(at: Setting, objective: str, is_bounded: bool = False) -> str:
     return ", ".join(effects)
 
 
+def _expected(advice: Advice) -> str:
+    """The second line: what is expected to just keep the limit of time, and how often it fails."""
+    at, base = advice.whole_run.expected, advice.whole_run.base
+    if at is None:
+        return ""
+    what = " and ".join(
+        _PLACES[axis].format(value)
+        for axis, value in at.config.as_dict().items()
+        if value != base.config.as_dict()[axis]
+    )
+    effects = _side(at.slowdown_percent, ("faster", "slower"))
+    if advice.objective in SAVED:
+        saved = SAVED[advice.objective]
+        effects += f" and {_side(at.saving_percent, (f'more {saved}', f'less {saved}'))}"
+    limit = advice.limits.time_in_words()
+    return f"\n{what} would be {effects}, and passes {limit} about {_how_often(advice, at)}."
+
+
+def _how_often(advice: Advice, at: Setting) -> str:
+    """How often the limit of time is passed there, if the interval is of normal errors."""
+    base_ms = advice.whole_run.base.time_ms
+    room = advice.limits.longest_percent(base_ms) - at.slowdown_percent
+    high = at.slowdown_percent if at.slowdown_range is None else at.slowdown_range[1]
+    deviation = (high - at.slowdown_percent) / NormalDist().inv_cdf((1 + COVERAGE) / 2)
+    if deviation <= 0:
+        return "never"
+    share = 1 - NormalDist().cdf(room / deviation)
+    return "every second time" if share > 0.4 else f"one time in {1 / share:.0f}"
+
+
 def _bounds(advice: Advice, kept: str) -> str:
     """What is known of time, where that is bounds; kept: that a limit is kept even so."""
     return f" {_BOUNDS.format(kept)}" if advice.is_bounded else ""
@@ -159,6 +200,12 @@ def _workload(advice: Advice) -> str:
     return text
 
 
+def _nothing_sure(objective: str, limits: Limits) -> str:
+    """That the base is best, though something else is expected to keep the limits."""
+    better = "faster" if objective == "time" else f"that needs less {SAVED[objective]}"
+    return f"nothing {better} surely keeps {' and '.join(limits.words())}"
+
+
 def _nothing_better(objective: str, limits: Limits, is_bounded: bool = False) -> str:
     """That the base is best; is_bounded: judged by the longest time that each may take."""
     under = limits.under().removeprefix(", ")
@@ -174,7 +221,8 @@ def _no_lower(advice: Advice) -> str:
     if not lower:
         return "no lower engine clock was tried"
     limits = " and ".join(advice.limits.words())
-    return f"of the clocks tried no lower one keeps {limits} (the next is {lower[-1]:g} MHz)"
+    keeps = "surely keeps" if advice.whole_run.expected else "keeps"
+    return f"of the clocks tried no lower one {keeps} {limits} (the next is {lower[-1]:g} MHz)"
 
 
 def _next_tried(advice: Advice) -> str:

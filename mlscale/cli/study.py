@@ -41,6 +41,8 @@ TRAINED = {
     "unseen-gpu": ", trained on other GPUs alone",
 }
 
+KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
+
 Document = dict[str, Any]
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
 
@@ -416,7 +418,10 @@ def _regrets_text(document: Document) -> str:
     by_block = grouped(document["rows"], "table", "objective")
     blocks = [_regrets_block(document, rows, under) for rows in by_block.values()]
     if len(by_block) > 1:
-        by_name = {(table, objective_name(one)): rows for (table, one), rows in by_block.items()}
+        by_name = {
+            (table, objective_name(one)): [row | {"advisor": _with_rule(row)} for row in rows]
+            for (table, one), rows in by_block.items()
+        }
         means = _means_together(by_name, "advisor", _two_digits("regret_mean"))
         blocks.append(f"Mean regret [%] together{under}:\n{means}")
     return "\n\n".join(blocks)
@@ -429,6 +434,7 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
     cells: Columns = (
         ("advisor", lambda row: row["advisor"]),
         ("features", _features),
+        ("limit by", lambda row: KEPT_BY[row["rule"]]),
         ("mean", _two_digits("regret_mean")),
         ("std. error", _two_digits("regret_standard_error")),
         ("median", _two_digits("regret_median")),
@@ -439,6 +445,7 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
         ("interval holds %", _percent("interval_holds_percent")),
         ("time %", lambda row: f"{row['slowdown_mean']:+z.1f}"),
         ("breaks limits %", _percent("breaks_limits_percent") if under else lambda _: ""),
+        ("by > 1 %", _percent("passes_limit_percent")),
     )
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
     return (
@@ -447,6 +454,11 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
         f"{_conditions(document, first)}; the optimum saves {first['best_saving_mean']:z.1f} %\n"
         f"{_table(cells, rows)}"
     )
+
+
+def _with_rule(row: Row) -> str:
+    """An advisor, and by what it keeps a limit of time."""
+    return f"{row['advisor']}{' by ' * bool(row['rule'])}{KEPT_BY[row['rule']]}"
 
 
 def _worst(row: Row) -> str:

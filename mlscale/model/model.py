@@ -16,17 +16,18 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, widened_beyond
 from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
-from mlscale.model.predictions import COVERAGE, Predictions
+from mlscale.model.predictions import COVERAGE, Predictions, with_own_ends
 from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchanges_kept
 from mlscale.predictors import DEFAULT, create, or_default
 from mlscale.predictors.base import (
     Bases,
     HasFeatures,
     Predictor,
+    PredictsEnergy,
     PredictsFromTimes,
     ScalesFeatures,
     Training,
@@ -164,15 +165,24 @@ class Model:
         warnings = tuple(warnings_for(self, profiles))
         profiled = profiles.profiled
         times = self._surfaces(time, profiled, coverage)
-        surfaces = {"time": times}
+        surfaces, energy = {"time": times}, None
         if self.why_no_power(profiles) is None:
             self.power_kind(profiles)
             kept = with_exchanges_kept(profiled, times)
             surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
+            energy = self._energy(profiled, coverage, kept)
         profiles, surfaces = complete(profiles, surfaces)
         surfaces = {q: with_measured(factors, profiles, q) for q, factors in surfaces.items()}
+        if energy is not None:
+            energy = with_own_ends(surfaces, energy, profiles.has_counters)
         return Predictions(
-            profiles, surfaces, coverage, warnings, self.trained_range, unmeasured=self.unmeasured
+            profiles,
+            surfaces,
+            coverage,
+            energy,
+            warnings,
+            self.trained_range,
+            unmeasured=self.unmeasured,
         )
 
     def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
@@ -190,8 +200,8 @@ class Model:
             profiles,
             {"power": surfaces},
             coverage,
-            warnings,
-            self.trained_range,
+            warnings=warnings,
+            trained_range=self.trained_range,
             unmeasured=self.unmeasured,
         )
 
@@ -218,6 +228,21 @@ class Model:
             return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
         grid = self.grid if self.untrained else None
         return predict_surfaces(predictor, profiles, grid, coverage)
+
+    def _energy(
+        self, profiles: Profiles, coverage: float | None, times: Surfaces
+    ) -> Surfaces | None:
+        """Energy over the base's, where the predictor of power has intervals of it."""
+        power = self.predictors["power"]
+        if coverage is None or not isinstance(power, PredictsFromTimes):
+            return None
+        from_times = power.with_times(times)
+        if not isinstance(from_times, PredictsEnergy):
+            return None
+        energy = from_times.predict_energy(profiles, coverage, times.grid)
+        if self.trained_range is None:
+            return energy
+        return widened_beyond(energy, self.trained_range, "power")
 
     def power_at(self, profiles: Profiles, times: Surfaces) -> Surfaces:
         """Return surfaces of power with intervals of COVERAGE, if these are the kernels' times."""

@@ -1,14 +1,14 @@
 """Predictions: the surfaces of profiled kernels, and the absolute numbers that follow from them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
@@ -61,12 +61,32 @@ def coverage_of_each(count: int) -> float:
     return 1 - (1 - COVERAGE) / count
 
 
+def with_own_ends(surfaces: Mapping[str, Surfaces], known: Surfaces, rows: Mask) -> Surfaces | None:
+    """Energy as time x power, with the ends that are known of it; None without intervals.
+
+    known: of some kernels, rows (K,). No end is further out than that of time x power, which the
+    energy of the other kernels has.
+    """
+    time, power = surfaces["time"], surfaces["power"]
+    if time.low is None or time.high is None or power.low is None or power.high is None:
+        return None
+    if known.low is None or known.high is None:
+        return None
+    values = time.values * power.values  # noqa: PD011 (no DataFrame)
+    low, high = time.low * power.low, time.high * power.high
+    low[rows], high[rows] = np.maximum(low[rows], known.low), np.minimum(high[rows], known.high)
+    low, high = np.minimum(low, values), np.maximum(high, values)
+    return replace(time, values=values, flags=(), low=low, high=high)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Mapping[str, Surfaces]):
     """What a model predicts for K profiled kernels; `predictions['time']` gives the `Surfaces`.
 
     surfaces: by quantity, 'time' and, where model and profiles have it, 'power'. coverage: of
-    their intervals, None without. warnings: what a reader should know of all of them.
+    their intervals, None without. energy: relative too, where it has intervals of its own; None
+    where the ends of time x power are all that is known. warnings: what a reader should know of all
+    of them.
     trained_range: the settings that training speaks for, where the grid goes beyond; else None.
     run_drawn_w: the most that any kernel of the run was measured to draw, where these are only
     some of them [W]; 0 where that is not known. unmeasured: configurations of the grid that no
@@ -76,6 +96,7 @@ class Predictions(Mapping[str, Surfaces]):
     profiles: Profiles
     surfaces: dict[str, Surfaces]
     coverage: float | None = None
+    energy: Surfaces | None = None
     warnings: tuple[str, ...] = ()
     trained_range: ConfigGrid | None = None
     run_drawn_w: float = 0.0

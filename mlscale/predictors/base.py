@@ -207,6 +207,16 @@ class PredictsFromTimes(Protocol):
 
 
 @runtime_checkable
+class PredictsEnergy(Protocol):
+    """Predicts energy with intervals of its own, narrower than those of time x power."""
+
+    def predict_energy(
+        self, profiles: Profiles, coverage: float, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        """Predict surfaces of energy over the base's, with `low` and `high`. Raises InputError."""
+
+
+@runtime_checkable
 class UsesMeasuredPoints(Protocol):
     """Makes use of further measured points of the profiled kernels."""
 

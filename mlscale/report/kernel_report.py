@@ -31,7 +31,7 @@ class KernelReport:
     trained_range: what training speaks for, where the grid goes beyond; else None.
     quantities: by name (the keys of COSTS, as far as they can be given), (C, E, M); units: those
     that suit the base. intervals: low and high of time and power, where the predictor gives them;
-    they hold at once, and their high ends are as the board's limit leaves them. run: the advice
+    their high ends are as the board's limit leaves them. run: the advice
     for all kernels; advice: the best for this one alone, its part of the run and its flags. place:
     between the GPU's peaks. counters: of its profile, by name. counters_used: names of features and
     counters that the time's predictor looks at. why_no_energy: where

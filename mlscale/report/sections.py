@@ -104,8 +104,7 @@ def axis_curves(report: KernelReport) -> Markup:
         title = f"{', '.join(report.quantities)} relative to the base along {label}"
         figure = axis_chart(label, steps[axis], report.base[a], curves)
         charts.append(chart(label, figure, title, f"{report.name!a} {axis}"))
-    at_once = " in which time and power lie at once" if "power" in report.quantities else ""
-    bands = f"Bands: {100 * COVERAGE:g} % intervals{at_once}, as the model gives them."
+    bands = f"Bands: {100 * COVERAGE:g} % intervals, as the model gives them."
     if report.run.is_bounded:
         bands = f"Bands: of time its bounds, of power {100 * COVERAGE:g} % intervals."
     return part(

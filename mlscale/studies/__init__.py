@@ -4,6 +4,7 @@
   cluster, kept and taken up again: `parallel`.
 - The one loop: `crossval`, over its folds, of the predictors in `candidates`, with the oracle of
   Wu et al. beside them; `statistics` sums errors up.
-- `errors` of predictors, and `regret` of advice; `figures` draws both, and surfaces.
+- `errors` of predictors, and `regret` of advice, that of runs on a `left_out_gpu` too; `figures`
+  draws both, and surfaces.
 - `fleet` is no study, but spread and resumed as they are.
 """

@@ -31,7 +31,7 @@ from mlscale.files import whole_file
 from mlscale.model.predictions import Predictions
 from mlscale.studies.base import Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
-from mlscale.studies.regret import STRATEGIES
+from mlscale.studies.regret import EXPECTED, STRATEGIES
 from mlscale.text import counted
 
 if TYPE_CHECKING:
@@ -125,14 +125,16 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
     """A strip of regrets for each advisor, a figure for each table and objective.
 
     choices: the rows of choices.csv, of kernels or of runs; those that break a limit have no
-    regret. Returns the paths: advice-TABLE-OBJECTIVE.png and .svg. Raises InputError.
+    regret. Those of expected times are not drawn where cautious ones stand beside. Returns the
+    paths: advice-TABLE-OBJECTIVE.png and .svg. Raises InputError.
     """
     written = []
     for (table, objective), rows in grouped(choices, "table", "objective").items():
         what = "run" if "run" in rows[0] else "kernel"
         regret = f"regret of {objective_name(objective)}, each {NAMES[what]}"
         title = f"{with_origin(table, origins[table])}\n{regret}"
-        compared = [row for row in rows if row["regret_percent"] is not None]
+        drawn = [row for row in rows if row["rule"] != EXPECTED]
+        compared = [row for row in drawn if row["regret_percent"] is not None]
         if not compared:
             continue
         values = _by_name(compared, "advisor", what, "regret_percent")

@@ -19,16 +19,21 @@ from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import run_in_sequence
 from mlscale.errors import InputError
-from mlscale.model.predictions import coverage_of_each
+from mlscale.model.predictions import COVERAGE, coverage_of_each
 from mlscale.predictors import PREDICTORS, applying
+from mlscale.predictors.base import TrainingSet, predict_surfaces
 from mlscale.predictors.baselines import RateBound
+from mlscale.predictors.board import Board
 from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import Candidate, asked_for, with_features
 from mlscale.studies.crossval import LEAVE_ONE_OUT, cross_validate
+from mlscale.studies.left_out_gpu import Side, from_two_readings
 from mlscale.studies.statistics import split_error, standard_error
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
+CAUTIOUS, EXPECTED = "cautious", "expected"  # what keeps a limit of time: the high end, the value
+A_POINT = 1.0  # of the time at the base [%], that a limit of time is passed by at most unnoticed
 ENERGY_OBJECTIVES = ("energy", "edp", "ed2p")
 MOST_APPLICATIONS = 8
 LAUNCH_SIGMA = 2.0  # of the logarithm: nine launch counts in ten lie within a factor 27 of 1
@@ -48,10 +53,14 @@ class LaunchMix:
 
 
 class Choice(NamedTuple):
-    """The configuration chosen, and the interval of what it is predicted to save [%]."""
+    """The configuration chosen, and the interval of what it is predicted to save [%].
+
+    expected: what is chosen by expected times, where it was by the high ends of their intervals.
+    """
 
     config: Index
     saving_range: tuple[float, float] | None = None
+    expected: "Choice | None" = None
 
 
 class MixCosts(NamedTuple):
@@ -130,15 +139,30 @@ class Goal:
         """
         return advice.feasible(self.limits, costs.time_ms, costs.peak_w, float(costs.time_ms[base]))
 
-    def best(self, objective: str, costs: MixCosts, base: Index) -> Index:
-        """The best configuration of a mix; where none keeps the limits, the least breach."""
+    def best(
+        self, objective: str, costs: MixCosts, base: Index, longest_ms: Floats | None = None
+    ) -> Index:
+        """The best configuration of a mix; where none keeps the limits, the least breach.
+
+        longest_ms: the times that limits of time hold for, unless nothing keeps them so; by
+        default those of the mix.
+        """
         time_ms, power_w, peak_w = costs
         base_ms = float(time_ms[base])
-        if not self.keeps(costs, base).any():
+        if longest_ms is not None:
+            is_sure = advice.feasible(self.limits, longest_ms, peak_w, base_ms)
+            time_ms = np.where(is_sure, time_ms, np.nan) if is_sure.any() else time_ms
+        if not advice.feasible(self.limits, time_ms, peak_w, base_ms).any():
             return _least(advice.limit_ratio(self.limits, time_ms, peak_w, base_ms))
         return advice.best_index(
             objective, time_ms, power_w, base_ms, self.limits, peak_power_w=peak_w
         )
+
+    def passes(self, time_ms: float, base_ms: float) -> bool | None:
+        """Whether a limit of time is passed by over A_POINT; None without such a limit."""
+        if not self.limits.has_time:
+            return None
+        return 100 * (time_ms - self.limits.longest_ms(base_ms)) / base_ms > A_POINT
 
     def saving_range(
         self, objective: str, sides: Sequence[MixCosts], at: Index, base: Index
@@ -258,12 +282,25 @@ class RegretStudy(Study):
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """What each part chooses."""
         return part_choices, [
-            (part, self.tables[part.table], self.goals[part.table], self.runs)
+            (part, self.tables[part.table], self.goals[part.table], self.runs, self._others(part))
             for part in self.parts
         ]
 
+    def _others(self, part: Part) -> list[TrainingSet]:
+        """The tables of other GPUs with their bases, for `board`; none for other advisors."""
+        if part.candidate.name != Board.name:
+            return []
+        device = self.tables[part.table].device
+        return [
+            (data, self.goals[table].base)
+            for table, data in self.tables.items()
+            if data.device != device
+        ]
+
     def choices(self, results: Sequence[Any]) -> Rows:
-        """A row for each choice: what was chosen, and what it costs as measured.
+        """A row for each choice: what was chosen, by which rule, and what it costs as measured.
+
+        passes_limit: whether it takes longer than a limit of time by over A_POINT; None without.
 
         regret_percent: 100 (objective there / objective at the best configuration that keeps the
         limits - 1); None where the choice breaks a limit, so that the two cannot be compared.
@@ -276,16 +313,23 @@ class RegretStudy(Study):
             for objective, choices in result.items():
                 for mix, choice in zip(self._mixes(part), choices, strict=True):
                     key = (part.table, objective, mix.number)
-                    rows.append((key, self._choice(part, objective, mix, choice)))
+                    rows += [
+                        (key, self._choice(part, objective, mix, one)) for one in _by_rule(choice)
+                    ]
         left_out = {key for key, row in rows if row is None}
         return [row for key, row in rows if row is not None and key not in left_out]
 
     def _mixes(self, part: Part) -> list[LaunchMix]:
         return mixes_to_advise(part, self.tables[part.table], self.runs)
 
-    def _choice(self, part: Part, objective: str, mix: LaunchMix, choice: Choice) -> Row | None:
-        at, saving_range = choice
-        chosen = tuple(at)  # what a record kept is a list
+    def _choice(
+        self,
+        part: Part,
+        objective: str,
+        mix: LaunchMix,
+        choice: tuple[str | None, Index, tuple[float, float] | None],
+    ) -> Row | None:
+        rule, chosen, saving_range = choice
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
         measured_ms = np.where(data.measured, data.time_ms, np.nan)
@@ -303,10 +347,12 @@ class RegretStudy(Study):
             "objective": objective,
             "advisor": part.candidate.name,
             "features": part.candidate.features,
+            "rule": rule,
             "seed": part.seed,
             **self._names(data, mix),
             **data.grid.config(chosen).as_dict(),
             "breaks_limits": not feasible[chosen],
+            "passes_limit": goal.passes(float(time_ms[chosen]), float(time_ms[base])),
             "regret_percent": regret,
             "saving_percent": float(advice.saving_percent(values[chosen], values[base])),
             "saving_low_percent": low,
@@ -324,12 +370,13 @@ class RegretStudy(Study):
         return {"run": mix.number, "applications": ", ".join(applications)}
 
     def rows(self, results: Sequence[Any]) -> Rows:
-        """One row of figures for each table, objective and advisor.
+        """One row of figures for each table, objective, advisor and rule.
 
         Regrets are summed up over kernels or runs, the mean over seeds of each; None where no
         choice kept the limits. Raises InputError where no configuration of any kernel keeps them.
         """
-        groups = grouped(self.choices(results), "table", "objective", "advisor", "features")
+        keys = ("table", "objective", "advisor", "features", "rule")
+        groups = grouped(self.choices(results), *keys)
         if not groups:
             raise InputError("no configuration of any kernel keeps the limits")
         return [self._row(group) for group in groups.values()]
@@ -348,12 +395,13 @@ class RegretStudy(Study):
         asked = (part for part in self.parts if part.table == first["table"])
         n_all = len({mix.number for part in asked for mix in self._mixes(part)})
         return {
-            **{name: first[name] for name in ("table", "objective", "advisor", "features")},
+            **{name: first[name] for name in ("table", "objective", "advisor", "features", "rule")},
             "base": self.goals[first["table"]].base.as_document(),
             f"n_{what}s": len(applications),
             "n_beyond_limits": n_all - len(applications),
             "n_seeds": self.seed_count,
             "breaks_limits_percent": 100 * (1 - len(compared) / len(group)),
+            "passes_limit_percent": _passes_percent(group),
             "regret_mean": float(np.mean(each)) if each else None,
             "regret_standard_error": self._standard_error(compared),
             "regret_median": float(np.median(each)) if each else None,
@@ -396,14 +444,16 @@ class RegretStudy(Study):
 
 
 def part_choices(
-    part: Part, data: Measurements, goal: Goal, runs: int = 0
+    part: Part, data: Measurements, goal: Goal, runs: int = 0, others: Sequence[TrainingSet] = ()
 ) -> dict[str, list[Choice]]:
     """Choose for every held-out kernel, or run of them, from what was learnt without it.
 
     Gives by objective what is chosen for each of `mixes_to_advise`; for runs, with the interval of
-    its saving where the predictors give intervals. A kernel is predicted from its fold, and the
-    fixed configuration is learnt from what no fold of the run's kernels holds out. Raises
-    InputError.
+    its saving where the predictors give intervals. Where there is a limit of time, the high ends
+    of the times keep it, and what the expected times choose stands beside. A kernel is predicted
+    from its fold, and the fixed configuration is learnt from what no fold of the run's kernels
+    holds out. others: tables of other GPUs, where these are learnt from in place of the table's own
+    kernels, and each kernel is read at a second clock. Raises InputError.
     """
     objectives = goal.known_to(part.candidate)
     base = data.grid.index(goal.base)
@@ -417,43 +467,95 @@ def part_choices(
             sorted(set.intersection(*(trained_on[k] for k in mix.kernels))) for mix in mixes
         ]
         return {o: [*map(Choice, goal.best_fixed(o, data, trainings))] for o in objectives}
-    sides = _predictions(part, data, goal, with_intervals=runs > 0)
+    if others:
+        board = part.candidate.predictor
+        sides, longest_ms = from_two_readings(board, data, goal.base, goal.static_power_w, others)
+    else:
+        sides, longest_ms = _predictions(part, data, goal, with_intervals=runs > 0)
     choices: dict[str, list[Choice]] = {objective: [] for objective in objectives}
     for mix in mixes:
         costs = [mix_costs(time_ms, power_w, mix) for time_ms, power_w in sides]
+        longest = None if longest_ms is None else mix_costs(longest_ms, None, mix).time_ms
         for objective, chosen in choices.items():
-            best = goal.best(objective, costs[0], base)
-            ends = goal.saving_range(objective, costs, best, base) if runs else None
-            chosen.append(Choice(best, ends))
+            chosen.append(_chosen(objective, goal, costs, base, longest))
     return choices
+
+
+def _chosen(
+    objective: str,
+    goal: Goal,
+    sides: Sequence[MixCosts],
+    base: Index,
+    longest_ms: Floats | None,
+) -> Choice:
+    """What is chosen for a mix.
+
+    sides: as of `Goal.saving_range`, or the mix as predicted alone. longest_ms: the high ends of
+    its times, where a limit of time holds for them.
+    """
+
+    def choice(limited_ms: Floats | None, expected: Choice | None = None) -> Choice:
+        best = goal.best(objective, sides[0], base, limited_ms)
+        ends = goal.saving_range(objective, sides, best, base) if len(sides) > 1 else None
+        return Choice(best, ends, expected)
+
+    expected = choice(None)
+    return expected if longest_ms is None else choice(longest_ms, expected)
+
+
+def _by_rule(choice: Choice) -> list[tuple[str | None, Index, tuple[float, float] | None]]:
+    """A choice and what stands beside it: rule, configuration, interval of the saving."""
+    at, saving_range, expected = choice  # of lists, where a record kept it
+    if expected is None:
+        return [(None, _index(at), saving_range)]
+    expected_at, expected_range, _ = expected
+    return [
+        (CAUTIOUS, _index(at), saving_range),
+        (EXPECTED, _index(expected_at), expected_range),
+    ]
+
+
+def _index(at: Sequence[int]) -> Index:
+    c, e, m = at
+    return c, e, m
 
 
 def _predictions(
     part: Part, data: Measurements, goal: Goal, with_intervals: bool
-) -> list[tuple[Floats, Floats | None]]:
+) -> tuple[list[Side], Floats | None]:
     """Predicted time [ms] and power [W], (K, C, E, M); NaN of kernels that no fold holds out.
 
     Time is NaN where a kernel was not measured too, so that nothing is chosen there.
-    With intervals these at their low and at their high ends too, NaN where there are none.
+    With intervals these at their low and at their high ends too, which hold at once, NaN where
+    there are none. Besides the high ends of time alone, where there is a limit of time and they
+    are predicted.
     """
     has_power = data.power_samples is not None and part.candidate.predicts("power")
     quantities = ("time", "power") if has_power else ("time",)
     sides = ("values", "low", "high") if with_intervals else ("values",)
-    make = partial(part.predictors, quantities, intervals=with_intervals)
+    has_limit = goal.limits.has_time
+    make = partial(part.predictors, quantities, intervals=with_intervals or has_limit)
     coverage = coverage_of_each(len(quantities)) if with_intervals else None
     shape = (len(sides), len(data.kernels), *data.grid.shape)
     costs = {quantity: np.full(shape, np.nan) for quantity in quantities}
     folds = part.folds(data)
     held_out = [test for _, test in folds for _ in quantities]
+    longest_ms = np.full(shape[1:], np.nan)
     predictions = cross_validate(data, [part.base], folds, make, coverage=coverage)
     for test, fold in zip(held_out, predictions, strict=True):
         for place, side in enumerate(sides):
             factors = getattr(fold.surfaces, side)
             if factors is not None:
                 costs[fold.predictor.quantity][place, test] = fold.in_units(factors)
+        if has_limit and fold.predictor.quantity == "time":
+            profiles = fold.held_out.profiles(part.base)
+            high = predict_surfaces(fold.predictor, profiles, coverage=COVERAGE).high
+            longest_ms[test] = np.nan if high is None else fold.in_units(high)
+    longest_ms[~data.measured] = np.nan
     costs["time"][:, ~data.measured] = np.nan
     power_w = costs["power"] + goal.static_power_w if has_power else [None] * len(sides)
-    return list(zip(costs["time"], power_w, strict=True))
+    has_ends = np.isfinite(longest_ms).any()
+    return list(zip(costs["time"], power_w, strict=True)), longest_ms if has_ends else None
 
 
 def _interval_holds_percent(group: Rows) -> float | None:
@@ -464,6 +566,12 @@ def _interval_holds_percent(group: Rows) -> float | None:
         if row["saving_low_percent"] is not None
     ]
     return 100 * sum(held) / len(held) if held else None
+
+
+def _passes_percent(group: Rows) -> float | None:
+    """How often a limit of time is passed by over A_POINT; None without one."""
+    passes = [row["passes_limit"] for row in group]
+    return None if None in passes else 100 * sum(passes) / len(passes)
 
 
 def _least(values: Floats) -> Index:

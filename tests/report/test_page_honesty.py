@@ -116,7 +116,7 @@ class TestHonesty:
                 self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
             ) -> Surfaces:
                 assert grid is None
-                assert coverage == pytest.approx(0.95)  # so that power's may miss as often
+                assert coverage == pytest.approx(0.9)
                 found = self.predict(profiles)
                 return replace(found, low=found.values * 0.985, high=found.values * 1.01)
 

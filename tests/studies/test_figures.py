@@ -85,7 +85,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("what", ["kernel", "run"])
     def test_a_choice_that_breaks_a_limit_is_not_drawn(self, what: str, tmp_path: Path) -> None:
-        shared = {"table": "t", "objective": "edp", "features": None}
+        shared = {"table": "t", "objective": "edp", "features": None, "rule": None}
         rows = [
             {**shared, "advisor": "stay-at-base", what: 1, "regret_percent": None},
             {**shared, "advisor": "bottleneck", what: 1, "regret_percent": 2.5},
