@@ -8,15 +8,15 @@ from run_predictions import by_board, read_at
 from run_tables import Rows, csv_rows, one_run
 
 from mlscale import Measurements
+from mlscale.advice.capped_runs import CappedReading, times_under
 from mlscale.advice.caps import cap_curve
 from mlscale.arrays import Floats
 
-SECOND = 2 / 3  # of the highest clock or the most watts, for a second reading
+SECOND = 0.6  # of the highest clock or the most watts, for a second reading
 CAP_GRID = 100  # clocks of a predicted curve, evenly up to the highest
 LOWEST = 10  # of them, from which it begins
 KEPT = 0.03  # of a cap, within which a run that it holds draws
 LEAST_CAPS = 4  # of a run
-BEND = 0.8  # of the rate over the watts between two readings
 SLOWER = 0.03  # than at the most watts, from which on a cap counts that may not hold the run
 
 
@@ -137,24 +137,17 @@ def errors_under_caps(one: CappedRun, clocks: Floats, times: Floats, powers: Flo
     return np.array([*(100 * np.abs(np.array(off) - 1)), slope, kept])
 
 
-def rates_between(watts: Floats, most: tuple[float, float], least: tuple[float, float]) -> Floats:
-    """The rate of work at watts, by two readings of watts and rate: a parabola through both."""
-    (most_w, most_rate), (least_w, least_rate) = most, least
-    u = (most_w - watts) / (most_w - least_w)
-    return np.asarray(most_rate - (most_rate - least_rate) * ((1 - BEND) * u + BEND * u**2))
-
-
 def errors_over_watts(one: CappedRun) -> Floats:
-    """Of caps that cost time: watts over the lower reading's, |error| of the rate [%], (2, P).
+    """|error| of time [%] under the caps that cost time, between two readings, (P,).
 
-    From the run of most watts and the one nearest to SECOND of them.
+    From the run of most watts and the one nearest to SECOND of them; none where that one is hardly
+    slower.
     """
-    watts, rates = one.powers_w, 1 / one.times
+    watts, times = one.powers_w, one.times
     second = int(np.abs(watts[:-1] / watts[-1] - SECOND).argmin())
-    costs = rates < rates[-1] / (1 + SLOWER)
-    if not costs[second]:
-        return np.empty((2, 0))
-    costs[second] = False
-    readings = ((float(watts[at]), float(rates[at])) for at in (-1, second))
-    predicted = rates_between(watts, *readings)
-    return np.array([watts / watts[second], 100 * np.abs(predicted / rates - 1)])[:, costs]
+    if times[second] < (1 + SLOWER) * times[-1]:
+        return np.empty(0)
+    readings = [CappedReading(float(times[at]), float(watts[at])) for at in (-1, second)]
+    off = 100 * np.abs(times_under(watts, readings)[:, 0] / times - 1)
+    costs = (times > (1 + SLOWER) * times[-1]) & (watts > watts[second])
+    return np.asarray(off[costs])

@@ -50,7 +50,15 @@ ZONES = {  # of the lowest reading's clock, above and up to
     "below 0.5": (0.0, 0.5),
 }
 LEAST_SHARE = 0.45  # of the highest clock, above which readings are compared with one another
-READINGS = ((), (0.9,), (0.8,), (SECOND,), (0.6,), (0.5,), (0.75, 0.5))  # beside the highest clock
+READINGS = (
+    (),
+    (0.9,),
+    (0.8,),
+    (2 / 3,),
+    (SECOND,),
+    (0.5,),
+    (0.75, 0.5),
+)  # beside the highest clock
 LIMITS = (2.0, 5.0, 10.0)  # of slowdown [%]
 OVER = 1.0  # points above a limit that count as a miss
 S_RULE = (0.7, 1.2)  # % of time for one of power
@@ -230,13 +238,11 @@ def caps(report: Report) -> None:
     rows = []
     for device, load in loads.items():
         if found := [errors_over_watts(one) for one in _there(load)]:
-            over, off = np.hstack(found)
-            parts = [off[where] for where in (over > 1, over < 1)]
             told = sum(part.size > 0 for part in found)
-            rows.append([device, f"{told} of {len(found)}", *map(_count_and_mean, parts)])
+            rows.append([device, f"{told} of {len(found)}", _count_and_mean(np.hstack(found))])
     report.rows(
         f"rate of work over watts, from the most watts and {SECOND:.2g} of them: caps, off by [%]",
-        ["GPU", "runs slowed", "between", "below both"],
+        ["GPU", "runs slowed", "between"],
         rows,
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_caps import CappedRun, errors_over_watts, errors_under_caps, rates_between
+from run_caps import CappedRun, errors_over_watts, errors_under_caps
 from run_predictions import in_proportion, outcome, read_at, straight_line, unchanged
 from run_tables import Rows, one_run
 from runs import zones
@@ -79,12 +79,9 @@ def test_a_clock_is_in_one_zone_of_the_lowest_reading() -> None:
 
 
 def test_the_rate_between_two_watts_bends() -> None:
-    """By hand: half way u = 0.5, so that 1 - 0.4 (0.2 x 0.5 + 0.8 x 0.25) = 0.88."""
-    assert rates_between(np.array([300, 250, 200]), (300, 1.0), (200, 0.6)) == pytest.approx(
-        [1, 0.88, 0.6]
-    )
+    """By hand: half way 1 - 0.4 (0.2 x 0.5 + 0.8 x 0.25) = 0.88, measured are 0.8: 9.09 % off."""
     rows = [(300, 1.0, 300.0), (250, 1 / 0.8, 250.0), (200, 1 / 0.6, 200.0)]
-    assert errors_over_watts(CappedRun.from_rows(rows)) == pytest.approx(np.array([[1.25], [10.0]]))
+    assert errors_over_watts(CappedRun.from_rows(rows)) == pytest.approx([100 * (1 - 0.8 / 0.88)])
 
 
 def test_errors_under_caps_and_what_time_a_percent_of_power_costs() -> None:

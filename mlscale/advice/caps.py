@@ -35,7 +35,7 @@ from mlscale.data.supply import drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model
-from mlscale.model.predictions import coverage_of_each
+from mlscale.model.predictions import COVERAGE
 
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a sweep; from where wide
@@ -259,7 +259,7 @@ def advise_caps(
     require_cap_objective(objective)
     _require_no_pauses(profiles)
     device = known_device(model.device)
-    surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), added_w)
+    surfaces = surfaces or absolute(model.predict(profiles, COVERAGE), added_w)
     _require_second_clock(surfaces["time"], profiles)
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     if not len(caps):
