@@ -218,16 +218,24 @@ class Model:
         times: Surfaces | None = None,
     ) -> Surfaces:
         """Return one quantity's surfaces; times: those of time, where it is power."""
+        known = self._known_range(profiles)
         if times is not None and isinstance(predictor, PredictsFromTimes):
             from_times = predictor.with_times(times)
             surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
-            if self.trained_range is None:
+            if known is None:
                 return surfaces
-            return widened_within_reach(surfaces, self.trained_range, predictor.quantity)
-        if self.trained_range is not None:
-            return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
+            return widened_within_reach(surfaces, known, predictor.quantity)
+        if known is not None:
+            return predict_beyond(predictor, profiles, known, self.grid, coverage)
         grid = self.grid if self.untrained else None
         return predict_surfaces(predictor, profiles, grid, coverage)
+
+    def _known_range(self, profiles: Profiles) -> ConfigGrid | None:
+        """The trained range and what was measured: nothing between is beyond; None for all."""
+        if self.trained_range is None:
+            return None
+        measured = [profiles.base, *(point.config for point in profiles.points)]
+        return ConfigGrid.spanning([*self.trained_range, *measured])
 
     def _energy(
         self, profiles: Profiles, coverage: float | None, times: Surfaces
@@ -240,9 +248,8 @@ class Model:
         if not isinstance(from_times, PredictsEnergy):
             return None
         energy = from_times.predict_energy(profiles, coverage, times.grid)
-        if self.trained_range is None:
-            return energy
-        return widened_beyond(energy, self.trained_range, "power")
+        known = self._known_range(profiles)
+        return energy if known is None else widened_beyond(energy, known, "power")
 
     def power_at(self, profiles: Profiles, times: Surfaces) -> Surfaces:
         """Return surfaces of power with intervals of COVERAGE, if these are the kernels' times."""

@@ -147,8 +147,10 @@ def _turned(
     else:
         device = find_device(profiles.device)
     trained = predictor.trained_grids()
-    fastest = max(_measured(profiles), key=lambda config: config.engine_mhz)
-    highest = base if device else replace(base, engine_mhz=fastest.engine_mhz)
+    fastest_mhz = max(config.engine_mhz for config in _measured(profiles))
+    if device and profiles.points:
+        fastest_mhz = min(fastest_mhz, max(_clocks(device)["engine_mhz"], default=fastest_mhz))
+    highest = replace(base, engine_mhz=fastest_mhz)
     is_over_cus = _is_over_cus(profiles)
     grid = usual = (
         _offered_counts(device, profiles) if is_over_cus else offered_grid(device, highest, trained)

@@ -29,7 +29,7 @@ def table(path: Path, form: str, *rows: tuple[float, float, float]) -> Path:
     ("form", "base", "also", "noted"),
     [
         (ADA, BASE, (700, 101_000, 60), "engine_mhz 700 is below 1123, the lowest that the train"),
-        (ADA, (700, 101_000, 60), BASE, None),
+        (ADA, (700, 101_000, 60), BASE, "engine_mhz 700 is below 1123, the lowest that the train"),
         (ADA, BASE, (2205, 38_000, 180), None),
         (ADA, BASE, (3300, 28_000, 260), "engine_mhz 3300 is above 3105, the highest that the t"),
         (OTHER, BASE, (1920, 42_000, 160), None),

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale.data.devices import load_device
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.board_memory import on_grid, with_memory_clock
 
 LIMIT_W = 200.0
@@ -55,10 +56,11 @@ def test_the_memory_draws_by_the_rated_clock_and_limit_of_its_sheet(
     Of 120 W its memory draws 9.9 W at the base, and at twice the clock 9.9 W more. Of a GPU that
     the device table lacks, no limit is known, and nothing goes with the memory clock by itself.
     """
-    base, one, unit = HardwareConfig(16, 1000.0, 1752.5), np.ones(1), np.ones((1, 1, 1))
+    base, one = HardwareConfig(16, 1000.0, 1752.5), np.ones(1)
     profiles = Profiles(device, base, ("k",), ("k",), one, 120 * one, (), np.empty((1, 0)))
-    to_grid = on_grid(profiles, np.array([2.0]), unit)
-    assert np.exp(to_grid(np.zeros((1, 1))))[0] == pytest.approx([(120 + more_w) / 120])
+    times = Surfaces(ConfigGrid((16,), (1000.0,), (1752.5, 3505.0)), base, np.ones((1, 1, 1, 2)))
+    _, to_grid = on_grid(profiles, times)
+    assert np.exp(to_grid(np.zeros((1, 1))))[0] == pytest.approx([1, (120 + more_w) / 120])
 
 
 @pytest.mark.parametrize(

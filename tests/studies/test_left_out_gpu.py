@@ -52,7 +52,7 @@ def test_the_cautious_pass_the_limit_no_oftener_and_save_no_more(
         assert cautious["passes_limit_percent"] <= min(6, expected["passes_limit_percent"])
         assert cautious["saving_mean"] <= expected["saving_mean"] <= cautious["best_saving_mean"]
         assert cautious["slowdown_mean"] < expected["slowdown_mean"]
-        assert cautious["interval_holds_percent"] > 80
+        assert (cautious["interval_holds_percent"] or 100) > 80  # None: all stay at the base
 
 
 def test_nothing_but_two_readings_of_a_run_is_seen(tables: dict[str, Measurements]) -> None:
