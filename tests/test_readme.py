@@ -55,7 +55,13 @@ def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["docs/predict.md", "docs/train.md", "docs/advice.md", "docs/papers-in-python.md"],
+    [
+        "docs/predict.md",
+        "docs/train.md",
+        "docs/advice.md",
+        "docs/papers-in-python.md",
+        "docs/scikit-learn.md",
+    ],
 )
 def test_python_on_shipped_data_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
