@@ -162,3 +162,14 @@ def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
     holders = sorted((form for form in folded if asked in form), key=lambda form: form.find(asked))
     like = get_close_matches(asked, folded, n=most)
     return [folded[form] for form in dict.fromkeys([*holders, *like])][:most]
+
+
+def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
+    """What ends a message: the likeliest of the names, if any; before: what names begin with.
+
+    Example:
+        >>> did_you_mean("error", ["errors", "advice"]), did_you_mean("zzz", ["errors"])
+        ("; did you mean 'errors'?", '')
+    """
+    near = near_names(name, names, most=1)
+    return f"; did you mean '{before}{shortened(near[0])}'?" if near else ""

@@ -172,7 +172,7 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
         halves = [(a, b) for pair in _HALVES for a, b in (pair, pair[::-1])]
         lone = [(a, b) for a, b in halves if {a, b} & set(profiles.counter_names) == {a}]
         has = f"; the profile has {lone[0][0]}, lacks {lone[0][1]}" if lone else ""
-        raise InputError(f"'bottleneck' needs {needed}; or {_INSTEAD}{has}")
+        raise InputError(f"the model needs {needed}; or {_INSTEAD}{has}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(
@@ -208,11 +208,13 @@ def check_traffic_of_training(profiles: Profiles) -> None:
         )
 
 
+DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"
+
+
 def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
     if lack := lack_of_peaks(key):
-        needless = "; a monitor's log, and times without counters, need none of it"
-        raise InputError(lack if devices_named(key) else lack + needless)
+        raise InputError(lack)
     return load_device(key)
 
 
@@ -226,11 +228,8 @@ def lack_of_peaks(key: str) -> str:
             "an export with --device"
         )
     return (
-        f"the peaks of '{key}' are not in the device table: to predict from counters takes its "
-        "memory bus width, transfers per memory clock, lanes and schedulers per CU; give --device "
-        "a name of 'mlscale devices list', or a device file of your own: edit what 'mlscale "
-        "devices show KEY --format json' prints (a table has the name in its column 'device', the "
-        "file's content in its metadata as device_facts)"
+        f"the GPU '{key}' is unknown: measure at a second clock too, which needs no entry (--also), "
+        f"or describe it (--device FILE): {DESCRIBED}"
     )
 
 
