@@ -18,7 +18,7 @@ from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError, note
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
-from mlscale.text import near_names, plain_number
+from mlscale.text import plain_number
 
 if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
@@ -449,6 +449,8 @@ def input_file(text: str) -> Path:
     path = Path(text)
     if os.path.exists(text):  # noqa: PTH110, which raises on some names
         return path
+    from difflib import get_close_matches
+
     shipped = {} if "/" in text else datasets.shipped()
     if text in shipped:
         return shipped[text]
@@ -456,7 +458,7 @@ def input_file(text: str) -> Path:
     with suppress(OSError):
         beside += os.listdir(path.parent)  # noqa: PTH208, names alone
     by_stem = {name.partition(".")[0]: name for name in beside}
-    if near := near_names(path.name.partition(".")[0], filter(None, by_stem), most=1):
+    if near := get_close_matches(path.name.partition(".")[0], by_stem, n=1, cutoff=0.75):
         hint = f"did you mean '{path.parent / by_stem[near[0]]}'?"
         raise InputError(f"{text}: cannot be read: No such file or directory; {hint}")
     return path

@@ -17,6 +17,7 @@ from mlscale.arrays import Floats
 from mlscale.counters.features import UTILISATIONS
 from mlscale.data.checks import check
 from mlscale.data.devices import IMPOSSIBLE_SHARE, Device, device_keys, devices_named, load_device
+from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
@@ -40,6 +41,7 @@ _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "
     "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II)"
 )
+DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"  # a GPU of one's own
 _INSTEAD = "name no model, or 'runs', which needs none"
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
@@ -167,6 +169,8 @@ def use_and_sources(
 
 def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
+    if np.isnan(memory).all() and is_sampled(profiles.metadata):
+        raise InputError(f"{_INSTEAD}: the log lacks the DRAM traffic, which this model needs")
     if np.isnan(memory).all():
         needed = traffic_needed(str(profiles.metadata.get("counter_tool")))
         halves = [(a, b) for pair in _HALVES for a, b in (pair, pair[::-1])]
@@ -208,9 +212,6 @@ def check_traffic_of_training(profiles: Profiles) -> None:
         )
 
 
-DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"
-
-
 def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
     if lack := lack_of_peaks(key):
@@ -228,8 +229,8 @@ def lack_of_peaks(key: str) -> str:
             "an export with --device"
         )
     return (
-        f"the GPU '{key}' is unknown: measure at a second clock too, which needs no entry (--also), "
-        f"or describe it (--device FILE): {DESCRIBED}"
+        f"the peaks of '{key}' are not in the device table; to describe it in a device file, "
+        f"{DESCRIBED}"
     )
 
 

@@ -241,7 +241,7 @@ def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
         try:
             settings[axis] = quantity(value, "" if axis == "cu_count" else "MHz")
         except InputError as error:
-            raise InputError(f"{error}, in '{text}'") from None
+            raise InputError(f"'{text}': {error}") from None
         if not (math.isfinite(settings[axis]) and settings[axis] > 0):
             raise InputError(f"'{value}' in '{text}' must be positive and finite")
         if axis == "cu_count" and settings[axis] != int(settings[axis]):

@@ -17,7 +17,7 @@ from mlscale.data.repetitions import Rows
 from mlscale.data.table import IDENTITY, Table, to_samples, with_base_clocks, with_times
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, note, warn
-from mlscale.text import counted, shortened
+from mlscale.text import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
     import pandas as pd

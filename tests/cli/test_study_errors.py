@@ -298,7 +298,7 @@ class TestProtocols:
         (["bare.csv"], "two tables are named 'bare'; rename one"),
         (
             ["--max-power", "50"],
-            "unrecognized arguments: --max-power 50; see 'mlscale study errors",
+            "there is no option --max-power; see 'mlscale study errors",
         ),
     ],
 )
