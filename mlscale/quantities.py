@@ -53,12 +53,7 @@ def quantity(text: str, unit: str) -> float:
 
 
 def with_units(words: Sequence[str]) -> list[str]:
-    """The words of a command, a unit that stands apart from its number, as in `5 %`, joined to it.
-
-    Example:
-        >>> with_units(["--max-slowdown", "5", "%"])
-        ['--max-slowdown', '5%']
-    """
+    """The words of a command, each unit that stands apart, as in `5 %`, joined to its number."""
     joined: list[str] = []
     for word in words:
         before = number_and_unit(joined[-1]) if joined and word.casefold() in _NAMES else None

@@ -167,11 +167,6 @@ def near_names(
 
 
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
-    """What ends a message: the likeliest of the names, if any; before: what names begin with.
-
-    Example:
-        >>> did_you_mean("error", ["errors", "advice"]), did_you_mean("zzz", ["errors"])
-        ("; did you mean 'errors'?", '')
-    """
+    """What ends a message: the likeliest of the names, if any; before: what names begin with."""
     near = near_names(name, names, most=1, least_alike=0.75)
     return f"; did you mean '{before}{shortened(near[0])}'?" if near else ""

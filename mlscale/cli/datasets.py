@@ -16,7 +16,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     summaries = {
         "list": "list the data sets that mlscale knows",
-        "show": "show what a data set holds",
+        "show": "show what a data set holds, its licence, checksum, and known faults",
         "fetch": "download data sets into the cache",
     }
     commands = parser.add_commands("action", summaries)
@@ -25,12 +25,9 @@ def add_arguments(parser: Parser) -> None:
         "'here' says where a set was found on this machine."
     )
     outputs.add_json(commands["list"])
-    what = "Show what a data set holds, its licence, checksum, and known faults."
-    commands["show"].description = what
     commands["fetch"].description = (
         "Download public data sets into the cache (MLSCALE_CACHE, else ~/.cache/mlscale), unless "
-        "they are there or in MLSCALE_DATA already. A file whose SHA-256 is not the known one is "
-        "refused."
+        "they are there or in MLSCALE_DATA already. A file of another SHA-256 is refused."
     )
     for name in ("show", "fetch"):
         what = "a name of 'datasets list'"

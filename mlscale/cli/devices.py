@@ -36,9 +36,8 @@ def add_arguments(parser: Parser) -> None:
     )
     outputs.add_format(commands["list"], ("table", "csv", "json"))
     commands["show"].description = (
-        "Show every fact of a GPU with its unit and its source; what is from memory, not from a "
-        "source, is marked as unverified. JSON is the form of a device file: edit what is printed "
-        "of a GPU that is like yours."
+        "Show every fact of a GPU with its unit and its source, or 'unverified' where it is from "
+        "memory. JSON is the form of a device file: edit what is printed of a GPU like yours."
     )
     what = "a name of the GPU, or a device file"
     commands["show"].add("device", type=options.device_key, metavar="DEVICE", help=what)

@@ -25,7 +25,7 @@ profiles and logs are written by, for example:
       --clock-control none --log-file run.txt ./app
   nsys export --type sqlite -o run.sqlite run.nsys-rep
   rocprofv3 --kernel-trace --output-format csv -- ./app
-  prof.export_chrome_trace("trace.json.gz")       (PyTorch)
+  prof.export_chrome_trace("trace.json.gz")     (PyTorch)
   nvidia-smi --query-gpu=timestamp,index,name,power.draw,clocks.sm,clocks.mem,\\
       utilization.gpu,utilization.memory --format=csv -lms 100 > log.csv
   dcgmi dmon -e 1001,1002,1005,203,204,155,100,101 -d 100 > log.txt
@@ -45,9 +45,8 @@ def add_arguments(parser: Parser) -> None:
         "       %(prog)s kernel-tuner CACHE ... -o TABLE"
     )
     what = (
-        "of one run: profile, further passes, trace; or logs, each of one run; after 'dvfs' a file "
-        "of NV-DVFS-Benchmark or a name of 'datasets list'; after 'kernel-tuner' its caches or T4 "
-        "files"
+        "profile, further passes and trace of a run; or logs, each of one run; after 'dvfs' one of "
+        "'datasets list' or of NV-DVFS-Benchmark; after 'kernel-tuner' caches or T4 files"
     )
     parser.add("file", nargs="+", metavar="FILE", help=what)
     what = "table to write; Parquet if it ends in .parquet, else CSV"
@@ -61,10 +60,7 @@ def add_arguments(parser: Parser) -> None:
     )
     what = "the application of all kernels (default: the profiled program, else the file's name)"
     parser.add_more("--application", metavar="NAME", help=what)
-    what = (
-        "write a row for each launch, as repetitions (default: the mean over the launches of a "
-        "kernel with the same grid and block)"
-    )
+    what = "write a row for each launch (default: the mean over those of one grid and block)"
     parser.add_more("--each", action="store_true", help=what)
     what = f"of 'dvfs': {options.INCOMPLETE_HELP}"
     parser.add_more("--incomplete", choices=INCOMPLETE, default="error", help=what)

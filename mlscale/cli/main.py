@@ -28,7 +28,7 @@ COMMANDS = {
     "show": "show what a model was trained on and what it holds",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "name the clocks to set, for least energy or another objective",
-    "report": "write one HTML page on what a model predicts",
+    "report": "write one HTML page, without scripts, on what a model predicts",
     "study": "measure errors by cross-validation",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
@@ -52,8 +52,7 @@ mlscale: the GPU clock that saves energy, from one profile
   FILE: of ncu, nsys, rocprof, PyTorch, DCGM, nvidia-smi, rocm-smi or amd-smi,
   as the tool wrote it.
 
-mlscale COMMAND --help   the options of a command
-mlscale --version
+mlscale COMMAND --help shows the options of a command.
 """
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 MODULES = {"import": "import_"}
@@ -62,12 +61,10 @@ _TOOLS = ("auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl", "nsys", "to
           "nvidia-smi", "rocm-smi", "amd-smi")  # fmt: skip
 _SOURCES = "mlscale's source repository has it; the package does not"
 FORMER = {  # words of 0.2.0, and what to use instead
-    "literature": "mlscale's source repository has a script for each paper",
-    "cite": "mlscale's source repository has the references",
+    **dict.fromkeys(("literature", "cite", "datasets make"), _SOURCES),
     "study compare": "'study errors' takes several predictors and tables",
     **{f"study {name}": _SOURCES for name in _STUDIES_OF_WU},
     **{f"import {tool}": "'import FILE …' knows the tool by the file" for tool in _TOOLS},
-    "datasets make": _SOURCES,
     "devices new": "edit what 'devices show KEY --format json' prints",
     "--next-profile": "measure at two thirds of the clock",
 }

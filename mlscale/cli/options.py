@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.cli.parser import Parser
+from mlscale.cli.parser import Group, Parser
 from mlscale.data import datasets
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
@@ -196,15 +196,11 @@ def add_subject(parser: Parser) -> None:
     what = "model file, or a shipped one (default: what fits FILE)"
     parser.add("--model", metavar="MODEL", help=what)
     add_predictor_class(parser)
-    what = (
-        "leave out kernels without counters, of which a trace knows the time alone (default: "
-        "predict them like the mean of the others)"
-    )
+    what = "leave out kernels without counters (default: predict them like the mean of others)"
     parser.add_more("--profiled-only", action="store_true", help=what)
     what = (
-        "predict beyond the trained clocks and CU counts too, with a flag and wider intervals: "
-        f"wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of 'predict', where "
-        "--at asks for it)"
+        f"predict up to {FARTHEST:g} times beyond the trained clocks and CU counts, with wider "
+        "intervals (of 'predict', where --at asks for it)"
     )
     parser.add_more("--extrapolate", action="store_true", help=what)
     what = "predict a real GPU with a model of simulated data too"
@@ -220,10 +216,7 @@ def add_subject(parser: Parser) -> None:
 
 def add_predictor_class(parser: Parser) -> None:
     """Add the class of a predictor that a model file only names."""
-    what = (
-        "package.module:Class of your own predictor, if MODEL was trained with it (a model file "
-        "never imports code by itself)"
-    )
+    what = "package.module:Class of your own predictor, if MODEL was trained with it"
     parser.add_more("--predictor", type=predictor_class, metavar="PREDICTOR", help=what)
 
 
@@ -281,17 +274,11 @@ def add_goal(parser: Parser) -> None:
     parser.add("--minimize", choices=tuple(OBJECTIVES), metavar="WHAT", help=what)
     what = "print what sets and resets the advice; nothing is run"
     parser.add("--commands", action="store_true", help=what)
-    what = (
-        "CSV with the columns kernel and launches, which says how often kernels run; kernels that "
-        "it does not name keep the launches of the profile"
-    )
+    what = "CSV with the columns kernel and launches, which says how often these kernels run"
     parser.add_more("--weights", metavar="FILE", help=what)
     what = "what the answer is to set: clocks, or a power cap (default: %(default)s)"
     parser.add_more("--lever", choices=LEVERS, default="clock", help=what)
-    what = (
-        "add time and energy of the run under these power caps, in W (without W, and by default "
-        "with --lever cap: from the GPU's lowest power limit to its highest)"
-    )
+    what = "add time and energy under these power caps (without W: from the GPU's lowest on)"
     parser.add_more("--power-cap", nargs="*", type=watts, metavar="W", help=what)
 
 
@@ -336,10 +323,7 @@ def add_fleet(parser: Parser) -> None:
     )
     what = "continue the unfinished fleet in -o DIR/"
     parser.add_more("--resume", action="store_true", help=what, group=group)
-    what = (
-        "run on the Dask cluster of this scheduler, such as tcp://host:8786; its machines must see "
-        "FILE and DIR/ under the same names"
-    )
+    what = "run on the Dask cluster of this scheduler, such as tcp://host:8786"
     parser.add_more("--dask", metavar="ADDRESS", help=what, group=group)
 
 
@@ -362,19 +346,28 @@ def predictor_names() -> str:
     )
 
 
-def add_wu(parser: Parser) -> None:
-    """Add what only the predictor wu can be told."""
+def add_wu(parser: Parser, action: str = "store", group: Group | None = None) -> None:
+    """Add features, and what only the predictor wu can be told; action, group: of --features."""
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.predictors.wu_clusters import LOSSES
 
+    more, kinds = parser.add_more, (*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS))
     what = (
-        "the loss that wu's networks are trained by; squared: of sigmoid outputs, as the paper can "
-        "be read literally (default: cross-entropy)"
+        "what to compute from the counters; +power adds the power at the base (default: table2 for "
+        "AMD's counters, utilisation for nvprof's on a known device, else raw)"
     )
-    parser.add_more("--loss", choices=LOSSES, help=what)
+    more("--features", action=action, choices=kinds, help=what, group=group)
+    what = (
+        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
+        "(default: 8, or the number of training kernels if smaller)"
+    )
+    more("--clusters", type=cluster_count, metavar="K", help=what)
+    what = "the loss of wu's networks; squared: of sigmoid outputs (default: cross-entropy)"
+    more("--loss", choices=LOSSES, help=what)
     what = "cluster the logarithms of wu's scaling values"
-    parser.add_more("--log-ratios", action="store_true", default=None, help=what)
+    more("--log-ratios", action="store_true", default=None, help=what)
     what = "the features that wu uses, separated by commas (default: all of the kind)"
-    parser.add_more("--counters", type=names, metavar="NAMES", help=what)
+    more("--counters", type=names, metavar="NAMES", help=what)
 
 
 INCOMPLETE_HELP = (
@@ -400,9 +393,8 @@ def add_reading(parser: Parser) -> None:
 def add_map(parser: Parser) -> None:
     """Add what tables call our columns."""
     what = (
-        "what tables call our columns, such as engine_mhz=sm_clock,time_ms=duration_ns:ns; a unit "
-        "(s, us, ns, 1/s; Hz, kHz, GHz; mW, kW) where it is not that of NAME, or a number for all "
-        "rows, such as cu_count=28"
+        "what tables call our columns, with a unit where it is another, or a number for all rows: "
+        "engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28"
     )
     parser.add_more("--map", type=mapping, default={}, metavar="NAME=COLUMN[:UNIT],...", help=what)
 

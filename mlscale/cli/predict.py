@@ -63,9 +63,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add("--at", action="append", type=at, default=[], metavar="CONFIG", help=what)
     options.add_subject(parser)
     what = (
-        "profiles of other kernels of a GPU without training data, at the same base, best with "
-        "some that are bound by memory; what they reach is taken for the GPU's peak (default: what "
-        "the kernels of the trained GPUs reach of theirs)"
+        "profiles of other kernels of a GPU without training data, at the same base: what they "
+        "reach is taken for its peak"
     )
     parser.add_more("--peaks", metavar="PROFILES", help=what)
     outputs.add_output_of_format(parser, FORMATS)

@@ -21,10 +21,6 @@ examples:
 def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.description = (
-        "Write one HTML file, which needs nothing else, on what a model predicts of\nprofiled "
-        "kernels. It has no scripts and loads nothing from anywhere."
-    )
     parser.epilog = _EXAMPLES
     parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
@@ -34,8 +30,7 @@ def add_arguments(parser: Parser) -> None:
         f"{MOST_KERNELS} that most of the run's time goes to)"
     )
     parser.add("--kernel", action="append", metavar="NAME", help=what)
-    what = "a date to print on the page (default: none)"
-    parser.add_more("--date", metavar="TEXT", help=what)
+    parser.add_more("--date", metavar="TEXT", help="a date to print on the page")
 
 
 def run(arguments: argparse.Namespace) -> None:

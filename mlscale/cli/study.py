@@ -18,7 +18,6 @@ from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import whole_file, write_text
 from mlscale.predictors import DEFAULT, create, why_wu
-from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
 from mlscale.studies.base import PARTIAL_SPLITS, SEEDS, Row, Rows, Study, grouped
 from mlscale.studies.crossval import FOLDS, K_FOLD, PROTOCOLS
@@ -66,72 +65,39 @@ def add_arguments(parser: Parser) -> None:
 
 def _add_predictors(parser: Parser, usual: str) -> None:
     """Add who predicts, from what, and where the profile is taken."""
-    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
-
     parser.usage = "%(prog)s TABLE ... [options]"
-    parser.add("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
-    parser.add(
-        "--predictor",
-        dest="predictors",
-        action="append",
-        type=options.predictor_name,
-        metavar="PREDICTOR",
-        help=f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside",
-    )
+    add, append = parser.add, "append"
+    add("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
+    what = f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside"
+    name = options.predictor_name
+    add("--predictor", dest="predictors", action=append, type=name, metavar="PREDICTOR", help=what)
     what = "configuration to predict from, 'mid' (default) or 'highest': every axis at its top"
-    parser.add("--base", type=options.configuration, metavar="CONFIG", help=what)
-    options.add_wu(parser)
-    parser.add_more(
-        "--features",
-        action="append",
-        choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
-        help="what is computed from the counters; +power adds the power at the base, in studies of "
-        f"power alone; {AGAIN} (default: what suits the counters)",
-    )
-    what = (
-        "number of clusters in each cluster set of wu, or 'auto': chosen inside each fold "
-        f"(default: {DEFAULT_CLUSTERS}, or the number of training kernels if smaller)"
-    )
-    parser.add_more("--clusters", type=options.cluster_count, metavar="K", help=what)
+    add("--base", type=options.configuration, metavar="CONFIG", help=what)
+    options.add_wu(parser, append)
 
 
 def _add_training(parser: Parser) -> None:
     """Add what is predicted, and what is learnt from."""
-    parser.add(
-        "--quantity",
-        action="append",
-        choices=tuple(QUANTITIES),
-        metavar="WHAT",
-        help=f"{' or '.join(QUANTITIES)}; {AGAIN} (default: both, where the table has power)",
-    )
+    what = f"{' or '.join(QUANTITIES)}; {AGAIN} (default: both, where the table has power)"
+    kinds = tuple(QUANTITIES)
+    parser.add("--quantity", action="append", choices=kinds, metavar="WHAT", help=what)
     group = parser.add_mutually_exclusive_group()
-    parser.add(
-        "--pooled",
-        action="store_const",
-        const="pooled",
-        dest="training",
-        group=group,
-        help="train on all tables at once; what is held out is held out of each (by default "
-        "bottleneck alone; the baselines learn from one table)",
+    kept: dict[str, Any] = {"action": "store_const", "dest": "training", "group": group}
+    what = (
+        "train on all tables at once; what is held out is held out of each (by default bottleneck "
+        "alone; the baselines learn from one table)"
     )
-    parser.add(
-        "--unseen-gpu",
-        action="store_const",
-        const="unseen-gpu",
-        dest="training",
-        group=group,
-        help="train on the tables of other GPUs alone, without what is held out; of the predicted "
-        "GPU only base profiles of other kernels are seen",
+    parser.add("--pooled", const="pooled", help=what, **kept)
+    what = (
+        "train on the tables of other GPUs alone, without what is held out; of the predicted GPU "
+        "only base profiles of other kernels are seen"
     )
-    parser.add_more(
-        "--train-on",
-        action="append",
-        metavar="TABLE",
-        group=group,
-        help="train on this table alone, without the applications that are tested, and test on "
-        f"every kernel of the first tables, without folds; {AGAIN}, for predictors that "
-        "learn from several",
+    parser.add("--unseen-gpu", const="unseen-gpu", help=what, **kept)
+    what = (
+        "train on this table alone, without the applications that are tested, and test on every "
+        f"kernel of the first tables, without folds; {AGAIN}, if predictors learn from several"
     )
+    parser.add_more("--train-on", action="append", metavar="TABLE", group=group, help=what)
 
 
 def _add_held_out(parser: Parser) -> None:
@@ -142,10 +108,7 @@ def _add_held_out(parser: Parser) -> None:
     parser.add_more("--protocol", choices=PROTOCOLS, help=what)
     what = f"how many folds of applications; means --protocol {K_FOLD} (default: {FOLDS})"
     parser.add_more("--folds", type=options.whole_number, metavar="N", help=what)
-    what = (
-        f"repeat with the seeds 0 to N-1 (default: {PARTIAL_SPLITS} where each holds out 20 %% "
-        f"alone, else {SEEDS})"
-    )
+    what = f"repeat with the seeds 0 to N-1 (default: {SEEDS}, or {PARTIAL_SPLITS} of 20 %% each)"
     parser.add("--seeds", type=options.whole_number, metavar="N", help=what)
 
 
@@ -165,15 +128,9 @@ def _add_results(parser: Parser, files: str) -> None:
 
 def _add_objectives(parser: Parser) -> None:
     """Add what advice is for, and on what."""
-    parser.add(
-        "--minimize",
-        dest="objectives",
-        action="append",
-        choices=tuple(COSTS),
-        metavar="WHAT",
-        help=f"{', '.join(COSTS)}; {AGAIN} (default: energy, edp and ed2p; time where the table "
-        "has no power)",
-    )
+    what = f"{', '.join(COSTS)}; {AGAIN} (default: energy, edp and ed2p, or time without power)"
+    costs: dict[str, Any] = {"dest": "objectives", "choices": tuple(COSTS), "metavar": "WHAT"}
+    parser.add("--minimize", action="append", help=what, **costs)
     options.add_limits(parser, "the kernel")
     what = (
         "advise one configuration for each of N random runs, mixes of 1 to "

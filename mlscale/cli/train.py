@@ -27,53 +27,39 @@ HYPER_PARAMETERS = (*OF_WU, "seed")
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.readers.mapping import COUNTING_TOOLS
 
+    add, more = parser.add, parser.add_more
     parser.usage = "%(prog)s TABLE ... --base CONFIG -o MODEL [options]"
     what = (
         "tidy table, CSV or Parquet. The model is for the GPU of the first one; from tables of "
         "further GPUs it learns time, if the predictor can (bottleneck)"
     )
-    parser.add("table", nargs="+", metavar="TABLE", help=what)
+    add("table", nargs="+", metavar="TABLE", help=what)
     what = (
         "where new kernels will be profiled: cu=32,engine=1000,memory=1375 (an axis of one step "
         "may be left out), 'mid', or 'highest' (every axis at its top)"
     )
-    base = options.configuration
-    parser.add("--base", required=True, type=base, metavar="CONFIG", help=what)
-    parser.add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
+    add("--base", required=True, type=options.configuration, metavar="CONFIG", help=what)
+    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
     what = (
         f"{options.predictor_names()} (default: board-time for averages of runs, bottleneck where "
         "it knows the GPU's peaks and the counters; else, and with --features or --clusters, wu)"
     )
-    parser.add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
+    add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
     what = "what to learn alone: time or power (default: what the table has)"
-    parser.add("--quantity", choices=("time", "power"), metavar="WHAT", help=what)
+    add("--quantity", choices=("time", "power"), metavar="WHAT", help=what)
     what = "train without all kernels of this application (not a kernel's name); may be given again"
-    leave_out = "APPLICATION"
-    parser.add("--leave-out", action="append", default=[], metavar=leave_out, help=what)
+    add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
     kinds = parser.add_mutually_exclusive_group()
-    what = (
-        "what to compute from the counters (default: table2 for AMD's counters, utilisation for "
-        "nvprof's on a known device, else raw); +power adds the power at the base"
-    )
-    with_power = (*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS))
-    parser.add_more("--features", choices=with_power, help=what, group=kinds)
+    options.add_wu(parser, group=kinds)
     what = (
         "take the features of Table II, without those that this profiler cannot give and without "
         f"counters of another tool: {', '.join(COUNTING_TOOLS)}"
     )
-    tools = COUNTING_TOOLS
-    parser.add_more("--features-of", choices=tools, metavar="TOOL", help=what, group=kinds)
-    what = (
-        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
-        "(default: 8, or the number of kernels if smaller)"
-    )
-    parser.add_more("--clusters", type=options.cluster_count, metavar="K", help=what)
+    more("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what, group=kinds)
     what = "seed of a predictor that uses chance (default: 0)"
-    parser.add_more("--seed", type=options.seed, help=what)
-    options.add_wu(parser)
+    more("--seed", type=options.seed, help=what)
     options.add_reading(parser)
 
 

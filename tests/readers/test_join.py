@@ -139,7 +139,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("skips", [False, True])
     def test_kernels_without_any_time(self, skips: bool) -> None:
-        with refused("has no times for 1 kernel .*--section SpeedOfLight [^;]*$"):
+        with refused("has no times for 1 kernel .*--section SpeedOfLight$"):
             join([counts(0.0)], skips)
         some = a_run("c.csv", f=(F, 1, 1.0, {"a": 1.0}), g=(G, 1, 0.0, {"a": 1.0}))
         if skips:
