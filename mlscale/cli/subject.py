@@ -13,10 +13,10 @@ import numpy as np
 
 from mlscale.cli import options
 from mlscale.cli.options import input_file, is_table
-from mlscale.counters.kernel_use import DESCRIBED, lack_of_peaks
+from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
-from mlscale.data.devices import devices_named, known_device
+from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import add_points
@@ -261,11 +261,7 @@ def _require_peaks(profiles: Profiles, device: str | None) -> None:
     needs_no_peaks = profiles.points or profiles.are_times_alone or is_sampled(profiles.metadata)
     lack = lack_of_peaks(device) if device and _has_counters(profiles) else ""
     if lack and not needs_no_peaks:
-        unknown = (
-            f"the GPU '{device}' is unknown. Measure at a second clock too, which needs no entry: "
-            f"--also. Or describe it, for --device: {DESCRIBED}"
-        )
-        raise InputError(lack if devices_named(str(device)) else unknown)
+        raise InputError(f"{lack}; or measure at a second clock too, which needs none: --also")
 
 
 def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[str, HardwareConfig]:

@@ -228,10 +228,7 @@ def lack_of_peaks(key: str) -> str:
             f"'{key}' may be {' or '.join(possible)}; name one in the table's column 'device', of "
             "an export with --device"
         )
-    return (
-        f"the peaks of '{key}' are not in the device table; to describe it in a device file, "
-        f"{DESCRIBED}"
-    )
+    return f"the GPU '{key}' is unknown; to describe it in a device file, {DESCRIBED}"
 
 
 @dataclass(frozen=True)

@@ -311,7 +311,7 @@ class TestTwoProfiles:
             assert "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight (" in out
         else:
             alone = refused(capsys, fast, *given)
-            assert "the GPU 'my-gpu' is unknown. Measure at a second clock too" in alone
+            assert "the GPU 'my-gpu' is unknown; to describe it" in alone
 
     def test_what_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
         """A clock that is not the file's; times under the profiler, beside those of a trace."""
