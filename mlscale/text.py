@@ -145,11 +145,13 @@ def share_in_percent(share: float) -> str:
     return f"{percent:.1f}"
 
 
-def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
+def near_names(
+    name: str, names: Iterable[str], most: int = 2, least_alike: float = 0.6
+) -> list[str]:
     """Which of the names may be meant by one that is none of them, the likeliest first.
 
-    Those that have it somewhere, the earlier the nearer, then those of like letters; upper and
-    lower case are alike.
+    Those that have it somewhere, the earlier the nearer, then those of like letters, of which that
+    share is alike at least; upper and lower case are alike.
 
     Example:
         >>> near_names("gem", ["scan", "void gemm<float>(float *)"])
@@ -160,5 +162,11 @@ def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
     asked = name.casefold()
     folded = {other.casefold(): other for other in names}
     holders = sorted((form for form in folded if asked in form), key=lambda form: form.find(asked))
-    like = get_close_matches(asked, folded, n=most)
+    like = get_close_matches(asked, folded, n=most, cutoff=least_alike)
     return [folded[form] for form in dict.fromkeys([*holders, *like])][:most]
+
+
+def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
+    """What ends a message: the likeliest of the names, if any; before: what names begin with."""
+    near = near_names(name, names, most=1, least_alike=0.75)
+    return f"; did you mean '{before}{shortened(near[0])}'?" if near else ""

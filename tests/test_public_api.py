@@ -183,7 +183,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a base that is none": (
         lambda: mlscale.train(made.measurements(), "middle"),
-        "^'middle' is not a configuration; write it as cu=16,engine=800",
+        "^'middle' is no setting; cu, engine and memory are",
     ),
     "a quantity that is not there": (
         lambda: made.measurements().quantity("energy"),

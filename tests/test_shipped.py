@@ -122,9 +122,7 @@ class TestModelFor:
             model_for(model, new)
 
     def test_a_gpu_that_is_not_known_is_refused(self) -> None:
-        with refused(
-            "the peaks of 'gtx9999' are not in the device table: .*; give --device a name of "
-        ):
+        with refused("the GPU 'gtx9999' is unknown; to describe it"):
             model_for(self.MODEL, profiles("gtx9999", HardwareConfig(1, 1.0, 1.0)))
 
 

@@ -12,6 +12,7 @@ from mlscale.advice.objectives import SAME, Limits, objective_name
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row, Setting
 from mlscale.advice.verdict import cap_verdict, run_document, verdict
 from mlscale.cli import capped, options, outputs, subject
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import (
     axis_headings,
     columns,
@@ -47,20 +48,19 @@ MOST_CAPS, SPACED_CAPS = 12, 4  # in a table; of those, evenly spaced where ther
 COST_HEADINGS = ("time ms", "power W", "energy mJ")
 
 _EXAMPLES = """\
-examples, of an export of ncu, two logs of nvidia-smi, a training step, two traces:
+examples, of a profile of ncu, two logs of nvidia-smi, a training step:
   mlscale advise ncu.csv --max-slowdown 5
   mlscale advise fast.csv --also slow.csv --commands
   mlscale advise ncu.csv trace.json.gz --power power.csv
-  mlscale advise fast.sqlite --base engine=1980,memory=2619 --also slow.sqlite@engine=1335
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    options.add_subject(parser)
     options.add_goal(parser)
+    options.add_subject(parser)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 

@@ -4,10 +4,12 @@ import argparse
 import shutil
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli import options, outputs
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, json_text
 from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import device_at_hand
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 _SAMPLE_S = 0.5
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    add = parser.add_argument
+    add = parser.add
     add("-o", "--output", metavar="DIR", help="folder for measurements.csv and collect.json")
     sources = "NVIDIA, AMD, or OpenCL, which has processors too (default: the first with a device)"
     add("--backend", choices=("cuda", "hip", "opencl"), help=sources)
@@ -37,21 +39,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     facts = "device file of this GPU, where the table lacks it: edit what 'devices show' prints"
     add("--device", type=options.device_key, metavar="DEVICE", help=facts)
     counts = "numbers of compute units (SMs) to run on (default: up to eight, evenly spaced)"
-    add("--cu-counts", type=_numbers, metavar="N,N,…", help=counts)
+    add("--cu-counts", type=options.whole_numbers, metavar="N,N,…", help=counts)
+    clocks_mhz = partial(options.whole_numbers, unit="MHz")
     for clock in ("engine", "memory"):
         clocks = f"{clock} clocks to hold (root), reset at the end (default: left alone)"
-        add(f"--{clock}", type=_numbers, default=(), metavar="MHZ,MHZ,…", help=clocks)
+        add(f"--{clock}", type=clocks_mhz, default=(), metavar="MHZ,MHZ,…", help=clocks)
     limits = "board power limits to set (root), a table for each; reset at the end"
-    add("--power-limits", type=_numbers, default=(), metavar="W,W,…", help=limits)
+    caps_w = partial(options.whole_numbers, unit="W")
+    add("--power-limits", type=caps_w, default=(), metavar="W,W,…", help=limits)
     samples = "samples of each kernel and configuration (default: %(default)s)"
     add("--repeat", type=options.whole_number, default=1, metavar="N", help=samples)
-    window = "seconds of each power reading, at least 1; 0: time alone (default: %(default)g)"
-    add("--power-seconds", type=options.number_from_0, default=2.0, metavar="S", help=window)
+    window = "time of each power reading, at least 1 s; 0: time alone (default: %(default)g)"
+    span_s = partial(options.number_from_0, unit="s")
+    add("--power-seconds", type=span_s, default=2.0, metavar="S", help=window)
     add("--resume", action="store_true", help="measure what is missing in DIR")
     task = parser.add_mutually_exclusive_group()
     micro = "measure latencies and throughputs in place of the suite: gpu.json"
-    task.add_argument("--micro", action="store_true", help=micro)
-    task.add_argument("--dry-run", action="store_true", help="print the plan, and end")
+    add("--micro", action="store_true", help=micro, group=task)
+    add("--dry-run", action="store_true", help="print the plan, and end", group=task)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -177,7 +182,3 @@ def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     entry = document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"}
     table = columns(["quantity", ""], [[name, number(value)] for name, value in numbers])
     return f"{path}: {document['device']}; {entry['note']}\n\n{table}"
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(sorted({options.whole_number(part) for part in text.split(",")}))

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from mlscale.cli.main import COMMANDS, parser_of
+from mlscale.cli.parser import Parser
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 # How help texts call what a user has in a file, and in a folder.
@@ -13,7 +14,7 @@ FILES = (
 FOLDERS = ("DIR",)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """\
@@ -23,7 +24,7 @@ to switch it on:
   tcsh  mlscale completion tcsh > ~/.mlscale.tcsh, and 'source ~/.mlscale.tcsh' in ~/.tcshrc
   fish  mlscale completion fish > ~/.config/fish/completions/mlscale.fish
 """
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    parser.add("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     import shtab
 
     parser = parser_of(COMMANDS)
-    for action in _actions(parser):
+    for action in _declared(parser):
         if action.choices is None and action.metavar in FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar in FOLDERS:
@@ -39,10 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(shtab.complete(parser, arguments.shell), end="")
 
 
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Return every option and argument of a parser and of its sub-commands."""
-    for action in parser._actions:  # noqa: SLF001, as argparse has no public list
-        yield action
-        if isinstance(action.choices, dict):
-            for command in action.choices.values():
-                yield from _actions(command)
+def _declared(parser: Parser) -> Iterator[argparse.Action]:
+    """Every option and argument of a parser and of its sub-commands."""
+    yield from parser.declared
+    for command in parser.commands.values():
+        yield from _declared(command)

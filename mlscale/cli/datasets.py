@@ -6,36 +6,33 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from mlscale.cli import outputs
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, or_dash
 from mlscale.data.datasets import Dataset, all_datasets, fetch, find
 from mlscale.data.datasets import dataset as find_dataset
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    lists = actions.add_parser(
-        "list",
-        help="list the data sets that mlscale knows",
-        description="List the data sets that mlscale knows: grid as CU counts x engine clocks x "
-        "memory clocks; 'here' says where a set was found on this machine.",
+    summaries = {
+        "list": "list the data sets that mlscale knows",
+        "show": "show what a data set holds, its licence, checksum, and known faults",
+        "fetch": "download data sets into the cache",
+    }
+    commands = parser.add_commands("action", summaries)
+    commands["list"].description = (
+        "List the data sets that mlscale knows: grid as CU counts x engine clocks x memory clocks; "
+        "'here' says where a set was found on this machine."
     )
-    outputs.add_json(lists)
-    show = actions.add_parser(
-        "show",
-        help="show what a data set holds",
-        description="Show what a data set holds, its licence, checksum, and known faults.",
+    outputs.add_json(commands["list"])
+    commands["fetch"].description = (
+        "Download public data sets into the cache (MLSCALE_CACHE, else ~/.cache/mlscale), unless "
+        "they are there or in MLSCALE_DATA already. A file of another SHA-256 is refused."
     )
-    show.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
-    outputs.add_json(show)
-    fetch = actions.add_parser(
-        "fetch",
-        help="download data sets into the cache",
-        description="Download public data sets into the cache (MLSCALE_CACHE, else "
-        "~/.cache/mlscale), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 "
-        "is not the known one is refused.",
-    )
-    fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
+    for name in ("show", "fetch"):
+        what = "a name of 'datasets list'"
+        commands[name].add("dataset", nargs="+", metavar="NAME", help=what)
+    outputs.add_json(commands["show"])
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import mlscale
 from mlscale.arrays import Floats
 from mlscale.cli import advise, outputs
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns
 from mlscale.data import datasets
 from mlscale.data.grid import ConfigGrid
@@ -24,9 +25,9 @@ FIGURES = {
 }  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
+    parser.add(
         "-o",
         "--output",
         default="mlscale-demo",
@@ -59,7 +60,7 @@ def _advise_for_export() -> None:
         f"$ mlscale advise {' '.join(words)}",
         flush=True,
     )
-    parser = argparse.ArgumentParser("mlscale advise")
+    parser = Parser(prog="mlscale advise")
     advise.add_arguments(parser)
     advise.run(parser.parse_args(words))
 

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from mlscale.cli import options, outputs
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, csv_text, json_text, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.text import number
@@ -22,26 +23,25 @@ _IN_WORDS = {  # facts that stand below the table of numbers, and what they are 
 _NOT_IN_TABLE = ("key", "name", "datasheet", "unverified", *_IN_WORDS)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Options of the command."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    lists = actions.add_parser(
-        "list",
-        help="list the GPUs that mlscale knows",
-        description="List the GPUs of the device table. Clocks, bandwidth and rates are the data "
-        "sheet's; the last column counts the numbers of an entry that are from memory.",
+    summaries = {
+        "list": "list the GPUs that mlscale knows",
+        "show": "show every fact of a GPU, with its source",
+    }
+    commands = parser.add_commands("action", summaries)
+    commands["list"].description = (
+        "List the GPUs of the device table. Clocks, bandwidth and rates are the data sheet's; the "
+        "last column counts the numbers of an entry that are from memory."
     )
-    outputs.add_format(lists, ("table", "csv", "json"))
-    show = actions.add_parser(
-        "show",
-        help="show every fact of a GPU, with its source",
-        description="Show every fact of a GPU with its unit and its source; what is from memory, "
-        "not from a source, is marked as unverified. JSON is the form of a device file: edit what "
-        "is printed of a GPU that is like yours.",
+    outputs.add_format(commands["list"], ("table", "csv", "json"))
+    commands["show"].description = (
+        "Show every fact of a GPU with its unit and its source, or 'unverified' where it is from "
+        "memory. JSON is the form of a device file: edit what is printed of a GPU like yours."
     )
     what = "a name of the GPU, or a device file"
-    show.add_argument("device", type=options.device_key, metavar="DEVICE", help=what)
-    outputs.add_format(show, ("table", "json"))
+    commands["show"].add("device", type=options.device_key, metavar="DEVICE", help=what)
+    outputs.add_format(commands["show"], ("table", "json"))
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -59,9 +59,8 @@ def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
     if arguments.format not in (None, *formats):
         raise UsageError(f"--format {arguments.format}: the results of a fleet are Parquet files")
     if arguments.output is None:
-        raise UsageError(
-            "a fleet is predicted into a folder of Parquet files: name it with -o DIR/"
-        )
+        folder = arguments.file[-1]
+        raise UsageError(f"{folder} is a folder. For batch prediction: -o DIR/")
 
 
 def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:

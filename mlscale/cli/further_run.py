@@ -11,7 +11,12 @@ from typing import Any
 from mlscale.advice.commands import Commands, commands_for_further_run
 from mlscale.advice.recommendation import Advice
 from mlscale.cli.subject import is_log, tells_engine_clock
-from mlscale.counters.kernel_use import half_of_traffic, lack_of_peaks, traffic_needed
+from mlscale.counters.kernel_use import (
+    DESCRIBED,
+    half_of_traffic,
+    lack_of_peaks,
+    traffic_needed,
+)
 from mlscale.data.grid import SHORT_NAMES
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
@@ -138,10 +143,10 @@ def _instead(profiles: Profiles) -> str | None:
         return None
     if profiles.are_times_alone:
         largest = kernels_of_most(profiles, profiles.run_times_ms)
-        return f"a profile of the kernels of most time too (docs/profiling.md): {largest}"
+        return f"a profile of the kernels of most time too: {largest}"
     if set(profiles.counter_names) <= set(SHARES):
         return None
-    if lack := lack_of_peaks(profiles.device):
-        return f"a GPU whose peaks are known: {lack}"
+    if lack_of_peaks(profiles.device):
+        return f"--device and a name of 'mlscale devices list', or a file: {DESCRIBED}"
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli import options, outputs
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, print_or_write
 from mlscale.errors import InputError
 from mlscale.text import counted, number, share_in_percent
@@ -18,46 +19,53 @@ if TYPE_CHECKING:
     from mlscale.readers.reading import Imported
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+_WRITTEN_BY = """\
+profiles and logs are written by, for example:
+  ncu --section SpeedOfLight --section LaunchStats --section Occupancy \\
+      --clock-control none --log-file run.txt ./app
+  nsys export --type sqlite -o run.sqlite run.nsys-rep
+  rocprofv3 --kernel-trace --output-format csv -- ./app
+  prof.export_chrome_trace("trace.json.gz")     (PyTorch)
+  nvidia-smi --query-gpu=timestamp,index,name,power.draw,clocks.sm,clocks.mem,\\
+      utilization.gpu,utilization.memory --format=csv -lms 100 > log.csv
+  dcgmi dmon -e 1001,1002,1005,203,204,155,100,101 -d 100 > log.txt
+  amd-smi metric --csv --watch 1 > log.csv
+"""
+
+
+def add_arguments(parser: Parser) -> None:
     """Add the files, what they may not say, and where the table goes."""
     from mlscale.data.measurements import INCOMPLETE
 
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _WRITTEN_BY
     parser.usage = (
         "%(prog)s FILE ... -o TABLE [options]\n"
         "       %(prog)s dvfs FILE -o TABLE\n"
         "       %(prog)s kernel-tuner CACHE ... -o TABLE"
     )
-    add = parser.add_argument
     what = (
-        "a profiler's export, with further passes and traces of the same run; or monitors' logs, "
-        "each of one run; after 'dvfs' a measurement file of NV-DVFS-Benchmark or a name of "
-        "'datasets list'; after 'kernel-tuner' its caches or T4 files, whose tuned clocks are the "
-        "grid"
+        "profile, further passes and trace of a run; or logs, each of one run; after 'dvfs' one of "
+        "'datasets list' or of NV-DVFS-Benchmark; after 'kernel-tuner' caches or T4 files"
     )
-    add("file", nargs="+", metavar="FILE", help=what)
+    parser.add("file", nargs="+", metavar="FILE", help=what)
+    what = "table to write; Parquet if it ends in .parquet, else CSV"
+    parser.add("-o", "--output", required=True, metavar="TABLE", help=what)
+    what = "add the rows to TABLE if it exists, for example those of another clock"
+    parser.add("--append", action="store_true", help=what)
     options.add_facts(
-        add,
-        device="the GPU it was measured on: a name of 'devices list', a device file "
-        "(docs/devices.md), or any other name (default: what the file says)",
-        base="what the GPU was set to, where the files do not say it, e.g. "
-        "cu=56,engine=1303,memory=715 (clocks in MHz)",
-        power_of="of all rows",
+        parser,
+        device="its GPU: a name of 'mlscale devices list', a device file, or any other name",
+        base="what it ran at, e.g. cu=56,engine=1303,memory=715",
     )
     what = "the application of all kernels (default: the profiled program, else the file's name)"
-    add("--application", metavar="NAME", help=what)
-    what = (
-        "write a row for each launch, as repetitions (default: the mean over the launches of a "
-        "kernel with the same grid and block)"
-    )
-    add("--each", action="store_true", help=what)
+    parser.add_more("--application", metavar="NAME", help=what)
+    what = "write a row for each launch (default: the mean over those of one grid and block)"
+    parser.add_more("--each", action="store_true", help=what)
     what = f"of 'dvfs': {options.INCOMPLETE_HELP}"
-    add("--incomplete", choices=INCOMPLETE, default="error", help=what)
-    what = "add the rows to TABLE if it exists, for example those of another configuration"
-    add("--append", action="store_true", help=what)
+    parser.add_more("--incomplete", choices=INCOMPLETE, default="error", help=what)
     what = "print each feature of Table II: exact, nearest or missing, and by which formula"
-    add("-v", "--verbose", action="store_true", help=what)
-    what = "tidy table to write; Parquet if it ends in .parquet, else CSV"
-    add("-o", "--output", required=True, metavar="TABLE", help=what)
+    parser.add_more("-v", "--verbose", action="store_true", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -71,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif options.is_table(Path(first)):
         raise InputError(f"{first}: is a tidy table; other commands take it as it is")
     else:
-        paths = [Path(name) for name in arguments.file]
+        paths = [options.input_file(name) for name in arguments.file]
         given = options.given(arguments, arguments.application, arguments.each)
         text = _import_run(paths, given, output, arguments.append, arguments.verbose)
     print_or_write(f"{text}\n", None)

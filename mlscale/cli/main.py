@@ -4,14 +4,19 @@ import argparse
 import importlib
 import io
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Collection, Sequence
-from typing import Any, NoReturn
+from itertools import pairwise
+from typing import Any
 
 from mlscale import __version__
+from mlscale.cli.parser import Parser, check_words, with_help
 from mlscale.cli.text import ShownWarnings, print_line
 from mlscale.errors import DataWarning, InputError, UsageError, extra_named
+from mlscale.quantities import with_units
+from mlscale.text import did_you_mean
 
 COMMANDS = {
     "demo": "show, in a minute, an export to advice, and the main job on simulated data",
@@ -22,46 +27,52 @@ COMMANDS = {
     "train": "train a model on a table of measurements",
     "show": "show what a model was trained on and what it holds",
     "predict": "predict time, power and energy of profiled kernels",
-    "advise": "name the clocks to set for profiled kernels, for least energy or another objective",
-    "report": "write one HTML page on what a model predicts",
+    "advise": "name the clocks to set, for least energy or another objective",
+    "report": "write one HTML page, without scripts, on what a model predicts",
     "study": "measure errors by cross-validation",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
+HELP = """\
+mlscale: the GPU clock that saves energy, from one profile
+
+  Ask      advise FILE      which clock to set: --max-slowdown 5, --power 500
+           predict FILE     time, power and energy elsewhere: --at engine=1200
+           report FILE      a page to look around in: -o page.html
+  Check    study errors     how far predictions are off, on your table
+           study advice     what the advice costs, on your table
+  Build    train TABLE      a model of your own
+           import FILE      a table from files of profilers and monitors
+           collect          a table measured on the GPU at hand
+  Look up  show MODEL       what a model holds
+           devices          the GPUs that are known
+           datasets         the data sets that are known
+  Start    demo             a tour of a minute
+           completion       commands and options completed in your shell
+
+  FILE: of ncu, nsys, rocprof, PyTorch, DCGM, nvidia-smi, rocm-smi or amd-smi,
+  as the tool wrote it.
+
+mlscale COMMAND --help shows the options of a command.
+"""
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 MODULES = {"import": "import_"}
 _STUDIES_OF_WU = ("base-configuration", "cluster-count", "error-distribution", "oracle")
 _TOOLS = ("auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl", "nsys", "torch", "dcgm",
           "nvidia-smi", "rocm-smi", "amd-smi")  # fmt: skip
+_SOURCES = "mlscale's source repository has it; the package does not"
 FORMER = {  # words of 0.2.0, and what to use instead
-    "literature": "the repository's folder reproduction/ has a script for each paper",
-    "cite": "the repository's CITATION.cff has the references",
+    **dict.fromkeys(("literature", "cite", "datasets make"), _SOURCES),
     "study compare": "'study errors' takes several predictors and tables",
-    **{f"study {name}": "reproduction/wu2015.py in the repository" for name in _STUDIES_OF_WU},
+    **{f"study {name}": _SOURCES for name in _STUDIES_OF_WU},
     **{f"import {tool}": "'import FILE …' knows the tool by the file" for tool in _TOOLS},
-    "datasets make": "reproduction/make_hd7970.py in the repository",
     "devices new": "edit what 'devices show KEY --format json' prints",
     "--next-profile": "measure at 0.6 of the clock",
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line that names the command's help.
-
-    What it parses has `program`, what its help is asked by, such as 'mlscale study errors'.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.set_defaults(program=self.prog)  # that of the sub-command is the one that stays
-
-    def error(self, message: str) -> NoReturn:
-        """Raise InputError."""
-        raise InputError(f"{message}; see '{self.prog} --help'")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, or 2 on bad usage or bad input."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = with_units(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
     with warnings.catch_warnings():
@@ -88,23 +99,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parser_of(commands: Collection[str]) -> Parser:
-    """Return the parser of these commands alone, or of all, without options, if it is none."""
-    parser = Parser(
-        prog="mlscale",
-        description="Run a GPU kernel once and know how it would run anywhere.",
-        epilog="'mlscale COMMAND --help' shows the options of a command.",
-    )
-    parser.add_argument("--version", action="version", version=f"mlscale {__version__}")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    known = [name for name in COMMANDS if name in commands]
-    for name in known or COMMANDS:
-        summary = COMMANDS[name]
-        command = subparsers.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-        )
-        if known:
-            _module(name).add_arguments(command)
+def parser_of(commands: Collection[str], shows_all: bool = True) -> Parser:
+    """The parser of these commands; shows_all: of options that few need too."""
+    parser = Parser(prog="mlscale", shows_all=shows_all)
+    parser.add("--version", action="version", version=f"mlscale {__version__}")
+    summaries = {name: COMMANDS[name] for name in COMMANDS if name in commands}
+    for name, command in parser.add_commands("command", summaries).items():
+        _module(name).add_arguments(command)
     return parser
 
 
@@ -113,22 +114,39 @@ def _run(words: Sequence[str]) -> None:
 
     The parsed arguments have, beside the options of the command, `words`, the command line.
     """
-    _check_words(words)
-    command = words[0] if words else ""
+    command = words[0] if words else "--help"
+    if command in ("-h", "--help"):
+        print(HELP, end="")
+        return
+    _check_former(words)
+    if command not in COMMANDS and not command.startswith("-"):
+        raise InputError(with_help(_mended(command, words), "mlscale"))
     with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
-        arguments, unknown = parser_of([command]).parse_known_args(words)
-        help_of = f"see '{arguments.program} --help'"
+        asks_all = any(pair in pairwise(words) for pair in (("--help", "all"), ("-h", "all")))
+        parser = parser_of([command], asks_all)
+        check_words(parser, words)
+        arguments, unknown = parser.parse_known_args(words)
+        program = arguments.program
         if unknown:
-            raise InputError(f"unrecognized arguments: {' '.join(unknown)}; {help_of}")
+            said = f"unrecognized arguments: {' '.join(unknown)}"
+            raise InputError(with_help(said, program))
         try:
             _check_output(arguments)
             arguments.words = words
             _module(command).run(arguments)
         except UsageError as error:
-            raise InputError(f"{error}; {help_of}") from None
+            raise InputError(with_help(str(error), program)) from None
 
 
-def _check_words(words: Sequence[str]) -> None:
+def _mended(word: str, words: Sequence[str]) -> str:
+    """What may be meant by a command that there is not."""
+    if os.path.isfile(word) or "." in word:  # noqa: PTH113, which raises on long names
+        advise = shlex.join(["mlscale", "advise", *words])
+        return f"{word} stands where a command belongs; for advice on it: {advise}"
+    return f"there is no command '{word}'{did_you_mean(word, COMMANDS)}"
+
+
+def _check_former(words: Sequence[str]) -> None:
     """Raise InputError on words that went with 0.3.0."""
     for asked in (*words[:1], " ".join(words[:2]), *words[2:]):
         if asked in FORMER and not os.path.exists(asked.rpartition(" ")[2]):  # noqa: PTH110

@@ -4,16 +4,19 @@ import argparse
 import math
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mlscale.cli.parser import Group, Parser
 from mlscale.data import datasets
 from mlscale.data.column_names import NO_COLUMNS, Columns
-from mlscale.data.grid import BASE_NAMES, parse_settings
+from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
-from mlscale.errors import InputError
+from mlscale.errors import InputError, UsageError, note
+from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
 from mlscale.text import plain_number
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2**32 - 1
 LEVERS = ("clock", "cap")
+LEAST_CLEAR_PERCENT = 1.5  # below it and above 1 a slowdown may be meant as a ratio
 
 
 # Values: each function is an argument's `type`, and raises ArgumentTypeError.
@@ -82,20 +86,46 @@ def cluster_count(text: str) -> int | str:
     return text if text == "auto" else whole_number(text)
 
 
-def positive_number(text: str) -> float:
-    """A finite number above 0."""
-    with suppress(ValueError):
-        if 0 < plain_number(text) < math.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is not a positive, finite number")
+def positive_number(text: str, unit: str = "") -> float:
+    """A finite number above 0, of that unit of `mlscale.quantities`."""
+    number = _number(text, unit)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive, finite number")
+    return number
 
 
-def number_from_0(text: str) -> float:
-    """A finite number of at least 0."""
-    with suppress(ValueError):
-        if 0 <= plain_number(text) < math.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is not a finite number of at least 0")
+def number_from_0(text: str, unit: str = "") -> float:
+    """A finite number of at least 0, of that unit of `mlscale.quantities`."""
+    number = _number(text, unit)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a finite number of at least 0")
+    return number
+
+
+def _number(text: str, unit: str) -> float:
+    try:
+        return quantity(text, unit)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+watts, milliseconds, seconds, clock_mhz = (
+    partial(positive_number, unit=unit) for unit in ("W", "ms", "s", "MHz")
+)
+
+
+def slowdown_percent(text: str) -> float:
+    """A percentage of at least 0; a number that looks like a ratio is noted."""
+    percent = number_from_0(text, "%")
+    if 1 < percent < LEAST_CLEAR_PERCENT and "%" not in text:
+        meant = f"{100 * (percent - 1):.6g}"
+        note(f"--max-slowdown {text} is {text} %. If you meant {meant} %, give {meant}.")
+    return percent
+
+
+def whole_numbers(text: str, unit: str = "") -> tuple[int, ...]:
+    """Whole numbers of at least 1 that commas part, of that unit, in order."""
+    return tuple(sorted({whole_number(f"{_number(part, unit):.15g}") for part in text.split(",")}))
 
 
 def configuration(text: str) -> str:
@@ -104,7 +134,8 @@ def configuration(text: str) -> str:
     What its first setting is called, if not cu, the grid says.
     """
     if text not in BASE_NAMES:
-        settings(text, text.partition("=")[0].strip())
+        first = text.partition("=")[0].strip()
+        settings(text, first if "=" in text and axis_named(first) is None else "cu")
     return text
 
 
@@ -150,79 +181,60 @@ def command_line(words: Sequence[str]) -> str:
 # The run that predict, advise and report are about.
 
 
-def add_subject(parser: argparse.ArgumentParser) -> None:
+def add_subject(parser: Parser) -> None:
     """Add the files of a run, the model, further runs, and what the files may not say."""
     from mlscale.model.shipped import FARTHEST
 
-    parser.usage = "%(prog)s FILE ... [--model MODEL] [options]"
-    add = parser.add_argument
+    parser.usage = "%(prog)s FILE ... [options]"
+    what = "of one run: profile, trace, log, as the tool wrote it; or a table"
+    parser.add("file", nargs="+", metavar="FILE", help=what)
     what = (
-        "a profiler's export (with further passes and the trace of the same run), a monitor's log, "
-        "or a profile table (CSV or Parquet, a row for each kernel); a first file *.mlscale is the "
-        "model"
+        "the same work at another setting: a log, a table, or a trace at CONFIG, e.g. "
+        "run.sqlite@engine=1335; may be given again"
     )
-    add("file", nargs="+", metavar="FILE", help=what)
-    what = "model file, or the name of a shipped one (default: the shipped one that fits FILE)"
-    add("--model", metavar="MODEL", help=what)
+    parser.add("--also", action="append", default=[], metavar="FILE[@CONFIG]", help=what)
+    what = "model file, or a shipped one (default: what fits FILE)"
+    parser.add("--model", metavar="MODEL", help=what)
     add_predictor_class(parser)
+    what = "leave out kernels without counters (default: predict them like the mean of others)"
+    parser.add_more("--profiled-only", action="store_true", help=what)
     what = (
-        "times (and powers) of these kernels measured at another configuration: a table whose rows "
-        "name theirs, a table or a trace of the same application at CONFIG, e.g. "
-        "more.csv@engine=800 (the rest as at the base), or a monitor's log of the same run; may be "
-        "given again. A model that cannot use it says which can"
+        f"predict up to {FARTHEST:g} times beyond the trained clocks and CU counts, with wider "
+        "intervals (of 'predict', where --at asks for it)"
     )
-    add("--also", action="append", default=[], metavar="FILE[@CONFIG]", help=what)
-    what = (
-        "leave out kernels without counters, of which a trace knows the time alone (default: "
-        "predict them like the mean of the others)"
-    )
-    add("--profiled-only", action="store_true", help=what)
-    what = (
-        "predict beyond the trained clocks and CU counts too, with a flag and wider intervals: "
-        f"wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of 'predict', where "
-        "--at asks for it)"
-    )
-    add("--extrapolate", action="store_true", help=what)
+    parser.add_more("--extrapolate", action="store_true", help=what)
     what = "predict a real GPU with a model of simulated data too"
-    add("--force", action="store_true", help=what)
+    parser.add_more("--force", action="store_true", help=what)
     add_map(parser)
     add_facts(
-        parser.add_argument_group("what FILE does not say").add_argument,
-        device="the GPU it was measured on: a name of 'mlscale devices list', or a device file",
-        base="what the GPU was set to, e.g. cu=132,engine=1980,memory=2619 (clocks in MHz); of a "
-        "table with several configurations, the one to predict from",
-        power_of="at the base",
+        parser,
+        device="its GPU, e.g. h100-sxm5 ('mlscale devices list')",
+        base="what it ran at, e.g. engine=1980,memory=2619; of a table with several, where to "
+        "predict from",
     )
 
 
-def add_predictor_class(parser: argparse.ArgumentParser) -> None:
+def add_predictor_class(parser: Parser) -> None:
     """Add the class of a predictor that a model file only names."""
-    what = (
-        "package.module:Class of your own predictor, if MODEL was trained with it (a model file "
-        "never imports code by itself)"
-    )
-    parser.add_argument("--predictor", type=predictor_class, metavar="PREDICTOR", help=what)
+    what = "package.module:Class of your own predictor, if MODEL was trained with it"
+    parser.add_more("--predictor", type=predictor_class, metavar="PREDICTOR", help=what)
 
 
-def add_facts(add: Callable[..., object], device: str, base: str, power_of: str) -> None:
-    """Add what the files of a run may not say.
-
-    add: `add_argument` of a parser or of a group. device, base, power_of: for the help.
-    """
-    add("--device", type=device_key, metavar="DEVICE", help=device)
-    add("--base", type=settings, metavar="CONFIG", help=base)
+def add_facts(parser: Parser, device: str, base: str) -> None:
+    """Add what the files of a run may not say; device, base: for the help."""
+    group = parser.add_argument_group("if FILE does not say")
+    parser.add("--device", type=device_key, metavar="DEVICE", help=device, group=group)
+    parser.add("--base", type=settings, metavar="CONFIG", help=base, group=group)
+    what = "the board's power, e.g. 500W, or a log of the run"
+    parser.add("--power", metavar="W|FILE", help=what, group=group)
     what = "leave out kernels whose time no file says (default: refuse the export)"
-    add("--skip-untimed", action="store_true", help=what)
-    what = (
-        f"board power {power_of}: in watts, or a monitor's log of the run, of which the mean is "
-        "taken while the GPU works"
-    )
-    add("--power", metavar="W|FILE", help=what)
-    add("--gpu", metavar="INDEX", help="the GPU to take from a log or trace of several")
-    what = "seconds between two samples, for a log without time stamps"
-    add("--interval", type=positive_number, metavar="SECONDS", help=what)
+    parser.add_more("--skip-untimed", action="store_true", help=what, group=group)
+    what = "the GPU to take from a log or trace of several"
+    parser.add_more("--gpu", metavar="INDEX", help=what, group=group)
+    what = "time between two samples, for a log without time stamps, e.g. 1 or 100ms"
+    parser.add_more("--interval", type=seconds, metavar="SECONDS", help=what, group=group)
     what = "true time of the run in a log, in ms (default: as long as the GPU works in the log)"
-    add("--time", type=positive_number, metavar="MS", help=what)
+    parser.add_more("--time", type=milliseconds, metavar="MS", help=what, group=group)
 
 
 def given(
@@ -232,9 +244,11 @@ def given(
     power = arguments.power
     if power is not None:
         try:
-            plain_number(power)
-        except ValueError:
-            power = input_file(power)  # a log's
+            quantity(power, "W")
+        except InputError as error:
+            if number_and_unit(power) and not os.path.exists(power):  # noqa: PTH110
+                raise UsageError(f"--power {error}, or a log's name") from None
+            power = input_file(power)
     return Given(
         device=arguments.device,
         base=arguments.base or {},
@@ -251,46 +265,34 @@ def given(
 # Advice: what is to be least, within which limits, and what is to set it.
 
 
-def add_goal(parser: argparse.ArgumentParser) -> None:
+def add_goal(parser: Parser) -> None:
     """Add how often kernels run, and what is asked of advice on the run."""
     from mlscale.advice.objectives import OBJECTIVES
 
-    add = parser.add_argument
-    what = (
-        "CSV with the columns kernel and launches, which says how often kernels run; kernels that "
-        "it does not name keep the launches of the profile"
-    )
-    add("--weights", metavar="FILE", help=what)
-    what = (
-        "what is to be least: energy, edp (energy x time), ed2p (energy x time^2), time, power, or "
-        "clock: the engine clock within a limit of time, by default 5 %% slower than the base "
-        "(default: energy, or clock where model or profile give no energy)"
-    )
-    add("--minimize", choices=tuple(OBJECTIVES), help=what)
-    add_limits(parser, "the whole run (all launches summed up)")
+    add_limits(parser, "the whole run")
+    what = f"{', '.join(OBJECTIVES)} (default: energy, or clock where power is not known)"
+    parser.add("--minimize", choices=tuple(OBJECTIVES), metavar="WHAT", help=what)
+    what = "print what sets and resets the advice; nothing is run"
+    parser.add("--commands", action="store_true", help=what)
+    what = "CSV with the columns kernel and launches, which says how often these kernels run"
+    parser.add_more("--weights", metavar="FILE", help=what)
     what = "what the answer is to set: clocks, or a power cap (default: %(default)s)"
-    add("--lever", choices=LEVERS, default="clock", help=what)
-    what = (
-        "add time and energy of the run under these power caps, in W (without W, and by default "
-        "with --lever cap: from the GPU's lowest power limit to its highest, or from what the "
-        "lowest clock draws where the lowest limit was never verified)"
-    )
-    add("--power-cap", nargs="*", type=positive_number, metavar="W", help=what)
-    what = "print the commands that set the advice on this GPU, and that reset it; none is run"
-    add("--commands", action="store_true", help=what)
+    parser.add_more("--lever", choices=LEVERS, default="clock", help=what)
+    what = "add time and energy under these power caps (without W: over the GPU's range)"
+    parser.add_more("--power-cap", nargs="*", type=watts, metavar="W", help=what)
 
 
-def add_limits(parser: argparse.ArgumentParser, time_of: str) -> None:
+def add_limits(parser: Parser, time_of: str) -> None:
     """Add what an advised configuration must keep; time_of: such as 'the kernel'."""
-    add = parser.add_argument
-    what = "highest power of each kernel, in W (default: no limit)"
-    add("--max-power", type=positive_number, metavar="W", help=what)
-    what = f"highest time of {time_of}, in ms (default: no limit)"
-    add("--max-time", type=positive_number, metavar="MS", help=what)
-    what = f"how much longer {time_of} may take than at the base, in percent"
-    add("--max-slowdown", type=number_from_0, metavar="PCT", help=what)
+    what = f"how many percent more time {time_of} may take"
+    parser.add("--max-slowdown", type=slowdown_percent, metavar="PCT", help=what)
+    what = "highest power of each kernel, e.g. 300W (default: no limit)"
+    parser.add_more("--max-power", type=watts, metavar="W", help=what)
+    what = f"highest time of {time_of} (all launches summed up), in ms (default: no limit)"
+    parser.add_more("--max-time", type=milliseconds, metavar="MS", help=what)
     what = "what the board draws beside power_w, in W, if power_w is dynamic power only"
-    add("--static-power", type=number_from_0, metavar="W", help=what)
+    no_load = partial(number_from_0, unit="W")
+    parser.add_more("--static-power", type=no_load, metavar="W", help=what)
 
 
 def read_limits(arguments: argparse.Namespace) -> "Limits":
@@ -314,17 +316,15 @@ def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
 # Fleets: more profiles than fit in memory.
 
 
-def add_fleet(parser: argparse.ArgumentParser) -> None:
+def add_fleet(parser: Parser) -> None:
     """Add the options of work on a fleet."""
-    what = "FILE is a Parquet file of any size, or a folder of them, each row a kernel;\n"
-    what += "-o DIR/ gets a Parquet file for each row group"
-    add = parser.add_argument_group("fleets", what).add_argument
-    add("--resume", action="store_true", help="continue the unfinished fleet in -o DIR/")
-    what = (
-        "run on the Dask cluster of this scheduler, such as tcp://host:8786; its machines must see "
-        "FILE and DIR/ under the same names"
+    group = parser.add_argument_group(
+        "fleets: FILE is a Parquet file of any size, or a folder of them; -o DIR/"
     )
-    add("--dask", metavar="ADDRESS", help=what)
+    what = "continue the unfinished fleet in -o DIR/"
+    parser.add_more("--resume", action="store_true", help=what, group=group)
+    what = "run on the Dask cluster of this scheduler, such as tcp://host:8786"
+    parser.add_more("--dask", metavar="ADDRESS", help=what, group=group)
 
 
 def is_of_fleet(arguments: argparse.Namespace) -> bool:
@@ -346,20 +346,28 @@ def predictor_names() -> str:
     )
 
 
-def add_wu(parser: argparse.ArgumentParser) -> None:
-    """Add what only the predictor wu can be told."""
+def add_wu(parser: Parser, action: str = "store", group: Group | None = None) -> None:
+    """Add features, and what only the predictor wu can be told; action, group: of --features."""
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.predictors.wu_clusters import LOSSES
 
-    add = parser.add_argument
+    more, kinds = parser.add_more, (*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS))
     what = (
-        "the loss that wu's networks are trained by; squared: of sigmoid outputs, as the paper can "
-        "be read literally (default: cross-entropy)"
+        "what to compute from the counters; +power adds the power at the base (default: table2 for "
+        "AMD's counters, utilisation for nvprof's on a known device, else raw)"
     )
-    add("--loss", choices=LOSSES, help=what)
+    more("--features", action=action, choices=kinds, help=what, group=group)
+    what = (
+        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
+        "(default: 8, or the number of training kernels if smaller)"
+    )
+    more("--clusters", type=cluster_count, metavar="K", help=what)
+    what = "the loss of wu's networks; squared: of sigmoid outputs (default: cross-entropy)"
+    more("--loss", choices=LOSSES, help=what)
     what = "cluster the logarithms of wu's scaling values"
-    add("--log-ratios", action="store_true", default=None, help=what)
+    more("--log-ratios", action="store_true", default=None, help=what)
     what = "the features that wu uses, separated by commas (default: all of the kind)"
-    add("--counters", type=names, metavar="NAMES", help=what)
+    more("--counters", type=names, metavar="NAMES", help=what)
 
 
 INCOMPLETE_HELP = (
@@ -369,28 +377,26 @@ INCOMPLETE_HELP = (
 )
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
+def add_reading(parser: Parser) -> None:
     """Add how tables of measurements are read."""
     from mlscale.data.measurements import AGGREGATES, INCOMPLETE
 
-    add = parser.add_argument
-    add("--incomplete", choices=INCOMPLETE, default="error", help=INCOMPLETE_HELP)
+    more = parser.add_more
+    more("--incomplete", choices=INCOMPLETE, default="error", help=INCOMPLETE_HELP)
     what = "take clocks within so many MHz of each other for one, of observed clocks that jitter"
-    add("--snap-clocks", type=positive_number, default=0.0, metavar="MHZ", help=what)
+    more("--snap-clocks", type=clock_mhz, default=0.0, metavar="MHZ", help=what)
     what = "how repeated measurements become one (default: %(default)s)"
-    add("--repetitions", choices=AGGREGATES, default="median", help=what)
+    more("--repetitions", choices=AGGREGATES, default="median", help=what)
     add_map(parser)
 
 
-def add_map(parser: argparse.ArgumentParser) -> None:
+def add_map(parser: Parser) -> None:
     """Add what tables call our columns."""
     what = (
-        "what tables call our columns, such as engine_mhz=sm_clock,time_ms=duration_ns:ns; a unit "
-        "(s, us, ns, 1/s; Hz, kHz, GHz; mW, kW) where it is not that of NAME, or a number for all "
-        "rows, such as cu_count=28"
+        "what tables call our columns, with a unit where it is another, or a number for all rows: "
+        "engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28"
     )
-    add = parser.add_argument
-    add("--map", type=mapping, default={}, metavar="NAME=COLUMN[:UNIT],...", help=what)
+    parser.add_more("--map", type=mapping, default={}, metavar="NAME=COLUMN[:UNIT],...", help=what)
 
 
 def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":
@@ -428,10 +434,26 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
 
 
 def input_file(text: str) -> Path:
-    """A file to read: the path, or else the shipped file of that name."""
-    if os.path.exists(text) or "/" in text:  # noqa: PTH110, which raises on some names
-        return Path(text)
-    return datasets.shipped().get(text, Path(text))
+    """A file to read: the path, or else the shipped file of that name.
+
+    Raises InputError where it is not there, and its folder has one of a name like it.
+    """
+    path = Path(text)
+    if os.path.exists(text):  # noqa: PTH110, which raises on some names
+        return path
+    from difflib import get_close_matches
+
+    shipped = {} if "/" in text else datasets.shipped()
+    if text in shipped:
+        return shipped[text]
+    beside = [*shipped]
+    with suppress(OSError):
+        beside += os.listdir(path.parent)  # noqa: PTH208, names alone
+    by_stem = {name.partition(".")[0]: name for name in beside}
+    if near := get_close_matches(path.name.partition(".")[0], by_stem, n=1, cutoff=0.75):
+        hint = f"did you mean '{path.parent / by_stem[near[0]]}'?"
+        raise InputError(f"{text}: cannot be read: No such file or directory; {hint}")
+    return path
 
 
 def is_table(path: Path, columns: Columns = NO_COLUMNS) -> bool:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlscale.cli.parser import Parser
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer, parse_json_object
 
@@ -31,31 +32,31 @@ def output_file(text: str) -> Path:
     return path
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: Parser) -> None:
     """Add the option of every command that prints rows."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add("--json", action="store_true", help="print one JSON document")
 
 
-def add_format(
-    parser: argparse.ArgumentParser, formats: Sequence[str], default: str | None = "table"
-) -> None:
+def add_format(parser: Parser, formats: Sequence[str], default: str | None = "table") -> None:
     """Add the format of what a command prints; --json is the same as --format json.
 
     default: None takes it from the name of the output file, see `add_output_of_format`.
     """
     endings = ", ".join(f"*{endings[0]}" for form, endings in _ENDINGS.items() if form in formats)
-    add = parser.add_mutually_exclusive_group().add_argument
+    group = parser.add_mutually_exclusive_group()
     what = f"output format (default: {default or f'by the name of FILE: {endings}; else table'})"
-    add("--format", choices=formats, default=default, help=what)
-    what = "the same as --format json"
-    add("--json", action="store_const", const="json", dest="format", help=what)
+    add = parser.add if default else parser.add_more
+    add("--format", choices=formats, default=default, help=what, group=group)
+    what = "print one JSON document, as --format json does"
+    parser.add("--json", action="store_const", const="json", dest="format", help=what, group=group)
 
 
-def add_output_of_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+def add_output_of_format(parser: Parser, formats: Sequence[str]) -> None:
     """Add a file to write, whose name says the format where --format does not."""
+    endings = ", ".join(f"*{_ENDINGS[form][0]}" for form in formats if form in _ENDINGS)
+    what = f"file to write in place of the terminal: {endings}"
+    parser.add("-o", "--output", metavar="FILE", help=what)
     add_format(parser, formats, default=None)
-    what = "file to write (default: print on the terminal)"
-    parser.add_argument("-o", "--output", metavar="FILE", help=what)
 
 
 def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> str:

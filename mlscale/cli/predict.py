@@ -10,6 +10,7 @@ import numpy as np
 
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import options, outputs, subject
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import (
     axis_headings,
     columns,
@@ -52,22 +53,20 @@ TABLE = (  # heading, column, significant digits
 MARKS = (ABOVE_LIMIT, MEASURED, TIME_MEASURED, INTERPOLATED, EXTRAPOLATED)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
+    what = (
+        "a setting to predict, e.g. engine=1.2GHz, the rest as at the base; may be given again "
+        "(default: every one of the grid)"
+    )
+    at = options.configuration
+    parser.add("--at", action="append", type=at, default=[], metavar="CONFIG", help=what)
     options.add_subject(parser)
     what = (
-        "a configuration to predict, e.g. cu=16,engine=800,memory=925, or engine=800 for the rest "
-        "as at the base; may be given again (default: every configuration of the grid)"
+        "profiles of other kernels of a GPU without training data, at the same base: what they "
+        "reach is taken for its peak"
     )
-    parser.add_argument(
-        "--at", action="append", type=options.configuration, default=[], metavar="CONFIG", help=what
-    )
-    what = (
-        "profiles of other kernels of a GPU without training data, at the same base, best with "
-        "some that are bound by memory; what they reach is taken for the GPU's peak (default: what "
-        "the kernels of the trained GPUs reach of theirs)"
-    )
-    parser.add_argument("--peaks", metavar="PROFILES", help=what)
+    parser.add_more("--peaks", metavar="PROFILES", help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 

@@ -4,42 +4,33 @@ import argparse
 from collections.abc import Sequence
 
 from mlscale.cli import options, outputs, subject
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import kept_warnings
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
-from mlscale.text import near_names, shortened
+from mlscale.text import did_you_mean
 
 _EXAMPLES = """\
 examples:
   mlscale report export.csv -o report.html
-  mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv -o report.html
   mlscale report gtx980.mlscale profile.csv --kernel gemm --kernel scan -o report.html
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.description = (
-        "Write one HTML file, which needs nothing else, on what a model predicts of profiled "
-        "kernels:\nsurfaces, curves, the Pareto front of time and energy, the best configurations, "
-        "and what the\npredictions rest on. It has no scripts and loads nothing from anywhere."
-    )
     parser.epilog = _EXAMPLES
-    options.add_subject(parser)
-    parser.add_argument(
-        "--kernel",
-        action="append",
-        metavar="NAME",
-        help="a kernel to show in full; may be given again (default: the "
-        f"{MOST_KERNELS} that most of the run's time goes to)",
-    )
-    parser.add_argument(
-        "--date", metavar="TEXT", help="a date to print on the page (default: none)"
-    )
+    parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
+    options.add_subject(parser)
+    what = (
+        "a kernel to show in full; may be given again (default: the "
+        f"{MOST_KERNELS} that most of the run's time goes to)"
+    )
+    parser.add("--kernel", action="append", metavar="NAME", help=what)
+    parser.add_more("--date", metavar="TEXT", help="a date to print on the page")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -74,6 +65,4 @@ def _position(kernel: str, kernels: Sequence[str]) -> int:
     """Where a kernel stands in the profile. Raises InputError where it does not."""
     if kernel in kernels:
         return kernels.index(kernel)
-    near = near_names(kernel, kernels, most=1)
-    hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
-    raise InputError(f"the profile has no kernel '{kernel}'{hint}")
+    raise InputError(f"the profile has no kernel '{kernel}'{did_you_mean(kernel, kernels)}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, outputs, subject
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_document
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.report.model_contents import Row, contents
@@ -14,9 +15,9 @@ from mlscale.text import counted, rounded
 _NOT_FACTS = ("kernels", "applications", "metadata", "unmeasured")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
+    parser.add("model", metavar="MODEL", help="model file, or the name of a shipped one")
     options.add_predictor_class(parser)
     outputs.add_json(parser)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
+from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, or_dash, print_document, without_empty
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -17,7 +18,6 @@ from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import whole_file, write_text
 from mlscale.predictors import DEFAULT, create, why_wu
-from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.progress import Progress
 from mlscale.studies.base import PARTIAL_SPLITS, SEEDS, Row, Rows, Study, grouped
 from mlscale.studies.crossval import FOLDS, K_FOLD, PROTOCOLS
@@ -47,165 +47,99 @@ Document = dict[str, Any]
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add a sub-command for each study, with the options of that study."""
-    studies = parser.add_subparsers(dest="study", required=True, metavar="STUDY")
-    errors = studies.add_parser(
-        ERRORS,
-        help="errors of predictors beside the baselines",
-        description="Errors of predictors beside the baselines.",
-    )
+    summaries = {
+        ERRORS: "errors of predictors beside the baselines",
+        ADVICE: "how much more than the true optimum the advised settings cost (regret)",
+    }
+    studies = parser.add_commands("study", summaries)
+    errors, advice = studies[ERRORS], studies[ADVICE]
     _add_predictors(errors, "bottleneck or board where it applies, and wu")
     _add_training(errors)
     _add_held_out(errors)
     _add_results(errors, "the tables errors, kernels and predictions, and figures")
-    regret = "how much more than the true optimum the advised configurations cost (regret)"
-    advice = studies.add_parser(
-        ADVICE, help=regret, description=f"{regret[0].upper()}{regret[1:]}."
-    )
     _add_predictors(advice, "all that learn and apply")
     _add_objectives(advice)
     _add_held_out(advice)
     _add_results(advice, "the tables advice and choices (with --runs also runs), and figures")
 
 
-def _add_predictors(parser: argparse.ArgumentParser, usual: str) -> None:
+def _add_predictors(parser: Parser, usual: str) -> None:
     """Add who predicts, from what, and where the profile is taken."""
-    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
-
-    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
-    parser.add_argument(
-        "--predictor",
-        dest="predictors",
-        action="append",
-        type=options.predictor_name,
-        metavar="PREDICTOR",
-        help=f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside",
-    )
-    options.add_wu(parser)
-    parser.add_argument(
-        "--features",
-        action="append",
-        choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
-        help="what is computed from the counters; +power adds the power at the base, in studies of "
-        f"power alone; {AGAIN} (default: what suits the counters)",
-    )
-    parser.add_argument(
-        "--base",
-        type=options.configuration,
-        help="configuration to predict from, 'mid' (default) or 'highest': every axis at its top",
-    )
-    parser.add_argument(
-        "--clusters",
-        type=options.cluster_count,
-        metavar="K",
-        help="number of clusters in each cluster set of wu, or 'auto': chosen inside each fold "
-        f"(default: {DEFAULT_CLUSTERS}, or the number of training kernels if smaller)",
-    )
+    parser.usage = "%(prog)s TABLE ... [options]"
+    add, append = parser.add, "append"
+    add("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
+    what = f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside"
+    name = options.predictor_name
+    add("--predictor", dest="predictors", action=append, type=name, metavar="PREDICTOR", help=what)
+    what = "configuration to predict from, 'mid' (default) or 'highest': every axis at its top"
+    add("--base", type=options.configuration, metavar="CONFIG", help=what)
+    options.add_wu(parser, append)
 
 
-def _add_training(parser: argparse.ArgumentParser) -> None:
+def _add_training(parser: Parser) -> None:
     """Add what is predicted, and what is learnt from."""
-    parser.add_argument(
-        "--quantity",
-        action="append",
-        choices=tuple(QUANTITIES),
-        help=f"what is predicted; {AGAIN} (default: both, where the table has power)",
-    )
+    what = f"{' or '.join(QUANTITIES)}; {AGAIN} (default: both, where the table has power)"
+    kinds = tuple(QUANTITIES)
+    parser.add("--quantity", action="append", choices=kinds, metavar="WHAT", help=what)
     group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--pooled",
-        action="store_const",
-        const="pooled",
-        dest="training",
-        help="train on all tables at once; what is held out is held out of each (predictors: by "
-        "default bottleneck alone, which can; the baselines learn from one table)",
+    kept: dict[str, Any] = {"action": "store_const", "dest": "training", "group": group}
+    what = (
+        "train on all tables at once; what is held out is held out of each (by default bottleneck "
+        "alone; the baselines learn from one table)"
     )
-    group.add_argument(
-        "--unseen-gpu",
-        action="store_const",
-        const="unseen-gpu",
-        dest="training",
-        help="train on the tables of other GPUs alone, without what is held out; of the predicted "
-        "GPU only base profiles of other kernels are seen",
+    parser.add("--pooled", const="pooled", help=what, **kept)
+    what = (
+        "train on the tables of other GPUs alone, without what is held out; of the predicted GPU "
+        "only base profiles of other kernels are seen"
     )
-    group.add_argument(
-        "--train-on",
-        action="append",
-        metavar="TABLE",
-        help="train on this table alone, without the applications that are tested, and test on "
-        f"every kernel of the first tables, without folds; {AGAIN}, for predictors that "
-        "learn from several",
+    parser.add("--unseen-gpu", const="unseen-gpu", help=what, **kept)
+    what = (
+        "train on this table alone, without the applications that are tested, and test on every "
+        f"kernel of the first tables, without folds; {AGAIN}, if predictors learn from several"
     )
+    parser.add_more("--train-on", action="append", metavar="TABLE", group=group, help=what)
 
 
-def _add_held_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--protocol",
-        choices=PROTOCOLS,
-        help="who is held out: kernels of one application together, except by random-kernels, "
-        f"which draws 20 %% of the kernels as Wu et al. did (default: {PROTOCOLS[0]})",
+def _add_held_out(parser: Parser) -> None:
+    what = (
+        "who is held out: kernels of one application together, except by random-kernels, which "
+        f"draws 20 %% of the kernels as Wu et al. did (default: {PROTOCOLS[0]})"
     )
-    parser.add_argument(
-        "--folds",
-        type=options.whole_number,
-        metavar="N",
-        help=f"how many folds of applications; means --protocol {K_FOLD} (default: {FOLDS})",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=options.whole_number,
-        metavar="N",
-        help=f"repeat with the seeds 0 to N-1 (default: {PARTIAL_SPLITS} where each holds out "
-        f"20 %% alone, else {SEEDS}); 1 for a single split",
-    )
+    parser.add_more("--protocol", choices=PROTOCOLS, help=what)
+    what = f"how many folds of applications; means --protocol {K_FOLD} (default: {FOLDS})"
+    parser.add_more("--folds", type=options.whole_number, metavar="N", help=what)
+    what = f"repeat with the seeds 0 to N-1 (default: {SEEDS}, or {PARTIAL_SPLITS} of 20 %% each)"
+    parser.add("--seeds", type=options.whole_number, metavar="N", help=what)
 
 
-def _add_results(parser: argparse.ArgumentParser, files: str) -> None:
+def _add_results(parser: Parser, files: str) -> None:
     """Add how tables are read, where results go, and where the work is done."""
-    options.add_reading(parser)
     outputs.add_json(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help=f"folder for study.json and {files}, and for what --resume needs",
-    )
-    parser.add_argument(
-        "--format",
-        choices=("csv", "parquet"),
-        default="csv",
-        help="format of the tables in -o DIR (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="continue the unfinished study in -o DIR"
-    )
-    parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="run on the Dask cluster of this scheduler, such as tcp://host:8786",
-    )
+    what = f"folder for study.json and {files}, and for what --resume needs"
+    parser.add("-o", "--output", metavar="DIR", help=what)
+    what = "continue the unfinished study in -o DIR"
+    parser.add("--resume", action="store_true", help=what)
+    what = "format of the tables in -o DIR (default: %(default)s)"
+    parser.add_more("--format", choices=("csv", "parquet"), default="csv", help=what)
+    what = "run on the Dask cluster of this scheduler, such as tcp://host:8786"
+    parser.add_more("--dask", metavar="ADDRESS", help=what)
+    options.add_reading(parser)
 
 
-def _add_objectives(parser: argparse.ArgumentParser) -> None:
+def _add_objectives(parser: Parser) -> None:
     """Add what advice is for, and on what."""
-    parser.add_argument(
-        "--minimize",
-        dest="objectives",
-        action="append",
-        choices=tuple(COSTS),
-        help=f"what is to be least; {AGAIN} (default: energy, edp and ed2p; time where "
-        "the table has no power)",
-    )
+    what = f"{', '.join(COSTS)}; {AGAIN} (default: energy, edp and ed2p, or time without power)"
+    costs: dict[str, Any] = {"dest": "objectives", "choices": tuple(COSTS), "metavar": "WHAT"}
+    parser.add("--minimize", action="append", help=what, **costs)
     options.add_limits(parser, "the kernel")
-    parser.add_argument(
-        "--runs",
-        type=options.whole_number,
-        metavar="N",
-        help="advise one configuration for each of N random runs, mixes of 1 to "
+    what = (
+        "advise one configuration for each of N random runs, mixes of 1 to "
         f"{MOST_APPLICATIONS} held-out applications with log-normal launches "
-        f"(sigma {LAUNCH_SIGMA:g}), instead of one for each kernel",
+        f"(sigma {LAUNCH_SIGMA:g}), instead of one for each kernel"
     )
+    parser.add_more("--runs", type=options.whole_number, metavar="N", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:

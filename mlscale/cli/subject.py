@@ -13,7 +13,7 @@ import numpy as np
 
 from mlscale.cli import options
 from mlscale.cli.options import input_file, is_table
-from mlscale.counters.kernel_use import device_with_peaks
+from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
 from mlscale.data.devices import known_device
@@ -259,8 +259,9 @@ def _require_peaks(profiles: Profiles, device: str | None) -> None:
     Bounds alone would hide a mistyped name. Averages, times and two clocks need no peaks.
     """
     needs_no_peaks = profiles.points or profiles.are_times_alone or is_sampled(profiles.metadata)
-    if device and _has_counters(profiles) and not needs_no_peaks:
-        device_with_peaks(device)
+    lack = lack_of_peaks(device) if device and _has_counters(profiles) else ""
+    if lack and not needs_no_peaks:
+        raise InputError(f"{lack}; or measure at a second clock too, which needs none: --also")
 
 
 def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[str, HardwareConfig]:

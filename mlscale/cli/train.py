@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale import __version__
 from mlscale.cli import options, outputs
+from mlscale.cli.parser import Parser
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
@@ -24,53 +25,42 @@ OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
 HYPER_PARAMETERS = (*OF_WU, "seed")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.readers.mapping import COUNTING_TOOLS
 
-    add = parser.add_argument
+    add, more = parser.add, parser.add_more
+    parser.usage = "%(prog)s TABLE ... --base CONFIG -o MODEL [options]"
     what = (
-        "tidy table, CSV or Parquet. The model is for the GPU of the first one. From tables of "
-        "further GPUs it learns time, each from its mid-grid, if the predictor can (bottleneck)"
+        "tidy table, CSV or Parquet. The model is for the GPU of the first one; from tables of "
+        "further GPUs it learns time, if the predictor can (bottleneck)"
     )
     add("table", nargs="+", metavar="TABLE", help=what)
     what = (
-        "the configuration at which new kernels will be profiled: cu=32,engine=1000,memory=1375 "
-        "(an axis of one step may be left out), 'mid', or 'highest' (every axis at its top)"
+        "where new kernels will be profiled: cu=32,engine=1000,memory=1375 (an axis of one step "
+        "may be left out), 'mid', or 'highest' (every axis at its top)"
     )
-    add("--base", required=True, type=options.configuration, help=what)
+    add("--base", required=True, type=options.configuration, metavar="CONFIG", help=what)
+    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
     what = (
         f"{options.predictor_names()} (default: board for averages of runs, bottleneck where "
         "it knows the GPU's peaks and the counters; else, and with --features or --clusters, wu)"
     )
     add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
+    what = "what to learn alone: time or power (default: what the table has)"
+    add("--quantity", choices=("time", "power"), metavar="WHAT", help=what)
+    what = "train without all kernels of this application (not a kernel's name); may be given again"
+    add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
     kinds = parser.add_mutually_exclusive_group()
-    what = (
-        "what to compute from the counters (default: table2 for AMD's counters, utilisation for "
-        "nvprof's on a known device, else raw); +power adds the power at the base"
-    )
-    with_power = (kind + WITH_POWER for kind in FEATURE_KINDS)
-    kinds.add_argument("--features", choices=(*FEATURE_KINDS, *with_power), help=what)
+    options.add_wu(parser, group=kinds)
     what = (
         "take the features of Table II, without those that this profiler cannot give and without "
         f"counters of another tool: {', '.join(COUNTING_TOOLS)}"
     )
-    kinds.add_argument("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what)
-    what = (
-        "number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
-        "(default: 8, or the number of kernels if smaller)"
-    )
-    add("--clusters", type=options.cluster_count, metavar="K", help=what)
+    more("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what, group=kinds)
     what = "seed of a predictor that uses chance (default: 0)"
-    add("--seed", type=options.seed, help=what)
-    what = "what to learn alone (default: what the table has)"
-    add("--quantity", choices=("time", "power"), help=what)
-    options.add_wu(parser)
-    what = "train without all kernels of this application (not a kernel's name); may be given again"
-    add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
+    more("--seed", type=options.seed, help=what)
     options.add_reading(parser)
-    add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -180,5 +180,5 @@ def notes(frame: pd.DataFrame, plan: Plan) -> Iterator[str]:
     if device.key not in device_keys() and device.backend != "opencl":
         yield (
             f"'{device.key}' is not in the device table, so 'bottleneck' does not apply; "
-            "docs/collecting.md says how to describe a GPU"
+            "'mlscale devices show --help' says how to describe a GPU for --device"
         )

@@ -17,6 +17,7 @@ from mlscale.arrays import Floats
 from mlscale.counters.features import UTILISATIONS
 from mlscale.data.checks import check
 from mlscale.data.devices import IMPOSSIBLE_SHARE, Device, device_keys, devices_named, load_device
+from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
@@ -40,6 +41,7 @@ _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "
     "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II)"
 )
+DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"  # a GPU of one's own
 _INSTEAD = "name no model, or 'runs', which needs none"
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
@@ -174,9 +176,11 @@ def use_and_sources(
 
 def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
+    if np.isnan(memory).all() and is_sampled(profiles.metadata):
+        raise InputError(f"{_INSTEAD}: the log lacks the DRAM traffic, which this model needs")
     if np.isnan(memory).all():
         needed = traffic_needed(str(profiles.metadata.get("counter_tool")))
-        raise InputError(f"'bottleneck' needs {needed}; or {_INSTEAD}{half_of_traffic(profiles)}")
+        raise InputError(f"the model needs {needed}; or {_INSTEAD}{half_of_traffic(profiles)}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(
@@ -215,8 +219,7 @@ def check_traffic_of_training(profiles: Profiles) -> None:
 def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
     if lack := lack_of_peaks(key):
-        needless = "; a monitor's log, and times without counters, need none of it"
-        raise InputError(lack if devices_named(key) else lack + needless)
+        raise InputError(lack)
     return load_device(key)
 
 
@@ -229,13 +232,7 @@ def lack_of_peaks(key: str) -> str:
             f"'{key}' may be {' or '.join(possible)}; name one in the table's column 'device', of "
             "an export with --device"
         )
-    return (
-        f"the peaks of '{key}' are not in the device table: to predict from counters takes its "
-        "memory bus width, transfers per memory clock, lanes and schedulers per CU; give --device "
-        "a name of 'mlscale devices list', or a device file of your own: edit what 'mlscale "
-        "devices show KEY --format json' prints (a table has the name in its column 'device', the "
-        "file's content in its metadata as device_facts)"
-    )
+    return f"the GPU '{key}' is unknown; to describe it in a device file, {DESCRIBED}"
 
 
 @dataclass(frozen=True)

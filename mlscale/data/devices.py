@@ -358,7 +358,7 @@ def load_device(key: str) -> Device:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(
             f"there is no device {key!r}; {hint}'mlscale devices list' names those of the table, "
-            "and a device file describes another (docs/devices.md)"
+            "and a device file describes another ('mlscale devices show --help')"
         )
     return Device.from_dict({"key": key, **table[key]})
 
@@ -475,8 +475,8 @@ def load_device_file(path: Path | str) -> Device:
         device = _described(values)
     except InputError as error:
         raise InputError(
-            f"{path}: {error}; docs/devices.md says what each field is, 'mlscale devices show KEY "
-            "--format json' prints an entry to start from"
+            f"{path}: {error}; 'mlscale devices show h100-sxm5 --json' prints an entry to start "
+            "from, and without --json what each field is"
         ) from None
     if not _KEY.fullmatch(device.key):
         raise InputError(

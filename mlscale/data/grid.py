@@ -11,13 +11,20 @@ from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
-from mlscale.text import counted, plain_number
+from mlscale.quantities import number_and_unit, quantity
+from mlscale.text import counted
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
 ENDS = ("lowest", "highest")  # of an axis
 MOST_CONFIGURATIONS = 1_000_000  # of a grid; what a file asks for beyond is no grid of a GPU
 SHORT_NAMES = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
+_ALIASES = {
+    **{short: axis for axis, short in SHORT_NAMES.items()},
+    **dict.fromkeys(("sm", "core", "gpu", "graphics"), "engine_mhz"),
+    "mem": "memory_mhz",
+    **dict.fromkeys(("cus", "sms", "cu_count"), "cu_count"),
+}
 
 Index = tuple[int, int, int]
 
@@ -208,24 +215,33 @@ def _plain(number: float) -> float:
     return number.item() if isinstance(number, np.generic) else number
 
 
+def axis_named(name: str) -> str | None:
+    """The axis of a setting's name, such as 'engine', 'sm_clock' or 'mem'; None of any other."""
+    short = name.strip().casefold().removesuffix("_clock").removesuffix("_mhz")
+    return _ALIASES.get(short)
+
+
 def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
-    """Read 'cu=16,engine=800' into {axis: value}. Raises InputError on anything else.
+    """Read 'cu=16,engine=1.2GHz' into {axis: value}. Raises InputError on anything else.
 
     cu_axis: another name of the first axis.
     """
-    axes = {cu_axis: "cu_count"} | {short: axis for axis, short in SHORT_NAMES.items()}
     settings: dict[str, float] = {}
     for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        axis = axes.get(name, name)
-        if not equals or axis not in AXES or axis in settings:
+        name, equals, value = map(str.strip, part.partition("="))
+        axis = "cu_count" if name == cu_axis else axis_named(name)
+        if not equals and number_and_unit(name):
+            raise InputError(f"{name} of what? Write engine={name} or memory={name}")
+        if not equals or axis is None:
             raise InputError(
-                f"'{text}' is not a configuration; write it as cu=16,engine=800,memory=700"
+                f"'{name}' is no setting; {cu_axis}, engine and memory are, such as engine=1200"
             )
+        if axis in settings:
+            raise InputError(f"'{text}' has {axis} twice")
         try:
-            settings[axis] = plain_number(value)
-        except ValueError:
-            raise InputError(f"'{value}' in '{text}' is not a number") from None
+            settings[axis] = quantity(value, "" if axis == "cu_count" else "MHz")
+        except InputError as error:
+            raise InputError(f"'{text}': {error}") from None
         if not (math.isfinite(settings[axis]) and settings[axis] > 0):
             raise InputError(f"'{value}' in '{text}' must be positive and finite")
         if axis == "cu_count" and settings[axis] != int(settings[axis]):

@@ -17,7 +17,7 @@ from mlscale.data.repetitions import Rows
 from mlscale.data.table import IDENTITY, Table, to_samples, with_base_clocks, with_times
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, note, warn
-from mlscale.text import counted, near_names, shortened
+from mlscale.text import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -425,8 +425,7 @@ def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
         if name in seen:
             raise InputError(f"{where}: a second row for '{shortened(name)}'; give each kernel one")
         if name not in positions:
-            near = near_names(name, profiles.kernels, most=1)
-            hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
+            hint = did_you_mean(name, profiles.kernels)
             raise InputError(f"{where}: the profile has no kernel '{shortened(name)}'{hint}")
         seen.add(name)
         launches[positions[name]] = new[row]

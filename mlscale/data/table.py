@@ -290,7 +290,7 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
         meant = {name: column_meant(name, present) for name in missing}
         each = [f"'{name}'" + (f" (is '{c}' meant?)" if c else "") for name, c in meant.items()]
         said = f"there are no columns {', '.join(each)}; names are matched to the letter, and the "
-        said += "unit stands in them (docs/file-formats.md)"
+        said += "unit stands in them"
     if {*IDENTITY, *MEASURED} >= set(missing):
         sources = {name: source_meant(name, present) for name in missing}
         if "application" in sources:  # each kernel can be its own

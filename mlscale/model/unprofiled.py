@@ -31,8 +31,8 @@ def refuse_times_alone(profiles: Profiles) -> None:
     if profiles.are_times_alone:
         raise InputError(
             "no kernel has counters, and this model needs some: name none, for the one that takes "
-            "times, or profile the kernels of most time and give that file too "
-            f"(docs/profiling.md): {kernels_of_most(profiles, profiles.run_times_ms)}"
+            "times, or profile the kernels of most time and give that file too: "
+            f"{kernels_of_most(profiles, profiles.run_times_ms)}"
         )
 
 
@@ -48,7 +48,7 @@ def refuse_little_cover(profiles: Profiles) -> None:
         raise InputError(
             f"{share_in_percent(taken_for_the_mean(profiles))} % of the run's time is in kernels "
             "without counters, too much to take them for the mean of the others: profile the "
-            f"kernels of most time too (docs/profiling.md): {kernels_of_most(profiles, unknown_ms)}"
+            f"kernels of most time too: {kernels_of_most(profiles, unknown_ms)}"
             "; or leave out those without counters (--profiled-only)"
         )
 

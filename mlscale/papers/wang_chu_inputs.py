@@ -502,7 +502,7 @@ def _lacking_of_ncu(counter_names: Sequence[str]) -> str:
     metrics = ", ".join(dict.fromkeys(metric for metric in lacking.values() if metric))
     return (
         f"; 'mlscale import' makes them of ncu's metrics, of which this table lacks {metrics}: "
-        "profile with them too (docs/profiling.md)"
+        "profile with them too"
     )
 
 

@@ -67,7 +67,7 @@ class Sheet:
         if lacks := [name for name in names if name not in self.header]:
             raise InputError(
                 f"{self.path}: row {self.header_line} is a header of {self.kind.title}, but lacks "
-                f"{', '.join(lacks)}; docs/profiling.md has the command that writes it"
+                f"{', '.join(lacks)}; export it with them"
             )
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -292,10 +292,10 @@ def _chunks(path: Path, encoding: str, progress: ByteProgress) -> Iterator[tuple
             data = data if data.endswith(b"\n") else data + b"\n"
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            if (at := data.find(b"\0")) >= 0:
-                row = line + data.count(b"\n", 0, at)
+            if b"\0" in data:
                 raise InputError(
-                    f"{path}: row {row}: is not text; export the profiler's report as CSV"
+                    f"{path}: is not text; export the profiler's report as CSV, of Nsight Compute "
+                    "by: ncu --import REPORT --page raw --csv"
                 )
             if len(data) - data.rfind(b"\n", 0, -1) > BLOCK:
                 row = line + data.count(b"\n") - 1

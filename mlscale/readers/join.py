@@ -203,11 +203,11 @@ def _kernels(
     if untimed and not (timed and skip_untimed):
         skip = "; or leave such kernels out with --skip-untimed" if timed else ""
         raise InputError(
-            f"{source}: says no time of {listed(untimed)}; give the trace of the same program as a "
-            f"further file, or for ncu one with --section SpeedOfLight (docs/profiling.md){skip}"
+            f"{source}: has no times for {listed(untimed)}; give the trace of the same program "
+            f"too, or profile with ncu --section SpeedOfLight{skip}"
         )
     if untimed:
-        warn(f"{source}: says no time of {listed(untimed)}; left out")
+        warn(f"{source}: has no times for {listed(untimed)}; left out")
     return timed
 
 

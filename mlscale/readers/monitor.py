@@ -112,8 +112,8 @@ def read_log(path: Path) -> list[Samples]:
     sheet = open_file(path)
     if sheet is None or not sheet.kind.is_log:
         raise InputError(
-            f"{path}: is no monitor's log that mlscale knows; docs/sampled-logs.md has the "
-            "commands that write one, and the columns that a CSV of your own needs"
+            f"{path}: is no monitor's log that mlscale knows; 'mlscale import --help' has commands "
+            "that write one, and a CSV of your own needs nvidia-smi's names of columns"
         )
     return read(sheet)
 

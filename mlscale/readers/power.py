@@ -10,10 +10,10 @@ from mlscale.data.devices import devices_named, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
+from mlscale.quantities import quantity
 from mlscale.readers.busy_span import BusySpan, busy_span, mean_of, one_gpu, warn_of_pauses
 from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.run import KEPT
-from mlscale.text import plain_number
 
 _HELD = 0.95  # of the higher of a log's and a profiler's clock, below which the other was held
 
@@ -57,8 +57,8 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
 def _watts(power: float | str | Path) -> float | None:
     """Power that is given as a number [W]; None for a log."""
     try:
-        return plain_number(str(power))
-    except ValueError:
+        return quantity(str(power), "W")
+    except InputError:
         return None
 
 

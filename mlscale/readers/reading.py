@@ -174,8 +174,8 @@ def sum_up(path: Path, given: Given, progress: ByteProgress = no_progress) -> Su
     sheet = open_file(path, progress)
     if sheet is None:
         raise InputError(
-            f"{path}: is nothing that mlscale knows; docs/profiling.md has the commands that write "
-            "a profile, docs/sampled-logs.md those of monitors' logs"
+            f"{path}: is nothing that mlscale knows; 'mlscale import --help' has commands that "
+            "write a profile, or a monitor's log"
         )
     if sheet.kind.is_log:
         raise InputError(

@@ -135,7 +135,8 @@ def _request(source: str, key: str | None, unknown: Sequence[str], limit_mhz: fl
         hint += f" (memory: usually its highest, {highest_mhz:g})"
     if "cu_count" in unknown and not key:
         hint += (
-            "; of a GPU that the device table lacks cu=… too, or a device file (docs/devices.md)"
+            "; of a GPU that the device table lacks cu=… too, or a device file ('mlscale devices "
+            "show --help')"
         )
     return f"{source}: does not say {', '.join(lacks)}; give {' '.join(flags)}{hint}"
 
@@ -224,7 +225,7 @@ def _cu_count(
             f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'; if it is "
             "another GPU, name it with --device; of a part of this one give NVIDIA's (MIG) with "
             f"--base cu={value:g}, and AMD's (DPX, CPX) with --device FILE, as it has its part of "
-            "the memory too (docs/devices.md)"
+            "the memory too ('mlscale devices show --help')"
         )
     return value
 

@@ -175,7 +175,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "complaint"),
         [
-            (["--minimize", "joy"], "argument --minimize: invalid choice: 'joy'"),
+            (["--minimize", "joy"], "argument --minimize: 'joy' is none of energy, edp"),
             (
                 ["--max-power", "0"],
                 "argument --max-power: '0' is not a positive, finite number; see",

@@ -94,7 +94,7 @@ class TestPoints:
         [
             ("m", "truth.csv@cu=16,engine=600,memory=1000", "has no row at cu=16,engine=600"),
             ("m", f"truth.csv@{MID}", "is the base, which the profile has"),
-            ("m", "truth.csv@cu=16,engine=fast", "'fast' in 'cu=16,engine=fast' is not a number"),
+            ("m", "truth.csv@cu=16,engine=fast", "'cu=16,engine=fast': 'fast' is not a number"),
             ("m", "none.csv", "none.csv"),
             ("mean", "truth.csv", "'mean-surface' makes nothing of further measured points"),
             ("mean", "truth.csv", "with --predictor bottleneck"),

@@ -92,7 +92,7 @@ def test_a_ragged_row(attempt: Callable[..., str], tmp_path: Path, command: str)
     [
         ("engine=600,memory=700", "engine_mhz 600 is not on the grid; it has 400, 800"),
         ("engine=400", "'engine=400' gives no memory_mhz; one of 500, 700"),
-        ("middle", "argument --base: 'middle' is not a configuration; write it as cu=16,engine="),
+        ("middle", "argument --base: 'middle' is no setting; cu, engine and memory are"),
     ],
 )
 def test_a_base_that_is_none(
@@ -109,7 +109,7 @@ def test_a_base_that_is_none(
         ("engine=399,memory=700", "engine_mhz 399 is outside the grid (400, 800); the model "),
         ("cu=5,engine=400,memory=700", "cu_count 5 is outside the grid (4); the model does"),
         ("engine=0,memory=700", "'0' in 'engine=0,memory=700' must be positive and finite"),
-        ("400,700", "'400,700' is not a configuration; write it as cu=16,engine=800,memory="),
+        ("400,700", "400 of what? Write engine=400 or memory=400"),
     ],
 )
 def test_a_target_outside_the_grid_or_malformed(

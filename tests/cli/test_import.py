@@ -88,10 +88,10 @@ class TestExports:
         untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})
         export = written(tmp_path, long_page(long_rows(), untimed), "run.csv")
         given = ["import", export, *MADE, "-o", tmp_path / "t.csv"]
-        assert "says no time of 1 kernel ('u'" in refuse(capsys, tmp_path, *given)
+        assert "has no times for 1 kernel ('u'" in refuse(capsys, tmp_path, *given)
         out, err = succeed(capsys, *given, "--skip-untimed")
         assert ": 1 kernel from 1 launch" in out
-        assert "says no time of 1 kernel ('u' (grid 16, block 128)); left out" in err
+        assert "has no times for 1 kernel ('u' (grid 16, block 128)); left out" in err
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -100,7 +100,7 @@ class TestExports:
             ([], "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base eng"),
             (["--device", "g"], "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…"),
             (["--device", "v100", "--base", "cu=99,engine=1,memory=1"], "more than the 80 of 'v10"),
-            (["--device", "g", "--base", "engine=fast"], "'fast' in 'engine=fast' is not a number"),
+            (["--device", "g", "--base", "engine=fast"], "'engine=fast': 'fast' is not a number"),
         ],
     )
     def test_what_lacks_is_asked_for(

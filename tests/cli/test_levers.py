@@ -175,7 +175,7 @@ class TestRefused:
         ("given", "complaint"),
         [
             (["--power-cap", "0"], "argument --power-cap: '0' is not a positive, finite number"),
-            (["--lever", "fan"], "argument --lever: invalid choice: 'fan'"),
+            (["--lever", "fan"], "argument --lever: 'fan' is none of clock, cap"),
             (["--lever", "cap", "--minimize", "clock"], "'clock' says nothing of power caps"),
         ],
     )

@@ -258,4 +258,4 @@ def test_bounds_are_no_wider_beyond_the_trained_clocks(capsys: Capture) -> None:
 def test_a_model_of_counters_says_what_takes_two_logs(capsys: Capture, tmp_path: Path) -> None:
     also = ("--also", LOG.with_name("training-1170.csv"))
     complaint = refuse(capsys, tmp_path, "advise", "kernels.mlscale", LOG, *also)
-    assert complaint.endswith("; or name no model, or 'runs', which needs none")
+    assert complaint.startswith("name no model, or 'runs', which needs none: the log lacks")

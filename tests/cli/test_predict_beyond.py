@@ -144,7 +144,7 @@ class TestAnotherGpu:
         ("counter", "problem"),
         [
             (0.0, "no kernel of these profiles of 'gtx1080ti' has DRAM traffic"),
-            (np.nan, "'bottleneck' needs the DRAM traffic: dram_utilisation"),
+            (np.nan, "the model needs the DRAM traffic: dram_utilisation"),
         ],
     )
     def test_peaks_without_traffic(

@@ -95,10 +95,10 @@ class TestOutput:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ("--quantity time", "unrecognized arguments: --quantity time; see 'mlscale study advice"),
+        ("--quantity time", "there is no option --quantity; see 'mlscale study advice"),
         ("--runs 0", "argument --runs: '0' is not a whole number of at least 1"),
         ("--runs 5 --protocol k-fold", "runs are drawn where the protocol is"),
-        ("--minimize joy", "invalid choice: 'joy'"),
+        ("--minimize joy", "'joy' is none of energy, edp"),
         ("--max-power -1", "argument --max-power: '-1' is not a positive, finite number"),
         ("--static-power 5", "'made': power_w is board power, static power included"),
         ("--max-time 1e-9", "no configuration of any kernel keeps the limits"),

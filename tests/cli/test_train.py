@@ -35,7 +35,7 @@ def test_says_what_it_made(capsys: Capture, table: Path) -> None:
         f"{MODEL}: 'wu' for time and power, 2 kernels of 2 applications, 4 configurations of "
         "made-gpu, base cu=4,engine=800,memory=700"
     )
-    assert why.startswith("not 'bottleneck', which gives intervals: the peaks of 'made-gpu' are")
+    assert why.startswith("not 'bottleneck', which gives intervals: the GPU 'made-gpu' is unknown")
     assert needs == "features (1): loads"
     assert err == ""
 

@@ -315,8 +315,7 @@ class TestTwoProfiles:
             assert "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight (" in out
         else:
             alone = refused(capsys, fast, *given)
-            assert "the peaks of 'my-gpu' are not in the device table" in alone
-            assert alone.endswith("a monitor's log, and times without counters, need none of it")
+            assert "the GPU 'my-gpu' is unknown; to describe it" in alone
 
     def test_what_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
         """A clock that is not the file's; times under the profiler, beside those of a trace."""

@@ -123,6 +123,12 @@ class TestParse:
         assert PAPER.parse("highest") == PAPER.config("highest") == PAPER.highest
         assert PAPER.index("highest") == (7, 7, 6)
 
+    @pytest.mark.parametrize(
+        "text", ["cus=8,core=0.8GHz,mem=700MHz", "SMs=8,sm_clock=800,memory_clock=.7 GHz"]
+    )
+    def test_names_and_units_of_others(self, text: str) -> None:
+        assert SMALL.parse(text) == HardwareConfig(8, 800.0, 700.0)
+
     def test_between_the_steps_and_as_usual(self) -> None:
         # A target between the steps is interpolated, one outside refused later.
         assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)
@@ -132,15 +138,17 @@ class TestParse:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("", "'' is not a configuration; write it as cu=16,engine=800,memory=700"),
-            ("MID", "'MID' is not a configuration"),
-            ("8,400,700", "is not a configuration"),
-            ("cu=8 engine=400", "'8 engine=400' in .* is not a number"),
-            ("cu=8,engine=400,", "is not a configuration"),
-            ("cu=8,clock=400", "is not a configuration"),
-            ("cu=8,cu_count=16,engine=400", "is not a configuration"),
-            ("cu=,engine=400", "'' in .* is not a number"),
-            ("cu=8,engine=400MHz", "'400MHz' in .* is not a number"),
+            ("", "'' is no setting; cu, engine and memory are, such as engine=1200"),
+            ("MID", "'MID' is no setting"),
+            ("8,400,700", "8 of what. Write engine=8 or memory=8"),
+            ("400MHz", "400MHz of what"),
+            ("cu=8 engine=400", ": '8 engine=400' is not a number"),
+            ("cu=8,engine=400,", "'' is no setting"),
+            ("cu=8,clock=400", "'clock' is no setting"),
+            ("cu=8,sms=16,engine=400", "'cu=8,sms=16,engine=400' has cu_count twice"),
+            ("cu=,engine=400", ": '' is not a number"),
+            ("cu=8,engine=400W", "'400W' has the unit 'W'; give MHz, GHz, kHz or Hz"),
+            ("cu=8MHz,engine=400", "'8MHz' has the unit 'MHz'; give a number alone"),
             ("cu=8,engine=0", "'0' in .* must be positive and finite"),
             ("cu=8,engine=nan", "'nan' in .* must be positive and finite"),
             ("cu=inf,engine=400", "'inf' in .* must be positive and finite"),

@@ -97,7 +97,7 @@ class TestOpen:
                 "no kernel launch; the profiler says: ==ERROR== no perm",
             ),
             (b"name,mean\nk,5\n", "row 1: a made summary is not read"),
-            (b"id,name\0", "row 1: is not text; export the profiler's report as CSV"),
+            (b"id,name\0", "is not text; export the profiler's report as CSV"),
             (b"PK\x03\x04", "is compressed; unpack it first"),
             (gzip.compress(b"id,name,value\n", mtime=0), "is compressed; unpack it first"),
             (gzip.compress(b'{"a": 1}', mtime=0)[:-9], "cannot be unpacked"),

@@ -298,7 +298,7 @@ def test_pauses_that_power_alone_tells_are_told_in_every_form(tmp_path: Path, fo
 
 HEADER = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
 BAD: dict[str, tuple[str, str]] = {
-    "no log": ("a,b\n1,2\n", r"run.log: is no monitor's log .* docs/sampled-logs.md has"),
+    "no log": ("a,b\n1,2\n", r"run.log: is no monitor's log .*'mlscale import --help'"),
     "only MIG": (
         "#Entity GRACT\nID\nGPU-I 0 0.5\n",
         r"is of dcgmi dmon but has no samples of a whole GPU",

@@ -166,7 +166,7 @@ class TestLogs:
 class TestRefused:
     def test_what_nobody_knows(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, "hello, world\n")
-        with refused("^.*run0.csv: is nothing that mlscale knows; docs/profiling.md has the com"):
+        with refused("^.*run0.csv: is nothing that mlscale knows; 'mlscale import --help'"):
             read([path])
 
     def test_a_page_without_one_column(self, tmp_path: Path) -> None:
