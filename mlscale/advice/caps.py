@@ -26,7 +26,7 @@ from mlscale.advice.objectives import (
     require_objective,
 )
 from mlscale.advice.recommendation import Row, Setting
-from mlscale.advice.search import Points, effects
+from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, Points, effects
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
@@ -190,6 +190,7 @@ class CapAdvice:
     the engine clock to lock in place of the best cap, None where the cap is as good. binds: whether
     the best changes anything against the GPU's own cap, or none at all where that is not known;
     helps: whether it does so for the better against the base, or the base keeps not the limits.
+    menu: the best under each limit of slowdown [%] that was asked for, None for no limit.
     default_w: the GPU's own cap by the device table, None where it is not known.
     """
 
@@ -205,6 +206,7 @@ class CapAdvice:
     warnings: tuple[str, ...]
     expected: CapPoint | None = None
     lock_mhz: float | None = None
+    menu: tuple[tuple[float | None, CapPoint], ...] = ()
 
     @property
     def bottom(self) -> str:
@@ -312,7 +314,9 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     """The run under each cap, and the cap that serves it best.
 
     A limit of time holds for the longest time of the interval, as far as there are intervals: an
-    open end does not keep it. Of equal caps the lowest is taken.
+    open end does not keep it. Of equal caps the lowest is taken. Least energy is sought within
+    USUAL_SLOWDOWN_PERCENT where no limit of time is given, and the menu has other limits; where no
+    cap keeps it, the widest of these that one keeps holds.
     """
     device, curve, base = known_device(runs.device), runs.curves[0], runs.base
     time_ms, power_w = _with_ends(runs.curves)
@@ -320,12 +324,22 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     points = _points(runs, settings, device)
     can_be_set = np.array([point.can_be_set for point in points])
     base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)[:-1]  # not of the GPU's own
-    keeps = feasible(limits, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
-    surely = feasible(limits, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
     costs = time_ms[:-1, 0], power_w[:-1, 0]
-    best = expected = _best(objective, *costs, keeps)
-    if limits.max_time_ms is not None or limits.max_slowdown_percent is not None:
-        best = _best(objective, *costs, surely)
+
+    def best_under(under: Limits) -> tuple[int | None, int | None]:
+        keeps = feasible(under, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
+        surely = feasible(under, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
+        expected = _best(objective, *costs, keeps)
+        return _best(objective, *costs, surely) if under.has_time else expected, expected
+
+    every: dict[float | None, Limits] = {}
+    if objective == "energy" and not limits.has_time:
+        every = {most: replace(limits, max_slowdown_percent=most) for most in MENU_PERCENT}
+        limits = every[USUAL_SLOWDOWN_PERCENT]
+    menu = {most: place for most, one in every.items() if (place := best_under(one)[0]) is not None}
+    if menu and limits.max_slowdown_percent not in menu:
+        limits = every[[*menu][-1]]
+    best, expected = best_under(limits)
     binds = best is not None and not _is_same(curve, best, -1)
     return CapAdvice(
         device=runs.device,
@@ -340,6 +354,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         warnings=(),
         expected=None if expected in (None, best) else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
+        menu=tuple((most, points[place]) for most, place in menu.items()),
     )
 
 
@@ -507,6 +522,11 @@ def _settings(
         "energy_mj": curve.run_energy_mj,
         **effects(saved, at, Points(np.array([base.config.engine_mhz]), *at_base)),
     }
+    if time_ms.shape[1] > 1:
+        costs = {"time_{}_ms": time_ms, "power_{}_w": power_w, "energy_{}_mj": time_ms * power_w}
+        for name, values in costs.items():
+            columns[name.format("low")] = values.min(axis=1)
+            columns[name.format("high")] = values.max(axis=1)
     return [
         Setting.from_row({n: float(values[place]) for n, values in columns.items()}, cu_axis)
         if np.isfinite(curve.run_energy_mj[place])

@@ -28,8 +28,8 @@ class Setting:
 
     time_ms [ms], power_w [W], energy_mj [mJ]: None where that is not known. Against the base:
     slowdown_percent of time, saving_percent of the objective (NaN where it is not known), each
-    with its interval where the predictors give intervals. Under a power cap config's engine clock
-    is the mean over the time.
+    with its interval where the predictors give intervals, as time_range [ms], power_range [W] and
+    energy_range [mJ] are. Under a power cap config's engine clock is the mean over the time.
     """
 
     config: HardwareConfig
@@ -40,13 +40,19 @@ class Setting:
     saving_percent: float
     slowdown_range: Interval = None
     saving_range: Interval = None
+    time_range: Interval = None
+    power_range: Interval = None
+    energy_range: Interval = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, float], cu_axis: str) -> "Setting":
-        """From numbers by the names of `row` and `effects`, NaN if not known; cu_axis: a grid's."""
+        """From numbers by the names of `row` and `effects`, NaN if not known; cu_axis: a grid's.
 
-        def interval(name: str) -> Interval:
-            low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
+        The ends of costs are named such as time_low_ms.
+        """
+
+        def interval(name: str, unit: str = "percent") -> Interval:
+            low, high = (row.get(f"{name}_{end}_{unit}", math.nan) for end in ("low", "high"))
             return None if math.isnan(low) else (low, high)
 
         power_w, energy_mj = row["power_w"], row["energy_mj"]
@@ -61,6 +67,9 @@ class Setting:
             saving_percent=row["saving_percent"],
             slowdown_range=interval("slowdown"),
             saving_range=interval("saving"),
+            time_range=interval("time", "ms"),
+            power_range=interval("power", "w"),
+            energy_range=interval("energy", "mj"),
         )
 
     def row(self) -> Row:
@@ -138,18 +147,29 @@ class Workload:
     kernels: how many. launches: of all kernels; None where the profile does not say, and each
     runs once. counters_cover_percent: the share of the kernels' time at the base that kernels with
     counters have [%]. is_sampled: whether each kernel is a run of its own, as a monitor's log sees
-    it, perhaps beside the others on another GPU; then the whole run's time is GPU time.
+    it, perhaps beside the others on another GPU; then the whole run's time is GPU time. readings,
+    power_readings: at how many configurations time and power were read.
     """
 
     kernels: int
     launches: float | None
     counters_cover_percent: float
     is_sampled: bool = False
+    readings: int = 1
+    power_readings: int = 1
 
     @property
     def is_one_launch(self) -> bool:
         """Whether it is a single launch of a single kernel."""
         return self.kernels == 1 and self.launches in (None, 1)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is best of what may take so many percent more time, None for any time."""
+
+    max_slowdown_percent: float | None
+    best: Setting
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,7 +181,9 @@ class Advice:
     its kernels were measured. tried_mhz: the engine clocks that were tried, ascending. is_bounded:
     whether kernels were measured at one clock alone, so that times are bounds, and costs at the
     longest. no_energy: why energy is not known, None where it is. keeps_memory: why only the
-    base's memory clock is offered.
+    base's memory clock is offered. menu: for least energy without a limit of time, what is best
+    under a few; the whole run's best is that under USUAL_SLOWDOWN_PERCENT. sure_why: the codes of
+    `sureness` that say how sure the answer is; sure_why_cap: the same of a power cap.
 
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
     of COVERAGE each; held: they, their high ends as the board's limit leaves them. supply: what
@@ -182,6 +204,9 @@ class Advice:
     is_bounded: bool = False
     no_energy: str | None = None
     keeps_memory: str | None = None
+    menu: tuple[Offer, ...] = ()
+    sure_why: tuple[str, ...] = ()
+    sure_why_cap: tuple[str, ...] = ()
     surfaces: dict[str, Surfaces] = field(default_factory=dict, compare=False)
     held: dict[str, Surfaces] = field(default_factory=dict, compare=False)
     supply: Supply = UNLIMITED

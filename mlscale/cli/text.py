@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mlscale.data.grid import HardwareConfig
-from mlscale.errors import DataWarning
+from mlscale.errors import DataWarning, InputError
 from mlscale.files import write_text
 from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
 
@@ -196,6 +196,30 @@ def kept_warnings() -> Iterator[list[str]]:
     warnings.showwarning = keep
     try:
         yield texts
+    finally:
+        warnings.showwarning = show
+
+
+@contextmanager
+def held_warnings() -> Iterator[list[DataWarning]]:
+    """Keep what is warned of the data meanwhile, each once, for a document; show it on an error."""
+    held: dict[str, DataWarning] = {}
+    show = warnings.showwarning
+
+    def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        if isinstance(message, DataWarning):
+            held.setdefault(str(message), message)
+            told[:] = held.values()
+        else:
+            show(message, category, *more, **named)
+
+    told: list[DataWarning] = []
+    warnings.showwarning = keep
+    try:
+        yield told
+    except InputError:
+        print_warnings(map(str, told))
+        raise
     finally:
         warnings.showwarning = show
 
