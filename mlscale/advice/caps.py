@@ -25,7 +25,7 @@ from mlscale.advice.objectives import (
     objective_values,
     require_objective,
 )
-from mlscale.advice.recommendation import Row, Setting
+from mlscale.advice.recommendation import Setting
 from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, Points, effects
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
@@ -44,11 +44,6 @@ STEEP = 0.7  # of time per power, above which a locked clock is the better lever
 CLIFF = 0.35  # of power per clock, below which it is too
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
-
-_COSTS = ("engine_mhz", "time_ms", "power_w", "energy_mj")
-_EFFECTS = ("slowdown_percent", "saving_percent", "slowdown_low_percent", "slowdown_high_percent")
-_ENDS_OF_SAVING = ("saving_low_percent", "saving_high_percent")
-_STEEPNESS = ("time_per_power", "power_per_clock")
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,20 +160,6 @@ class CapPoint:
         is_steep = self.time_per_power > STEEP
         return f"1 % of power is {self.time_per_power:.1f} % of time" if is_steep else ""
 
-    def row(self) -> Row:
-        """The cap and what the run does, intervals as two numbers each, as JSON has them.
-
-        None for what is not known, an open end of an interval among it.
-        """
-        values = {**self.run.row(), **self.run.effects()} if self.run else {}
-        row: Row = {"cap_w": self.cap_w}
-        for name in (*_COSTS, *_EFFECTS, *_ENDS_OF_SAVING):
-            value = values.get(name)
-            row[name] = value if value is not None and math.isfinite(value) else None
-        for name in _STEEPNESS:
-            row[name] = value if math.isfinite(value := getattr(self, name)) else None
-        return {**row, "too_low": self.too_low, "flags": list(self.flags)}
-
 
 @dataclass(frozen=True)
 class CapAdvice:
@@ -209,23 +190,9 @@ class CapAdvice:
     menu: tuple[tuple[float | None, CapPoint], ...] = ()
 
     @property
-    def bottom(self) -> str:
-        """What nothing is said below: the clocks tried, or the lowest of capped readings."""
-        return _bottom(self.at_base)
-
-    @property
     def saved(self) -> str:
         """What the saving of each cap is of: the objective, or energy where that is time."""
         return _saved(self.objective)
-
-    def document(self) -> Row:
-        """The caps as JSON values."""
-        return {
-            "power_caps": [point.row() for point in self.points],
-            "best_power_cap": self.best.row() if self.best else None,
-            "expected_power_cap": self.expected.row() if self.expected else None,
-            "power_caps_save": self.saved,
-        }
 
 
 def advise_caps(

@@ -290,6 +290,7 @@ def _notes_of_kernels(flags: Sequence[tuple[str, Said]], count: int) -> list[Row
 
 def _note(note: Said, severity: str) -> Row:
     """A note as JSON values; severity: of plain text."""
+    note = getattr(note, "note", note)  # of a warning
     return {
         "code": getattr(note, "code", ""),
         "severity": getattr(note, "severity", severity),

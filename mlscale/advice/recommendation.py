@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mlscale.advice.objectives import OBJECTIVES, WITHOUT_POWER, Limits
+from mlscale.advice.objectives import WITHOUT_POWER, Limits
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import extra_named
-from mlscale.model.predictions import COVERAGE
 from mlscale.text import counted
 
 if TYPE_CHECKING:
@@ -115,29 +114,9 @@ class Recommendation:
     in_run: Setting | None = None
     expected: Setting | None = None
 
-    def row(self) -> Row:
-        """All as JSON values, but for the part of a kernel in the run."""
-        expected = self.expected
-        return {
-            "best": self.best.row(),
-            "expected": {**expected.row(), **expected.effects()} if expected else None,
-            "at_base": self.base.row(),
-            **self.best.effects(),
-            "front": [setting.row() for setting in self.front],
-            "flags": list(self.flags),
-        }
-
     def part_of_run(self) -> Row:
         """How often a kernel runs, and its share of the time; None of the whole run."""
         return {"launches": self.launches, "share_percent": self.share_percent}
-
-    def kernel_row(self) -> Row:
-        """A kernel's as JSON values, with what becomes of it in the whole run."""
-        row: Row = {"kernel": self.kernel, **self.part_of_run(), **self.row()}
-        if self.in_run is not None:
-            slowdown = {"slowdown_percent": self.in_run.slowdown_percent}
-            row["at_whole_run_best"] = {**self.in_run.row(), **slowdown}
-        return row
 
 
 @dataclass(frozen=True)
@@ -249,19 +228,3 @@ class Advice:
 
         frame = pd.DataFrame(self.rows())
         return frame.astype(dict.fromkeys(frame.columns[frame.isna().any()], float))
-
-    def document(self) -> Row:
-        """The advice for the whole run as JSON values, as docs/file-formats.md describes them."""
-        return {
-            "objective": self.objective,
-            "unit": OBJECTIVES[self.objective],
-            "limits": asdict(self.limits),
-            "static_power_w": self.static_power_w,
-            "coverage": COVERAGE,
-            "whole_run": {
-                **asdict(self.workload),
-                **self.whole_run.row(),
-                "measured": [setting.row() for setting in self.measured],
-            },
-            "warnings": list(self.warnings),
-        }

@@ -1,9 +1,9 @@
 """The answer in one or two sentences, from its document: what to set, and what it costs."""
 
-from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
+from mlscale.advice.objectives import Limits
 from mlscale.text import percent_in_words
 
 Row = dict[str, Any]
@@ -31,7 +31,7 @@ def answer_lines(document: Row) -> tuple[str, ...]:
     if document["expected"]:
         lines.append(_expected(document))
     if document["run"]["is_bounded"]:
-        kept = f", so {_limit(document)} is kept in any case" if _limit(document) else ""
+        kept = f", so {limit} is kept in any case" if (limit := _limit(document)) else ""
         lines.append(f"{_BOUNDS}{kept}.")
     return tuple(lines)
 
@@ -89,11 +89,8 @@ def _nothing(document: Row) -> str:
     keeps = f" {sure}keeps {limit}" if limit else ""
     if objective == "clock":
         return f"no lower clock{keeps}"
-    better = (
-        "is faster"
-        if objective == "time"
-        else "needs less " + ("power" if objective == "power" else "energy")
-    )
+    saved = "power" if objective == "power" else "energy"
+    better = "is faster" if objective == "time" else f"needs less {saved}"
     return f"nothing that {better}{keeps}" if limit else f"nothing {better}"
 
 
@@ -105,30 +102,16 @@ def _expected(document: Row) -> str:
 
 
 def _limit(document: Row) -> str:
-    """The limits of time: '5 %'."""
-    limits = document["limits"]
-    forms = {"max_time_ms": "{:.10g} ms", "max_slowdown_percent": "{:g} %"}
-    return " or ".join(
-        form.format(limits[name]) for name, form in forms.items() if limits[name] is not None
-    )
+    """The limits of time: '5 %'; '' without any."""
+    return Limits(**document["limits"]).time_in_words()
 
 
 def _how_often(document: Row) -> str:
     """How often the limit of time is passed there, if the interval is of normal errors."""
     value, _, high = document["expected"]["slowdown_percent"]
-    most = longest_percent(document)
+    most = Limits(**document["limits"]).longest_percent(document["run"]["time_ms"])
     deviation = ((high or value) - value) / NormalDist().inv_cdf((1 + document["coverage"]) / 2)
-    if most is None or deviation <= 0:
+    if deviation <= 0:
         return "never"
     share = 1 - NormalDist().cdf((most - value) / deviation)
     return "about every second time" if share > 0.4 else f"about one time in {1 / share:.0f}"
-
-
-def longest_percent(document: Row) -> float | None:
-    """The slowdown that the limits of time allow [%]; None without any."""
-    limits, base_ms = document["limits"], document["run"]["time_ms"]
-    most: Sequence[float] = [
-        *([limits["max_slowdown_percent"]] if limits["max_slowdown_percent"] is not None else []),
-        *([100 * (limits["max_time_ms"] / base_ms - 1)] if limits["max_time_ms"] else []),
-    ]
-    return min(most, default=None)

@@ -56,10 +56,12 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     """Print or write an answer in that form, its notes on stderr. Raises NotMetError after that."""
     if form == "json":
         text = json_text(found)
+    elif form == "csv":
+        text = csv_text(answer.rows(found, arguments.all))
     else:
+        text = answer.text(found, _layout(arguments))
+    if form != "json":
         answer.tell_notes(found, arguments.notes)
-        text = csv_text(answer.rows(found, arguments.all)) if form == "csv" else ""
-        text = text or answer.text(found, _layout(arguments))
     print_or_write(text, arguments.output)
     require(found, arguments.require)
 

@@ -8,9 +8,9 @@ from operator import mul
 from textwrap import wrap
 from typing import Any
 
-from mlscale.advice.objectives import SAME
+from mlscale.advice.objectives import SAME, Limits
 from mlscale.advice.sureness import in_words
-from mlscale.advice.verdict import answer_lines, effects, longest_percent, places
+from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.cli.terminal import Meaning, painted, si
 from mlscale.cli.text import print_line
 from mlscale.errors import UsageError
@@ -115,12 +115,13 @@ def _kernels(document: Row, width: int, most: int) -> list[Line]:
     header = ["", "kernel" * bool(kernels), "share", at]
     header.append("bounds" if run["is_bounded"] else coverage)
     header += ["energy", coverage] if len(quantities) > 1 else []
-    longest, rows, meanings = longest_percent(document), [], []
+    longest = Limits(**document["limits"]).longest_percent(run["time_ms"])
+    rows, meanings = [], []
     for kernel in kernels[:count]:
         at_answer = kernel["at_answer"]
         rows.append([str(kernel["number"]), "", _share(kernel["share_percent"])])
         rows[-1] += chain.from_iterable(_cells(at_answer, name) for name in quantities)
-        is_over = longest is not None and at_answer["slowdown_percent"][0] > longest + SAME
+        is_over = at_answer["slowdown_percent"][0] > longest + SAME
         meanings.append("over" if is_over else "")
     if others := kernels[count:]:
         rows.append(_others(others))
@@ -323,7 +324,7 @@ def _kernel(document: Row, asked: str, layout: Layout) -> list[Line]:
     at_best = f"Its best, {places(best['set'])}: {_with_interval(best, objective)}"
     lines += _wrapped(at_best, layout)
     for note in document["notes"]:
-        if note["kernels"] == "all" or kernel["kernel"] in note["kernels"]:
+        if note["kernels"] != "all" and kernel["kernel"] in note["kernels"]:
             lines += _wrapped(f"{note['code']} {note['text']}".lstrip(), layout, "dim")
     return lines
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import re
 import sys
 import warnings
@@ -89,13 +88,6 @@ def setting_cells(config: HardwareConfig) -> list[str]:
 def or_dash(value: float | None, form: str = "g") -> str:
     """A number in a format of Python's, '-' for one that is not known."""
     return "-" if value is None else format(value, form)
-
-
-def interval_cell(interval: tuple[float, float] | None) -> str:
-    """The ends of an interval, '?' for one that is not known; nothing where there is none."""
-    if interval is None:
-        return ""
-    return " to ".join(f"{end:z.1f}" if math.isfinite(end) else "?" for end in interval)
 
 
 def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
