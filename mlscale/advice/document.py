@@ -268,9 +268,18 @@ def _notes(notes: Iterable[Said], advice: Advice | None, caps: "CapAdvice | None
         general += [*advice.warnings, *advice.whole_run.flags]
         kernels = sorted(advice.kernels, key=lambda one: one.share_percent or 0.0, reverse=True)
         flags = [(kernel.kernel or "", flag) for kernel in kernels for flag in kernel.flags]
-    general += caps.warnings if caps else ()
+    general += [*_better_lock(caps), *caps.warnings] if caps else []
     rows = {str(note): _note(note, "warning") for note in general}
     return [*rows.values(), *_notes_of_kernels(flags, len(kernels))]
+
+
+def _better_lock(caps: "CapAdvice") -> list[Note]:
+    """That a locked clock is better than the best cap, and why; nothing where it is not."""
+    if caps.best is None or not caps.helps or not caps.best.steep:
+        return []
+    at = "" if caps.lock_mhz is None else f" at {caps.lock_mhz:g} MHz"
+    text = f"better lock the engine clock{at} in place of this cap: there {caps.best.steep}"
+    return [Note("P03", text, "warning")]
 
 
 def _notes_of_kernels(flags: Sequence[tuple[str, Said]], count: int) -> list[Row]:

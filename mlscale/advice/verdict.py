@@ -63,6 +63,8 @@ def side(percent: float, words: Words) -> str:
 def _answer(document: Row) -> str:
     answer, base = document["answer"], document["base"]
     if answer is None:
+        if not any(cap["time_ms"] for cap in document["caps"]):
+            return f"No power cap of these can be judged: {document['caps'][0]['flags'][-1]}."
         sure = "surely " if document["expected"] else ""
         said = _limit(document) or "the limits"
         return f"No power cap of these can be set and {sure}keeps {said}."
