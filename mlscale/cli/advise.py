@@ -1,6 +1,7 @@
 """mlscale advise: the configuration to set for a run, and for each of its kernels."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from mlscale.advice.advise import advise
@@ -62,7 +63,10 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
         text = answer.text(found, _layout(arguments))
     if form != "json":
         answer.tell_notes(found, arguments.notes)
-    print_or_write(text, arguments.output)
+    if form == "table" and arguments.output is None:
+        sys.stdout.write(text)  # fit for a terminal, and in its colours
+    else:
+        print_or_write(text, arguments.output)
     require(found, arguments.require)
 
 

@@ -14,7 +14,7 @@ from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.cli.terminal import Meaning, painted, si
 from mlscale.cli.text import print_line
 from mlscale.errors import UsageError
-from mlscale.text import printable, share_in_percent, short_names, shortened
+from mlscale.text import counted, printable, share_in_percent, short_names, shortened
 
 Row = dict[str, Any]
 
@@ -314,7 +314,7 @@ def _kernel(document: Row, asked: str, layout: Layout) -> list[Line]:
     kernel, objective = _asked_kernel(document["kernels"], asked), document["objective"]
     share = f"{_share(kernel['share_percent'])} of the run's time"
     if kernel["launches"] is not None:
-        share += f", {kernel['launches']:g} launches"
+        share += f", {counted(round(kernel['launches']), 'launch')}"
     lines = _wrapped(f"{kernel['number']}  {kernel['kernel']}", layout, "bold")
     lines.append(Line(share))
     answer, best = document["answer"], kernel["best"]
