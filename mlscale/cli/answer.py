@@ -25,6 +25,7 @@ INDENT = "  "
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
 LARGE_PERCENT = 9.95  # from which on a percentage is a whole one
 LEAST_COLUMNS = 3
+UNLIMITED = 10_000  # columns of a table that is asked for whole
 NUMBER = re.compile(r"[-+\d.,? to]*( (%|\w?W|\w?Hz))?|-|<-")
 _OTHERWISE = "To set it: --commands.  To look around: mlscale report, or --all."
 _PARTS = ("slowdown_percent", "energy_percent", "power_percent", "time_ms", "power_w", "energy_mj")
@@ -79,7 +80,8 @@ def _wrapped(said: str, layout: Layout, meaning: Meaning | None = None) -> list[
 
 def _tables(document: Row, layout: Layout) -> list[Line]:
     """The menu, or the kernels and the run; the caps where these are asked for; with --all all."""
-    width, shows_all, menu = layout.width, layout.shows_all, document["menu"]
+    shows_all, menu = layout.shows_all, document["menu"]
+    width = UNLIMITED if shows_all else layout.width
     is_cap, has_caps = "power_cap_w" in document["base"], bool(document["caps"])
     tables = [_menu(document, width)] if menu else []
     if not is_cap and (shows_all or not menu):
@@ -355,7 +357,7 @@ def tell_notes(found: Row, tells_all: bool = True) -> None:
     notes = sorted(found["notes"], key=lambda note: note["severity"] == "note")
     for note in notes if tells_all else notes[:MOST_NOTES]:
         code = f" {note['code']}" * bool(note["code"])
-        about = "" if note["kernels"] == "all" else f" ({len(note['kernels'])} kernels)"
+        about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
         print_line(f"mlscale: {note['severity']}{code}: {note['text']}{about}")
     for text in found["commands"]["notes"] if found["commands"] else ():
         print_line(f"mlscale: note: {text}")

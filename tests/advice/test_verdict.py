@@ -64,9 +64,14 @@ def test_the_document() -> None:
     }
     zero = [0.0, None, None]
     stay = {
-        **{"set": {}, "at": at | {"engine_mhz": 800.0}, "slowdown_percent": zero},
-        **{"energy_percent": zero, "power_percent": zero, "time_ms": [2.0, None, None]},
-        **{"power_w": [60.0, None, None], "energy_mj": [120.0, None, None]},
+        "set": {},
+        "at": at | {"engine_mhz": 800.0},
+        "slowdown_percent": zero,
+        "energy_percent": zero,
+        "power_percent": zero,
+        "time_ms": [2.0, None, None],
+        "power_w": [60.0, None, None],
+        "energy_mj": [120.0, None, None],
     }
     flags = ("use 0.05 below trained 0.1", BOUNDED)
     kernels = tuple(
@@ -90,8 +95,13 @@ def test_the_document() -> None:
         "limits": {"max_power_w": None, "max_time_ms": None, "max_slowdown_percent": 12},
         "coverage": 0.9,
         "run": {
-            **{"kernels": 1, "launches": None, "time_ms": 2.0, "power_w": 60.0},
-            **{"energy_mj": 120.0, "counters_cover_percent": 100.0, "is_bounded": False},
+            "kernels": 1,
+            "launches": None,
+            "time_ms": 2.0,
+            "power_w": 60.0,
+            "energy_mj": 120.0,
+            "counters_cover_percent": 100.0,
+            "is_bounded": False,
         },
         "answer": choice,
         "expected": None,
@@ -109,8 +119,12 @@ def test_the_document() -> None:
         "commands": {"set": ["set it"], "reset": ["reset it"], "notes": ["as root"]},
         "kernels": [
             {
-                **{"number": number, "kernel": name, "short": name, "share_percent": share},
-                **{"launches": launches, **kernel},
+                "number": number,
+                "kernel": name,
+                "short": name,
+                "share_percent": share,
+                "launches": launches,
+                **kernel,
             }
             for number, (name, launches, share) in enumerate(names, start=1)
         ],
@@ -139,13 +153,17 @@ def test_a_lower_clock_says_by_how_much() -> None:
         ),
         (
             advice(best=replace(AT_LOWER, config=HardwareConfig(16, 800.0, 900.0))),
-            "Set the CU count to 16 (now 8) and the memory clock to 900 MHz (now 700): 10 % "
-            "slower, 12 % less energy.",
+            (
+                "Set the CU count to 16 (now 8) and the memory clock to 900 MHz (now 700): 10 % "
+                "slower, 12 % less energy."
+            ),
         ),
         (
             advice(best=AT_BASE),
-            "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: nothing that needs less energy "
-            "keeps 12 %.",
+            (
+                "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: nothing that needs less energy "
+                "keeps 12 %."
+            ),
         ),
         (
             advice("time", AT_BASE, Limits()),
@@ -176,8 +194,10 @@ def test_bounds() -> None:
     bounded = replace(AT_LOWER, slowdown_range=(0.0, 10.0))
     assert lines(advice(best=bounded, is_bounded=True)) == (
         f"{SET}at most 10 % slower, 12 % less energy.",
-        "One clock does not show how time follows it: these are bounds, so 12 % is kept in any "
-        "case.",
+        (
+            "One clock does not show how time follows it: these are bounds, so 12 % is kept in "
+            "any case."
+        ),
     )
 
 

@@ -26,6 +26,7 @@ from mlscale.advice.document import document
 from mlscale.advice.objectives import Limits
 from mlscale.cli.answer import Layout, text
 from mlscale.cli.main import main
+from mlscale.text import short_names
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "mlscale/advice/schema.json").read_text(encoding="utf-8"))
@@ -72,7 +73,7 @@ def test_it_fits_a_terminal_with_or_without_colours(
     assert max(map(len, lines)) <= columns
     assert re.match("  (Set|Stay at|Leave) ", lines[0])
     assert sum(line.startswith("  How sure: ") for line in lines) == 1
-    assert not re.search(r"warning|note:|flag", out)
+    assert not re.search(r"warning:| note: |flag", out)
     assert err.count("\n") <= 2
     assert all(line.startswith("mlscale: ") for line in err.splitlines())
     coloured, _ = succeed(capsys, *words, "--color", "always")
@@ -221,7 +222,7 @@ class TestKernels:
         assert len(yellow) == 1
         assert re.search(r"compute0 .*\+100.0 %\x1b\[0m$", yellow[0])
 
-    def test_one_by_its_number_or_a_part_of_its_name(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_one_by_its_number_or_a_part_of_its_name(self, capsys: Capture) -> None:
         asked = ["advise", "h100-by-hand.csv", "--kernel"]
         by_number, _ = succeed(capsys, *asked, 2)
         assert by_number == succeed(capsys, *asked, "tria")[0]
@@ -250,6 +251,6 @@ def test_names_are_told_apart() -> None:
     trace = mlscale.import_profile(ROOT / "datasets/training-step-trace.json.gz",
                                    base={"engine_mhz": 1410, "memory_mhz": 1593})  # fmt: skip
     for longest in (24, 32):
-        short = mlscale.text.short_names(trace.kernels, longest)
+        short = short_names(trace.kernels, longest)
         assert len(set(short.values())) == len(trace.kernels) == len(short)
         assert max(map(len, short.values())) <= longest

@@ -12,6 +12,7 @@ from synthetic import frugal
 
 from mlscale import Model, Profiles, advise, train
 from mlscale.advice.caps import advise_caps
+from mlscale.advice.document import document
 from mlscale.advice.verdict import answer_lines
 from mlscale.predictors.baselines import Nearest
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
