@@ -54,7 +54,7 @@ def document(
     base = run.base
     why = advice.sure_why_cap if is_cap else advice.sure_why
     row: Row = {
-        **_head(model, advice.device, _at(base.config)),
+        **_head(model, advice.device, _base(base.config)),
         "objective": caps.objective if is_cap and caps else advice.objective,
         "limits": asdict(caps.limits if is_cap and caps else advice.limits),
         "coverage": COVERAGE,
@@ -169,6 +169,11 @@ def _known(value: float | None) -> float | None:
 def _at(config: HardwareConfig) -> Row:
     """The settings, None for those that nobody knows."""
     return {axis: _known(step) or None for axis, step in config.as_dict().items()}
+
+
+def _base(config: HardwareConfig) -> Row:
+    """The settings, and what stands for CUs where that is something else."""
+    return _at(config) | ({"cu_axis": config.cu_axis} if config.cu_axis else {})
 
 
 def _costs(at: Setting) -> Row:

@@ -3,18 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlscale.advice.objectives import WITHOUT_POWER, Limits
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import extra_named
 from mlscale.text import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WHOLE_RUN = "whole run"
 Row = dict[str, Any]
@@ -45,9 +41,9 @@ class Setting:
 
     @classmethod
     def from_row(cls, row: Mapping[str, float], cu_axis: str) -> "Setting":
-        """From numbers by the names of `row` and `effects`, NaN if not known; cu_axis: a grid's.
+        """From numbers by name, NaN if not known; cu_axis: a grid's.
 
-        The ends of costs are named such as time_low_ms.
+        Ends are named such as time_low_ms and slowdown_low_percent.
         """
 
         def interval(name: str, unit: str = "percent") -> Interval:
@@ -70,24 +66,6 @@ class Setting:
             power_range=interval("power", "w"),
             energy_range=interval("energy", "mj"),
         )
-
-    def row(self) -> Row:
-        """The settings and what they cost."""
-        costs = {"time_ms": self.time_ms, "power_w": self.power_w, "energy_mj": self.energy_mj}
-        return {**self.config.as_dict(), **costs}
-
-    def effects(self) -> dict[str, float | None]:
-        """What it saves, and how much slower it is, with the ends of intervals [%]."""
-        least, most = self.saving_range or (None, None)
-        quickest, slowest = self.slowdown_range or (None, None)
-        return {
-            "saving_percent": self.saving_percent,
-            "saving_low_percent": least,
-            "saving_high_percent": most,
-            "slowdown_percent": self.slowdown_percent,
-            "slowdown_low_percent": quickest,
-            "slowdown_high_percent": slowest,
-        }
 
 
 @dataclass(frozen=True)
@@ -113,10 +91,6 @@ class Recommendation:
     share_percent: float | None = None
     in_run: Setting | None = None
     expected: Setting | None = None
-
-    def part_of_run(self) -> Row:
-        """How often a kernel runs, and its share of the time; None of the whole run."""
-        return {"launches": self.launches, "share_percent": self.share_percent}
 
 
 @dataclass(frozen=True)
@@ -204,27 +178,3 @@ class Advice:
     def recommendations(self) -> tuple[Recommendation, ...]:
         """That of each kernel, then that of the whole run, where it is more than one launch."""
         return self.kernels if self.workload.is_one_launch else (*self.kernels, self.whole_run)
-
-    def rows(self) -> list[Row]:
-        """The table of `mlscale advise --format csv`: the best, then the front, of each of these.
-
-        What a row does not have is None: what the best saves is in its own row alone, as are its
-        flags, joined by '; '.
-        """
-        rows = []
-        for one in self.recommendations:
-            for setting in dict.fromkeys([one.best, *one.front]):
-                is_best = setting == one.best
-                row = {"kernel": one.kernel or WHOLE_RUN, **setting.row(), **one.part_of_run()}
-                row |= {"best": int(is_best), "on_front": int(setting in one.front)}
-                row |= setting.effects() if is_best else dict.fromkeys(setting.effects())
-                rows.append(row | {"flags": "; ".join(one.flags if is_best else ())})
-        return rows
-
-    @extra_named("'to_frame'")
-    def to_frame(self) -> "pd.DataFrame":
-        """Return `rows` as a pandas DataFrame, NaN for a number that is None."""
-        import pandas as pd
-
-        frame = pd.DataFrame(self.rows())
-        return frame.astype(dict.fromkeys(frame.columns[frame.isna().any()], float))

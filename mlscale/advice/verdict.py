@@ -36,10 +36,20 @@ def answer_lines(document: Row) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def places(setting: Row) -> str:
+def places(setting: Row, base: Row) -> str:
     """What is set, briefly: '1830 MHz'; 'as it is' where nothing is."""
-    words = [_AXES[axis][1].format(value) for axis, value in setting.items()]
+    words = [_named(axis, base)[1].format(value) for axis, value in setting.items()]
     return ", ".join(words) or "as it is"
+
+
+def _named(axis: str, base: Row) -> tuple[str, str]:
+    """How the value of an axis is set, and how it is told, in a format of Python's."""
+    cu_axis = base.get("cu_axis")
+    return (
+        (f"{cu_axis} to {{:g}}", f"{cu_axis} {{:g}}")
+        if cu_axis and axis == "cu_count"
+        else _AXES[axis]
+    )
 
 
 def effects(at: Row, objective: str, is_bounded: bool = False) -> str:
@@ -75,13 +85,14 @@ def _answer(document: Row) -> str:
     named = []
     for axis, value in answer["set"].items():
         now = "" if base[axis] is None else f" (now {base[axis]:g})"
-        named.append(_AXES[axis][0].format(value) + now)
+        named.append(_named(axis, base)[0].format(value) + now)
     said = effects(answer, document["objective"], document["run"]["is_bounded"])
     return f"Set {' and '.join(named)}: {said}."
 
 
 def _base(base: Row) -> str:
-    return "the base, " + ", ".join(_AXES[axis][1].format(base[axis]) for axis in base)
+    at = {axis: base[axis] for axis in ("cu_count", "engine_mhz", "memory_mhz")}
+    return f"the base, {places(at, base)}"
 
 
 def _nothing(document: Row) -> str:
@@ -100,7 +111,7 @@ def _expected(document: Row) -> str:
     """What is expected to just keep the limit of time, and how often it fails."""
     at, limit = document["expected"], _limit(document)
     said = effects(at, document["objective"])
-    return f"{places(at['set'])} would be {said}, and above {limit} {_how_often(document)}."
+    return f"{places(at['set'], document['base'])} would be {said}, and above {limit} {_how_often(document)}."
 
 
 def _limit(document: Row) -> str:

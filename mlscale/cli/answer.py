@@ -113,7 +113,7 @@ def _kernels(document: Row, width: int, most: int) -> list[Line]:
     quantities = ["slowdown_percent"]
     quantities += [] if document["objective"] in ("time", "clock") else ["energy_percent"]
     coverage = f"{100 * document['coverage']:g} %"
-    at = f"at {places(answer['set'])}" if len(answer["set"]) == 1 else "time"
+    at = f"at {places(answer['set'], document['base'])}" if len(answer["set"]) == 1 else "time"
     header = ["", "kernel" * bool(kernels), "share", at]
     header.append("bounds" if run["is_bounded"] else coverage)
     header += ["energy", coverage] if len(quantities) > 1 else []
@@ -187,14 +187,14 @@ def _menu(document: Row, width: int) -> list[Line]:
     for offer in document["menu"]:
         most = offer["max_slowdown_percent"]
         name = "no limit" if most is None else f"up to {most:g} %"
-        rows.append([name, *_choice_cells(offer), "<-" * (most == suggested)])
+        rows.append([name, *_choice_cells(offer, document), "<-" * (most == suggested)])
         meanings.append("bold" if most == suggested else "")
     what = "cap" if "power_cap_w" in document["base"] else "clock"
     return _table(["slower by", what, *_headings(document), ""], rows, width, meanings)
 
 
 def _choices(title: str, choices: Sequence[Row], document: Row, width: int) -> list[Line]:
-    rows = [_choice_cells(choice) for choice in choices]
+    rows = [_choice_cells(choice, document) for choice in choices]
     return _table([title, *_headings(document)], rows, width) if rows else []
 
 
@@ -208,7 +208,7 @@ def _caps(document: Row, width: int, shows_all: bool) -> list[Line]:
     caps = document["caps"] if shows_all else _few_caps(document["caps"], marks)
     for cap in caps:
         mark, mhz = marks.get(cap["cap_w"], ""), (cap["at"] or {}).get("engine_mhz")
-        cells = _choice_cells(cap)[1:] if cap["time_ms"] else ["-"] * 5
+        cells = _choice_cells(cap, document)[1:] if cap["time_ms"] else ["-"] * 5
         flags = "; ".join(cap["flags"]) if shows_all else ""
         clock = f"{mhz:.0f} MHz" if mhz else ""
         rows.append([f"{cap['cap_w']:g} W", clock, *cells, mark or flags])
@@ -229,11 +229,16 @@ def _headings(document: Row) -> list[str]:
     return ["time", coverage, "power", "energy", coverage]
 
 
-def _choice_cells(choice: Row) -> list[str]:
+def _choice_cells(choice: Row, document: Row) -> list[str]:
     """What is set, and what becomes of time, power and energy."""
     power = si(choice["power_w"][0], "W") if choice["power_w"] else ""
     energy = _cells(choice, "energy_percent") if choice["energy_percent"] else ["", ""]
-    return [places(choice["set"]), *_cells(choice, "slowdown_percent"), power, *energy]
+    return [
+        places(choice["set"], document["base"]),
+        *_cells(choice, "slowdown_percent"),
+        power,
+        *energy,
+    ]
 
 
 def _table(
@@ -319,11 +324,11 @@ def _kernel(document: Row, asked: str, layout: Layout) -> list[Line]:
         share += f", {counted(round(kernel['launches']), 'launch')}"
     lines = _wrapped(f"{kernel['number']}  {kernel['kernel']}", layout, "bold")
     lines.append(Line(share))
-    answer, best = document["answer"], kernel["best"]
+    answer, base, best = document["answer"], document["base"], kernel["best"]
     if answer and answer["set"]:
         at_answer = _with_interval(kernel["at_answer"], objective)
-        lines += _wrapped(f"At {places(answer['set'])}: {at_answer}", layout)
-    at_best = f"Its best, {places(best['set'])}: {_with_interval(best, objective)}"
+        lines += _wrapped(f"At {places(answer['set'], base)}: {at_answer}", layout)
+    at_best = f"Its best, {places(best['set'], base)}: {_with_interval(best, objective)}"
     lines += _wrapped(at_best, layout)
     for note in document["notes"]:
         if note["kernels"] != "all" and kernel["kernel"] in note["kernels"]:

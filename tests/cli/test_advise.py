@@ -55,7 +55,9 @@ class TestFormats:
         assert document["answer"]["at"]["engine_mhz"] == 400
         [note] = document["notes"]
         assert note == {
-            "code": "", "severity": "note", "kernels": ["bandwidth0"],
+            "code": "",
+            "severity": "note",
+            "kernels": ["bandwidth0"],
             "text": "busy_bandwidth 1.091 above trained 1.073",
         }
 

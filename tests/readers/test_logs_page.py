@@ -28,7 +28,9 @@ def test_the_python_of_the_page_gives_the_same_answer(
 ) -> None:
     page = (DOCS / "sampled-logs.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    answer, *_ = re.findall(r"^  (Set the engine clock to \d+ MHz \(now 1755\).*)$", page, re.M)
+    answer, *_ = re.findall(
+        r"^  (Set the engine clock to \d+ MHz \(now 1755\).*)$", page, re.MULTILINE
+    )
     monkeypatch.chdir(DOCS / "logs")
     exec(code, {})
     assert capsys.readouterr().out.splitlines()[0] == answer
