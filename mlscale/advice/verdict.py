@@ -110,8 +110,8 @@ def _nothing(document: Row) -> str:
 def _expected(document: Row) -> str:
     """What is expected to just keep the limit of time, and how often it fails."""
     at, limit = document["expected"], _limit(document)
-    said = effects(at, document["objective"])
-    return f"{places(at['set'], document['base'])} would be {said}, and above {limit} {_how_often(document)}."
+    said = f"{places(at['set'], document['base'])} would be {effects(at, document['objective'])}"
+    return f"{said}, and above {limit} {_how_often(document)}."
 
 
 def _limit(document: Row) -> str:

@@ -89,7 +89,6 @@ NAMED = [
     ((*PREDICT, "--base", "cu=128"), f"\n\n{AT_BASE} on gtx980"),
     ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
     (ADVISE, "Set L1 kB to 16 (now 128)"),
-    (ADVISE, "L1 kB  engine MHz  memory MHz  time ms"),
     (ADVISE, "no command is known that sets L1 kB"),
     (("study", "errors", *STUDY), AT_BASE),
     (("study", "advice", *STUDY), AT_BASE),
