@@ -347,7 +347,6 @@ def advise_run(
         static_power_w=terms.static_power_w,
         workload=workload,
         whole_run=whole_run,
-        tried_mhz=run.grid.engine_mhz,
         warnings=(
             *terms.warnings,
             *_unsure_warnings(terms.limits, whole_run),

@@ -131,12 +131,12 @@ class Advice:
 
     kernels: in the order of the profile. whole_run: the one configuration for the run, which is
     each kernel as often as its launches say. measured: the run at the further points at which all
-    its kernels were measured. tried_mhz: the engine clocks that were tried, ascending. is_bounded:
-    whether kernels were measured at one clock alone, so that times are bounds, and costs at the
-    longest. no_energy: why energy is not known, None where it is. keeps_memory: why only the
-    base's memory clock is offered. menu: for least energy without a limit of time, what is best
-    under a few; the whole run's best is that under USUAL_SLOWDOWN_PERCENT. sure_why: the codes of
-    `sureness` that say how sure the answer is; sure_why_cap: the same of a power cap.
+    its kernels were measured. is_bounded: whether kernels were measured at one clock alone, so that
+    times are bounds, and costs at the longest. no_energy: why energy is not known, None where it
+    is. keeps_memory: why only the base's memory clock is offered. menu: for least energy without a
+    limit of time, what is best under a few; the whole run's best is that under
+    USUAL_SLOWDOWN_PERCENT. sure_why: the codes of `sureness` that say how sure the answer is;
+    sure_why_cap: the same of a power cap.
 
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
     of COVERAGE each; held: they, their high ends as the board's limit leaves them. supply: what
@@ -152,7 +152,6 @@ class Advice:
     whole_run: Recommendation
     kernels: tuple[Recommendation, ...] = ()
     measured: tuple[Setting, ...] = ()
-    tried_mhz: tuple[float, ...] = ()
     warnings: tuple[str, ...] = ()
     is_bounded: bool = False
     no_energy: str | None = None

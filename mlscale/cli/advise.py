@@ -8,12 +8,11 @@ from mlscale.advice.advise import advise
 from mlscale.advice.document import NextStep, capped_document, document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Row
-from mlscale.advice.sureness import LEVELS
 from mlscale.cli import answer, capped, options, outputs, subject
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
-from mlscale.errors import NotMetError, extra_named
+from mlscale.errors import extra_named
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
@@ -67,13 +66,7 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:
         print_or_write(text, arguments.output)
-    require(found, arguments.require)
-
-
-def require(found: Row, least: str | None) -> None:
-    """Raise NotMetError where an answer is less sure than that."""
-    if least is not None and LEVELS.index(found["sure"]) < LEVELS.index(least):
-        raise NotMetError(f"--require sure={least} is not met: the answer is {found['sure']}")
+    answer.require(found, arguments.require)
 
 
 def _layout(arguments: argparse.Namespace) -> answer.Layout:

@@ -9,11 +9,11 @@ from textwrap import wrap
 from typing import Any
 
 from mlscale.advice.objectives import SAME, Limits
-from mlscale.advice.sureness import in_words
+from mlscale.advice.sureness import LEVELS, in_words
 from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.cli.terminal import Meaning, painted, si
 from mlscale.cli.text import print_line
-from mlscale.errors import UsageError
+from mlscale.errors import NotMetError, UsageError
 from mlscale.text import counted, printable, share_in_percent, short_names, shortened
 
 Row = dict[str, Any]
@@ -354,7 +354,7 @@ def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
     raise UsageError(f"--kernel {asked}: several kernels have it; give a number: {numbers}")
 
 
-# Notes, on stderr.
+# Notes, on stderr, and what is required.
 
 
 def tell_notes(found: Row, tells_all: bool = True) -> None:
@@ -366,6 +366,12 @@ def tell_notes(found: Row, tells_all: bool = True) -> None:
         print_line(f"mlscale: {note['severity']}{code}: {note['text']}{about}")
     for text in found["commands"]["notes"] if found["commands"] else ():
         print_line(f"mlscale: note: {text}")
+
+
+def require(found: Row, least: str | None) -> None:
+    """Raise NotMetError where an answer is less sure than that."""
+    if least is not None and LEVELS.index(found["sure"]) < LEVELS.index(least):
+        raise NotMetError(f"--require sure={least} is not met: the answer is {found['sure']}")
 
 
 # CSV.

@@ -109,6 +109,8 @@ def _carry_out(arguments: argparse.Namespace, head: subject.Subject, work: Fleet
             write_text(folder / DOCUMENT, json_text(document))
             progress.remove()
     _tell(document, arguments)
+    if command == "advise":
+        answer.require(document, arguments.require)
 
 
 def _result(
