@@ -35,6 +35,7 @@ from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import InputError
+from mlscale.notes import Note
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
 NOISE = 0.02  # of times, beyond what the bend leaves open
@@ -137,10 +138,11 @@ def advise_capped(
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
     is_lowest = advice.best is not None and advice.best.cap_w == _lowest_told(advice)
     if is_lowest or drawn_under(caps, distinct)[0] < last.power_w:
-        warnings.append(
+        told = (
             f"below {last.power_w:.0f} W, the lowest that was read, nothing is said; a further "
             "reading there, given with --also, tells"
         )
+        warnings.append(Note("P03", told))
     return replace(advice, warnings=tuple(warnings))
 
 
@@ -182,19 +184,19 @@ def _merged(plateau: Sequence[CappedReading]) -> CappedReading:
     )
 
 
-def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[str]:
+def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[Note]:
     """What to know of caps that draw alike, and of those that were not kept."""
     warnings = []
     for plateau in plateaus:
         merged = _merged(plateau)
         caps = sorted({reading.cap_w for reading in plateau if not math.isnan(reading.cap_w)})
         if len(caps) > 1:
-            warnings.append(
-                f"caps of {caps[0]:g} to {caps[-1]:g} W draw alike, {merged.power_w:.0f} W"
-            )
+            told = f"caps of {caps[0]:g} to {caps[-1]:g} W draw alike, {merged.power_w:.0f} W"
+            warnings.append(Note("P03", told))
         if caps and merged.power_w > NOT_KEPT * caps[0]:
-            warnings.append(
+            told = (
                 f"{merged.source}: a cap of {caps[0]:g} W was not kept, the run drew "
                 f"{merged.power_w:.0f} W: no lower cap does more"
             )
+            warnings.append(Note("P03", told, "warning"))
     return warnings

@@ -36,6 +36,7 @@ from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE
+from mlscale.notes import Note
 
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a sweep; from where wide
@@ -202,7 +203,7 @@ class CapAdvice:
     binds: bool
     helps: bool
     default_w: float | None
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
     expected: CapPoint | None = None
     lock_mhz: float | None = None
 
@@ -585,7 +586,7 @@ def _outside_limits(device: Device | None, cap_w: float) -> str | None:
     return None
 
 
-def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[str]:
+def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[Note]:
     """A warning of the caps that cannot be set; nothing without any."""
     lowest, highest = _power_limits(device)
     refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
@@ -597,12 +598,12 @@ def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[str]
         f"{', '.join(refused)} cannot be set: {device.key} is known to take power caps of "
         f"{' and '.join(ends)}; others are predicted, and never advised"
     )
-    return [warning]
+    return [Note("P03", warning)]
 
 
 def _clock_warnings(
     device: Device | None, points: Sequence[CapPoint], times: Surfaces
-) -> list[str]:
+) -> list[Note]:
     """What a reader should know of clocks above those tried, and above the base's."""
     warnings = []
     tried_mhz, base_mhz = times.grid.engine_mhz[-1], times.base.engine_mhz
@@ -610,18 +611,20 @@ def _clock_warnings(
     if device and device.engine_clock_range_mhz:
         reached = device.engine_clock_range_mhz[1]
     if device and reached is not None and reached > tried_mhz * CLOCK_TOLERANCE:
-        warnings.append(
+        told = (
             f"under a power cap {device.key} is taken to run at {tried_mhz:g} MHz at most, the "
             f"highest clock tried, not at {reached:g} MHz"
         )
-    told = [(point.cap_w, point.run) for point in points if point.run and point.can_be_set]
-    if told:
-        cap_w, run = told[-1]
+        warnings.append(Note("P03", told))
+    known = [(point.cap_w, point.run) for point in points if point.run and point.can_be_set]
+    if known:
+        cap_w, run = known[-1]
         if run.config.engine_mhz > base_mhz * CLOCK_TOLERANCE:
-            warnings.append(
+            warning = (
                 f"under {cap_w:g} W the engine clock is {run.config.engine_mhz:.0f} MHz, at the "
                 f"base {base_mhz:g}: caps are predicted for a clock that is not locked; if it is "
                 "locked there, unlock it first, or a cap changes only what draws more than it at "
                 "that clock"
             )
+            warnings.append(Note("P03", warning, "warning"))
     return warnings

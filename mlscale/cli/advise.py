@@ -33,6 +33,7 @@ from mlscale.data.surfaces import BOUNDED, run_in_sequence
 from mlscale.errors import extra_named
 from mlscale.model.model import Model
 from mlscale.model.predictions import INTERVAL
+from mlscale.notes import Note
 from mlscale.text import number, share_in_percent
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def document(
     }
     if caps:
         document |= caps.document()
-        document["warnings"] += caps.warnings
+        document["warnings"] += map(str, caps.warnings)
         if lever == "cap":
             document["verdict"] = cap_verdict(caps, advice)
     if commands:
@@ -329,7 +330,7 @@ def _by_share(advice: Advice) -> list[Recommendation]:
     return sorted(advice.kernels, key=lambda kernel: kernel.share_percent or 0.0, reverse=True)
 
 
-def _flags(advice: Advice) -> dict[str, tuple[str, ...]]:
+def _flags(advice: Advice) -> dict[str, tuple[Note, ...]]:
     """The flags by kernel, those of most time first, without the one that the verdict says."""
     return {
         kernel.kernel or "": tuple(flag for flag in kernel.flags if flag != BOUNDED)

@@ -133,5 +133,5 @@ def document(caps: "CapAdvice") -> "Row":
         "coverage": COVERAGE,
         "lever": "cap",
         **caps.document(),
-        "warnings": list(caps.warnings),
+        "warnings": [str(note) for note in caps.warnings],
     }

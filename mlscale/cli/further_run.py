@@ -23,6 +23,7 @@ from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.unprofiled import kernels_of_most
+from mlscale.notes import Note
 
 _TIME = "MS"  # stands for what the user alone knows of the further run
 _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
@@ -70,9 +71,9 @@ class FurtherRun:
         text += "".join(f"note: {note}\n" for note in self.commands.notes)
         return text + (f"One run is enough with {self.instead}\n" if self.instead else "")
 
-    def warning(self) -> str:
+    def warning(self) -> Note:
         """What is told of it beside a result that has no place for it."""
-        return f"{self.why}: {self.advise}"
+        return Note("R07", f"{self.why}: {self.advise}")
 
 
 def further_run(

@@ -20,9 +20,9 @@ from mlscale.data import predicates
 from mlscale.data.devices import find_device
 from mlscale.data.predicates import Fields
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError, warn
+from mlscale.errors import InputError, warn
+from mlscale.notes import Note, Severity
 
-Severity = Literal["refused", "warning", "note"]
 # Which facts a predicate takes. All predicates of one subject take the same ones, in one order.
 Subject = Literal[
     "value",
@@ -79,7 +79,7 @@ RULES = (
         "a board power of {power_w:g} W {why}",
     ),
     Rule(
-        "G04",
+        "G02",
         "partition",
         "warning",
         predicates.part_of_a_gpu,
@@ -158,7 +158,7 @@ RULES = (
         "them apart",
     ),
     Rule(
-        "T04",
+        "T02",
         "times",
         "warning",
         predicates.jumping_times,
@@ -214,14 +214,14 @@ RULES = (
         "more, and so does the whole where the pauses end, which may be below {lower_mhz:.0f} MHz",
     ),
     Rule(
-        "R03",
+        "R02",
         "scaling",
         "warning",
         predicates.no_clock_matters,
         "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, so that no clock seems to matter. {doubt}",
     ),
     Rule(
-        "R04",
+        "M02",
         "ends of logs",
         "refused",
         predicates.open_ends,
@@ -274,12 +274,23 @@ def check(looks_at: Subject, where: str, *facts: Any) -> None:
         severity = fields.get("severity", rule.severity)
         if severity == "refused":
             raise InputError(text, rule.code)
-        warn(DataWarning(text, rule.code, severity, fields.get("kernels", ())))
+        warn(rule.code, text, severity, fields.get("kernels", ()))
 
 
-def sentences(looks_at: Subject, *facts: Any) -> list[str]:
-    """The sentences of the rules that these facts break, for an answer that carries them itself."""
-    return [rule.sentence.format(**fields) for rule, fields in _broken(looks_at, facts)]
+def notes_on(looks_at: Subject, *facts: Any, source: str = "") -> list[Note]:
+    """The notes of the rules that these facts break, for an answer that carries them itself.
+
+    source: what they are told of, where that is not the whole answer.
+    """
+    return [
+        Note(
+            rule.code,
+            f"{source and f'{source}: '}{rule.sentence.format(**fields)}",
+            fields.get("severity", rule.severity),
+            tuple(fields.get("kernels", ())),
+        )
+        for rule, fields in _broken(looks_at, facts)
+    ]
 
 
 def _broken(looks_at: Subject, facts: Sequence[Any]) -> Iterator[tuple[Rule, dict[str, Any]]]:

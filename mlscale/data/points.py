@@ -252,9 +252,10 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     resolution = max(sample_ms, default=0.0) / shortest_ms
     if resolution > COARSE:
         warn(
+            "P05",
             f"{table.source}: times are known to one sample, {max(sample_ms):.4g} ms, "
             f"{resolution:.0%} of the shortest run, so the intervals are too narrow; "
-            "let the runs take longer, or sample more often"
+            "let the runs take longer, or sample more often",
         )
     runs = [
         Reading(
@@ -381,9 +382,10 @@ def _warn_of_lacking(profiles: Profiles, table: Table, found: Sequence[str]) -> 
         largest = np.argsort(-times_ms, kind="stable")[: lacks.sum()]
         names = listed([f"'{shortened(profiles.kernels[k])}'" for k in largest])
         warn(
+            "T06",
             f"{table.source}: has no launch of {names} at the grid and block that they have at the "
             f"base, {share_in_percent(share)} % of the run's time: they are taken to scale as "
-            "training runs do on average, with a wide interval; trace both runs under the same load"
+            "training runs do on average, with a wide interval; trace both under the same load",
         )
 
 

@@ -83,8 +83,9 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
     if np.isnan(measurements.counters[..., is_counter]).all():
         warn(
+            "P08",
             f"the table of '{measurements.device}' has no counters: the default is 'mean-surface', "
-            "which takes every kernel for the mean of all"
+            "which takes every kernel for the mean of all",
         )
         return "mean-surface"
     training_profiles(measurements, base)

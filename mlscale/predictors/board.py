@@ -24,6 +24,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
 from mlscale.errors import InputError
+from mlscale.notes import Note
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -67,7 +68,9 @@ from mlscale.text import listed
 LEAST_SPREAD = {"time": 0.01, "power": 0.045}  # of the log, that intervals have
 SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
 ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
-MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
+MEMORY_CLOCKS = Note(
+    "R06", "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti", "warning"
+)
 
 
 @dataclass
@@ -177,7 +180,7 @@ class Board(Learner, Predictor):
             "clock given (--also)"
         )
 
-    def assumption(self, profiles: Profiles) -> str | None:
+    def assumption(self, profiles: Profiles) -> Note | None:
         """What is assumed of a GPU that was not learnt from."""
         trained = self.trained_devices()
         if profiles.device in trained:
@@ -189,11 +192,13 @@ class Board(Learner, Predictor):
             learnt_on += f", none of them of {known.vendor}"
         from_one = _from_one_clock(profiles)
         if not from_one:
-            return f"power {learnt_on}"
+            return Note("G03", f"power {learnt_on}")
         some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
-        return (
+        return Note(
+            "R07",
             f"power from one clock alone{some}, {learnt_on}: power at a second clock (--also) "
-            "tells more"
+            "tells more",
+            "warning",
         )
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:

@@ -23,6 +23,7 @@ from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, widened_beyond
 from mlscale.errors import InputError
+from mlscale.notes import Note
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
@@ -150,7 +151,7 @@ def require_scores(scores: Floats, what: str) -> None:
         raise ValueError(f"the {what} of the intervals do not rise from 0")
 
 
-def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str) -> Surfaces:
+def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: Note) -> Surfaces:
     """Return surfaces whose intervals of some kernels (K,) reach bounds, (C, E, M) each, flagged.
 
     Without intervals the surfaces stay as they are.

@@ -215,7 +215,7 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
     if not busy:
         raise idle[0]
     for reason in idle:
-        warn(f"{reason}; it gets no row")
+        warn("T09", f"{reason}; it gets no row")
     return busy
 
 
@@ -265,15 +265,17 @@ def _clocks(
         clocks[axis] = float(round(mean))
         if was_set is not None and abs(mean / was_set - 1) > _SAME_CLOCK:
             warn(
+                "L04",
                 f"{log}: {axis} was set to {was_set:g}, but ran at {mean:.0f} on average "
-                f"({values[0]:g} to {values[-1]:g}); the row is at {mean:.0f}"
+                f"({values[0]:g} to {values[-1]:g}); the row is at {mean:.0f}",
             )
             continue
         if high > _STEADY * low:
             warn(
+                "L04",
                 f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power "
                 "or thermal limit, short pauses, or runs at several clocks, each of which needs a "
-                f"log; the row is at {mean:.0f}; a locked clock tells more"
+                f"log; the row is at {mean:.0f}; a locked clock tells more",
             )
         clocks[axis] = base.get(axis, clocks[axis])
     return clocks
