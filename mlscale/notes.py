@@ -108,7 +108,8 @@ NOTES: dict[str, Meaning] = {
         "Measured values do not fit together",
         "Repetitions, neighbouring clocks or further points differ by more than a clock explains. "
         "One of them may be of other work or of another clock.",
-        "Measure these again, or take the wrong rows out.",
+        "Measure these again, or take the wrong rows out. Of the launches of a run give each kind "
+        "a name, a row with its mean time, and their number in a column 'launches'.",
     ),
     "T03": Meaning(
         "One kernel may be two workloads",

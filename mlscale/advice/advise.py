@@ -121,7 +121,7 @@ def terms_of(
     if objective is None:
         objective = "clock" if no_energy else "energy"
         if no_energy:
-            told = f"the lowest clock is sought, not least energy: {no_energy}"
+            told = f"looking for the lowest clock, not least energy: {no_energy}"
             warnings.append(Note("P04", told))
     _require_clocks(objective, model.grid)
     if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
@@ -345,7 +345,7 @@ def _unsure_warnings(limits: Limits, run: Recommendation) -> list[Note]:
     if ends is None or ends[1] <= limits.longest_percent(run.base.time_ms) + SAME:
         return []
     words = replace(limits, max_power_w=None).words()
-    told = f"nothing surely keeps {' and '.join(words)}: the best is expected to keep it"
+    told = f"no setting keeps {' and '.join(words)} for certain: the best is expected to"
     return [Note("P06", told, "warning")]
 
 
@@ -415,9 +415,8 @@ def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[
     shares = [kernel.share_percent or 0.0 for kernel in kernels]
     percent = sum(share for share, slower in zip(shares, is_slower, strict=True) if slower)
     flag = (
-        f"the limit of {most:g} % is of the run's time: {sum(is_slower)} of {len(kernels)} "
-        f"kernels, {percent_in_words(percent)} % of it, get slower than that, at most "
-        f"{max(slowdowns):+.1f} %"
+        f"the limit of {most:g} % is for the whole run: {sum(is_slower)} of {len(kernels)} kernels "
+        f"({percent_in_words(percent)} % of its time) get slower, by up to {max(slowdowns):.1f} %"
     )
     return (Note("P06", flag),)
 
@@ -449,8 +448,7 @@ def exchange_warnings(share: float) -> list[Note]:
     if share < LEAST_EXCHANGED:
         return []
     warning = (
-        f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
-        "GPUs: they wait for links and for the other GPUs, which no counter tells; set all GPUs "
-        "alike"
+        f"{share_in_percent(share)} % of the run's time goes to exchanging data between GPUs, "
+        "which no counter explains; set all GPUs alike"
     )
     return [Note("P07", warning)]

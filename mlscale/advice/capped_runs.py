@@ -139,8 +139,8 @@ def advise_capped(
     is_lowest = advice.best is not None and advice.best.cap_w == _lowest_told(advice)
     if is_lowest or drawn_under(caps, distinct)[0] < last.power_w:
         told = (
-            f"below {last.power_w:.0f} W, the lowest that was read, nothing is said; a further "
-            "reading there, given with --also, tells"
+            f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
+            "reading there: --also"
         )
         warnings.append(Note("P03", told))
     return replace(advice, warnings=tuple(warnings))

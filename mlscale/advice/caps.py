@@ -612,7 +612,7 @@ def _clock_warnings(
         reached = device.engine_clock_range_mhz[1]
     if device and reached is not None and reached > tried_mhz * CLOCK_TOLERANCE:
         told = (
-            f"under a power cap {device.key} is taken to run at {tried_mhz:g} MHz at most, the "
+            f"assumed: under a power cap {device.key} runs at {tried_mhz:g} MHz at most, the "
             f"highest clock tried, not at {reached:g} MHz"
         )
         warnings.append(Note("P03", told))
@@ -623,8 +623,7 @@ def _clock_warnings(
             warning = (
                 f"under {cap_w:g} W the engine clock is {run.config.engine_mhz:.0f} MHz, at the "
                 f"base {base_mhz:g}: caps are predicted for a clock that is not locked; if it is "
-                "locked there, unlock it first, or a cap changes only what draws more than it at "
-                "that clock"
+                "locked there, unlock it first"
             )
             warnings.append(Note("P03", warning, "warning"))
     return warnings

@@ -28,7 +28,7 @@ from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.notes import Note
 
-TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest is shown")
+TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest setting is shown")
 
 
 @dataclass(frozen=True)

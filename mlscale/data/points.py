@@ -385,7 +385,7 @@ def _warn_of_lacking(profiles: Profiles, table: Table, found: Sequence[str]) -> 
             "T06",
             f"{table.source}: has no launch of {names} at the grid and block that they have at the "
             f"base, {share_in_percent(share)} % of the run's time: they are taken to scale as "
-            "training runs do on average, with a wide interval; trace both under the same load",
+            "training runs do; trace both under the same load",
         )
 
 

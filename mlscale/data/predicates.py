@@ -638,7 +638,7 @@ def beyond_training(axis: str, asked: float, low: float, high: float, wider: boo
     if low <= asked <= high:
         return None
     side, end, most = ("below", low, "lowest") if asked < low else ("above", high, "highest")
-    how = f"{side} {end:g}, the {most} that the training data speak for: extrapolated"
+    how = f"{side} {end:g}, the {most} in training: extrapolated"
     return {"axis": axis, "asked": asked, "how": how + ", with a wider interval" * wider}
 
 

@@ -350,10 +350,9 @@ def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:
         first = tuple(cells[0])
         warn(
             "T03",
-            f"{source}: rows of one kernel with unlike launches are added up as parts of one run, "
-            f"in {counted(len(cells), 'case')}: those of '{kernels[first[0]]}' to "
-            f"{rows.launches[first]:g} launches of {rows.time_ms[first]:.4g} ms on average; if "
-            "each is a whole run, keep the rows of one, or import the files of all together",
+            f"{source}: rows of one kernel are added up as parts of one run, in "
+            f"{counted(len(cells), 'case')}: '{kernels[first[0]]}' to {rows.launches[first]:g} "
+            f"launches of {rows.time_ms[first]:.4g} ms on average; if each is whole, keep one",
         )
 
 

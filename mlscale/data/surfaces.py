@@ -30,7 +30,7 @@ Power = TypeVar("Power", Floats, Floats | None)
 
 BOUNDED = Note(
     "R07",
-    "measured at one clock alone: time is bounded, from unchanged to in proportion to the clock",
+    "measured at one clock only: time lies between unchanged and in proportion to the clock",
     "warning",
 )
 WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range

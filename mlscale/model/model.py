@@ -265,7 +265,7 @@ class Model:
         if isinstance(power, PredictsFromTimes):
             refusal = power.refusal(profiles, self.grid)
         if refusal is None and profiles.power_w is None:
-            return "the profile has no power_w, which --power gives"
+            return "the profile has no power_w; give power= (--power)"
         return refusal
 
     def power_kind(self, profiles: Profiles) -> str | None:
@@ -432,8 +432,9 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[Note]:
         others |= predictor.other_sources(profiles)
     if not others:
         return []
-    texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]
-    return [Note("T10", f"not measured as in training: {'; '.join(texts)}")]
+    texts = [f"{' and '.join(names)} for {number}" for number, names in others.items()]
+    told = f"stand-ins for what was measured in training: {'; '.join(texts)}"
+    return [Note("T10", told)]
 
 
 def feature_warnings(model: Model, profiles: Profiles) -> list[Note]:
@@ -464,11 +465,11 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[Note]:
     if not absent:
         return traffic
     what = (
-        f"the profile gives {len(given)} of {len(names)} features; the training median stands for "
-        f"the others: {', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
+        f"the profile has {len(given)} of {len(names)} features; the training median stands in for "
+        f"{', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
     )
     if "counters" in first.get_params():
-        what += f"; train --counters {','.join(given)} makes a model of those that it gives"
+        what += f"; train --counters {','.join(given)} makes a model without them"
     return [*traffic, Note("T10", what)]
 
 
@@ -480,8 +481,8 @@ def _power_of_run(model: Model, profiles: Profiles) -> list[Note]:
     if (profiles.power_w != profiles.power_w[0]).any():
         return []
     watts = f"{profiles.power_w[0]:.4g} W"
-    at_base = f"every kernel's power at the base is that of the run, {watts}"
-    return [Note("G02", f"{at_base}: no sensor tells one kernel from another")]
+    told = f"every kernel is given the run's power, {watts}: no sensor measures kernels one by one"
+    return [Note("G02", told)]
 
 
 def _power_warnings(model: Model, profiles: Profiles) -> list[Note]:
@@ -506,7 +507,7 @@ def _held_warnings(model: Model, profiles: Profiles) -> list[Note]:
         is_predicted = quantity == "time" or model.why_no_power(profiles) is None
         count, gpus = getattr(predictor, "held_", (0, 0))  # of `board` alone
         held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
-    told = f"90 % intervals held on {' and '.join(held)} GPUs left out"
+    told = f"90 % intervals contained the truth on {' and '.join(held)} GPUs left out"
     return [Note("P05", told)] if held else []
 
 

@@ -61,7 +61,7 @@ def shipped_model(profiles: Profiles) -> tuple[str, Model]:
 
 def choice_note(name: str, model: Model, profiles: Profiles) -> Note:
     """Say which shipped model was chosen, and what it does not know of the GPU."""
-    note = f"the shipped model {name} was chosen, for {profiles.device}"
+    note = f"the shipped model {name} was chosen for {profiles.device}"
     device = find_device(profiles.device)
     if device is None and name == RUNS:
         note += (

@@ -69,7 +69,7 @@ LEAST_SPREAD = {"time": 0.01, "power": 0.045}  # of the log, that intervals have
 SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
 ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
 MEMORY_CLOCKS = Note(
-    "R06", "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti", "warning"
+    "R06", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed", "warning"
 )
 
 
@@ -192,12 +192,12 @@ class Board(Learner, Predictor):
             learnt_on += f", none of them of {known.vendor}"
         from_one = _from_one_clock(profiles)
         if not from_one:
-            return Note("G03", f"power {learnt_on}")
+            return Note("G03", f"power was {learnt_on}")
         some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
         return Note(
             "R07",
-            f"power from one clock alone{some}, {learnt_on}: power at a second clock (--also) "
-            "tells more",
+            f"power is known at one clock only{some}, and was {learnt_on}; a second reading "
+            "(--also) narrows the interval",
             "warning",
         )
 

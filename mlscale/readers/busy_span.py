@@ -273,9 +273,8 @@ def _clocks(
         if high > _STEADY * low:
             warn(
                 "L04",
-                f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power "
-                "or thermal limit, short pauses, or runs at several clocks, each of which needs a "
-                f"log; the row is at {mean:.0f}; a locked clock tells more",
+                f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples; the row "
+                f"is at {mean:.0f}; lock the clock, and log each clock by itself",
             )
         clocks[axis] = base.get(axis, clocks[axis])
     return clocks

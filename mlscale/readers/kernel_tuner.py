@@ -93,8 +93,8 @@ def import_tuned(
         fixed["memory_mhz"] = known.datasheet.memory_mhz
         warn(
             "L04",
-            f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
-            f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)",
+            f"{paths[0]}: has no memory clock, so the data sheet's is used, "
+            f"{fixed['memory_mhz']:g} MHz; if it was another: --base memory=…",
         )
     setup = set_up(str(paths[0]), {"device_name": names}, Given(device, fixed | highest_mhz))
     fixed["cu_count"] = setup.config.cu_count

@@ -108,5 +108,5 @@ def _check_same_clocks(table: Table, log: Samples, span: BusySpan) -> None:
             warn(
                 "G02",
                 f"{means}; is the power of the same run? A board at its power limit lowers its "
-                "clock, and what is predicted is relative to the profile's",
+                "clock",
             )

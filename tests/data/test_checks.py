@@ -17,7 +17,7 @@ from synthetic.tidy import refused, rows, write_csv
 
 import mlscale
 from mlscale import DataWarning, HardwareConfig, InputError, read, read_profiles
-from mlscale.data.checks import RULES, check, sentences
+from mlscale.data.checks import RULES, check, notes_on
 from mlscale.data.datasets import path
 from mlscale.data.devices import find_device
 from mlscale.data.grid import ConfigGrid
@@ -399,11 +399,11 @@ def test_sentences_without_a_place() -> None:
     def shown(_: str, value: float) -> str:
         return f"{value:g}"
 
-    [note] = sentences("setting", "engine_mhz", 920.0, 960.0, 1980.0, True)
+    [note] = notes_on("setting", "engine_mhz", 920.0, 960.0, 1980.0, True)
     assert note.startswith("engine_mhz 920 is below 960, the lowest that the training data speak")
     assert note.endswith(": extrapolated, with a wider interval")
-    assert sentences("feature", "loads", 2.01, 1.0, 2.0, shown) == ["loads 2.01 above trained 2"]
-    assert sentences("feature", "loads", 2.0, 1.0, 2.0, shown) == []
+    assert notes_on("feature", "loads", 2.01, 1.0, 2.0, shown) == ["loads 2.01 above trained 2"]
+    assert notes_on("feature", "loads", 2.0, 1.0, 2.0, shown) == []
 
 
 def test_the_table_of_rules() -> None:

@@ -41,10 +41,10 @@ from mlscale.predictors.features import training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
 OTHER_GRID = Note(
-    "R06", "not on the grid of the training data: by the curve alone, without its correction"
+    "R06", "not on the training grid: predicted by the curve alone, without its correction"
 )
 NO_OTHER_GPU = Note(
-    "P05", "intervals as on the trained GPU: how far off another is was not measured", "warning"
+    "P05", "intervals are the trained GPU's: errors on other GPUs were not measured", "warning"
 )
 
 
@@ -273,7 +273,7 @@ class Bottleneck(Learner, Predictor):
                 here = replace(gpu, grid=grid, base=profiles.base)
                 return Target(here, None, notes=tuple(notes))
         gpu = self.time_.mean_peaks(profiles.device, grid, profiles.base)
-        told = f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak"
+        told = f"assumed: kernels reach at most {100 * gpu.memory_peak:.0f} % of peak bandwidth"
         notes.append(Note("G03", told))
         return Target(gpu, None, knows_peaks=False, notes=tuple(notes))
 

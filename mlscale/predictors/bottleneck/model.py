@@ -66,16 +66,15 @@ MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does 
 BYTES_PER_LANE = 4  # that a request moves
 FLAG = Note(
     "P05",
-    f"no unit of the GPU that the profile tells is used by {WAITING_USE:.0%}: which clock such a "
-    "kernel follows is only estimated on this GPU; the interval holds everything from no scaling "
-    "to full scaling with a clock; a second measured clock (--also) tells",
+    f"no unit is used by {WAITING_USE:.0%}, so no counter shows which clock matters: the interval "
+    "is wide; measure a second clock (--also)",
     "warning",
 )
 SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
 SHORT_FLAG = Note(
     "P05",
-    f"a launch of less than {1e3 * SHORT_MS:g} us: an unknown part of it is the launch itself, "
-    "which follows no clock; the interval reaches no scaling",
+    f"a launch of less than {1e3 * SHORT_MS:g} us: part of it is the launch itself, which no clock "
+    "changes; the interval allows for that",
 )
 
 
