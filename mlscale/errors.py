@@ -62,11 +62,14 @@ def extra_named(purpose: str, extra: str | None = None) -> Iterator[None]:
 
 
 class DataWarning(UserWarning):
-    """A `Note` on the data that the user should know of; the work goes on."""
+    """Something in the data that the user should know of; the work goes on.
+
+    note: what is told; code: the note's.
+    """
 
     def __init__(self, note: Note) -> None:
         super().__init__(note)
-        self.note = note
+        self.note, self.code = note, note.code
 
 
 def warn(code: str, text: str, severity: Severity = "warning", kernels: Sequence[str] = ()) -> None:

@@ -20,11 +20,12 @@ GROUPS = {
 HEAD = """\
 # Notes by code
 
-What you should know of an answer has a code. Each note has a severity: *warning*, the answer may be wrong, or *note*, good
-to know. An error may have a code too: what it is about is *refused*. A code keeps its meaning for ever. `mlscale explain
-CODE` prints what stands here. In JSON a note is
-`{"code": "G03", "severity": "warning", "kernels": "all", "text": "…"}`, once, with a list of names where it is not about all
-kernels; in Python it is a `Note` with these attributes, and a `DataWarning` has one as `note`.
+What you should know of an answer has a code. Each note has a severity: *warning*, the answer may be
+wrong, or *note*, good to know. An error may have a code too; what it is about is *refused*. A code
+keeps its meaning for ever. `mlscale explain CODE` prints what stands here.
+
+In JSON each note stands once, with `code`, `severity`, `text`, and `kernels`, "all" or a list of
+names. In Python it is a `Note` with these attributes; a `DataWarning` has one as `note`.
 """
 
 

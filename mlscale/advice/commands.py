@@ -22,7 +22,7 @@ SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 
 _ROOT = (
     "these commands need root on the machine itself; a container, WSL 2 or a virtual machine may "
-    "refuse them: docs/power-caps.md says what is left"
+    "refuse them: then ask its administrator (under Slurm: --gpu-freq)"
 )
 _PERSISTENCE = (
     "without persistence mode (nvidia-smi -i {gpu} -pm 1) the driver forgets the setting when no "

@@ -100,7 +100,7 @@ class TestAdvice:
         assert caps.best.cap_w == 200
         assert caps.best.run.saving_percent == pytest.approx(100 / 6)
         [below] = caps.warnings
-        assert below.startswith("below 200 W, the lowest that was read, nothing is said; a further")
+        assert below.text.startswith("below 200 W, the lowest reading, nothing is predicted; add a")
         assert caps.best.row()["engine_mhz"] is None
 
     def test_a_limit_is_kept_by_the_longest_time_of_the_best(self) -> None:
@@ -123,8 +123,8 @@ class TestAdvice:
         ]
         caps = advise_capped(readings, "made-gpu", [90, 100, 120, 200, 350])
         alike, not_kept, _ = caps.warnings
-        assert alike == "caps of 340 to 370 W draw alike, 334 W"
-        assert not_kept.startswith("c.csv: a cap of 100 W was not kept, the run drew 143 W")
+        assert alike.text == "caps of 340 to 370 W draw alike, 334 W"
+        assert not_kept.text.startswith("c.csv: a cap of 100 W was not kept, the run drew 143 W")
         assert at(caps, 90).flags == ("below the lowest reading",)
         assert at(caps, 120).flags == ("as under 100 W",)
         highest = at(caps, 350).run
