@@ -45,47 +45,43 @@ class Meaning:
 NOTES: dict[str, Meaning] = {
     "G01": Meaning(
         "A number that this GPU cannot have",
-        "A clock is above what the GPU reaches, or a power is not of its kind. Mostly the number "
-        "has another unit, or is of another GPU.",
-        "Give the number in MHz or W, and the GPU that it was measured on.",
+        "A clock is above what the GPU reaches, or a power is not of its kind. Mostly the unit "
+        "is another.",
+        "Give clocks in MHz, powers in W, and the GPU that they were measured on.",
     ),
     "G02": Meaning(
         "The power may not be that of this work",
-        "Power is measured for a whole board. It may be of another run, of another GPU, or of work "
-        "that ran beside yours, or it is one number for all kernels of a run. Energy is wrong by "
-        "as much as the power is.",
+        "A board's power may be of another run or GPU, of work beside yours, or one for all "
+        "kernels.",
         "Log the power of the same run, with nothing else on the GPU.",
     ),
     "G03": Meaning(
         "The GPU is only partly known",
-        "The model never learnt from this GPU, or the device table lacks some of its facts. What "
-        "other GPUs do on average stands in for them, and intervals are wider.",
+        "The model never learnt from this GPU, or the device table lacks facts of it; others "
+        "stand in.",
         "Measure a second clock (--also), or describe the GPU: mlscale devices show --help.",
     ),
     "L01": Meaning(
         "The file has no kernel launch",
-        "The profiler's file was read to its end and lists no launch with a time, or none of the "
-        "GPU that was asked for.",
+        "The profiler's file lists no launch with a time, or none of the GPU that was asked for.",
         "Export the launches again, as the message says.",
     ),
     "L02": Meaning(
         "More DRAM traffic than can pass",
-        "The counters and the time give more bytes per second than the memory can move at this "
-        "clock. The time, the clock, the GPU or the counters are wrong, or a cache's hits are "
-        "counted too.",
+        "Counters and time give more bytes per second than the memory moves at this clock.",
         "Check the GPU, its memory clock, and the units of times and counters.",
     ),
     "L03": Meaning(
         "The launches ran at unlike clocks",
-        "Kernels were profiled at clocks too far apart, or far from the clock that you gave. Their "
-        "times do not compare.",
+        "Kernels were profiled at clocks far apart, or far from the one you gave, so times do "
+        "not compare.",
         "Lock the clocks and profile again, ncu with --clock-control none.",
     ),
     "L04": Meaning(
         "The clock may not be the one that the program runs at",
-        "A clock was read from the file, assumed, or not kept while the GPU worked. All numbers "
-        "are relative to the base clock, so a wrong one shifts them all.",
-        "Lock the clocks, or give what they were set to: base= (--base engine=…,memory=…).",
+        "A clock was read from the file, assumed, or not kept. All numbers are relative to the "
+        "base clock, so a wrong one shifts them all.",
+        "Lock the clocks, or say what they were set to: base= (--base engine=…,memory=…).",
     ),
     "M01": Meaning(
         "The file is of several GPUs, or of another one",
@@ -94,61 +90,57 @@ NOTES: dict[str, Meaning] = {
     ),
     "M02": Meaning(
         "The log's span is not the span of the work",
-        "The log has long pauses, or begins or ends while the GPU works. The time that is read "
-        "from it is then not the time of the work.",
+        "The log has long pauses, or begins or ends while the GPU works, so its time is not the "
+        "work's.",
         "Log from before the run to after it, or give the time: --time MS.",
     ),
     "T01": Meaning(
         "Some kernels lack configurations",
-        "Not every kernel was measured at every configuration of the table's grid. Kernels or "
-        "configurations are left out, or the gaps are filled in along the axes.",
-        "Measure the missing ones, or choose with --incomplete what becomes of them.",
+        "Not every kernel was measured everywhere on the grid. Some are left out, or gaps are "
+        "filled in.",
+        "Measure the missing ones, or choose what becomes of them: --incomplete.",
     ),
     "T02": Meaning(
         "Measured values do not fit together",
-        "Repetitions, neighbouring clocks or further points differ by more than a clock explains. "
-        "One of them may be of other work or of another clock.",
-        "Measure these again, or take the wrong rows out. Of the launches of a run give each kind "
-        "a name, a row with its mean time, and their number in a column 'launches'.",
+        "Repetitions, neighbouring clocks or further points differ by more than a clock explains.",
+        "Measure them again, or take out rows of other work. Of the launches of a run give each "
+        "kind a name, a row with its mean time, and their number in a column 'launches'.",
     ),
     "T03": Meaning(
         "One kernel may be two workloads",
-        "Rows under one name have unlike launches, so they may be of different work. They count as "
-        "one kernel all the same.",
+        "Rows under one name have unlike launches, and count as one kernel all the same.",
         "Name the workloads apart in the column 'application' or 'kernel'.",
     ),
     "T05": Meaning(
         "A column may not mean what it is taken for",
-        "A column's name or values suggest another meaning than the one that is used.",
+        "Its name or values suggest another meaning than the one that is used.",
         "Rename the column, drop it, or map it: --map NAME=COLUMN.",
     ),
     "T06": Meaning(
         "Kernels without counters stand as the mean of the others",
-        "The profile has no counters of some kernels. They are taken to scale as the profiled ones "
-        "do on average, with a wide interval.",
+        "They are taken to scale as the profiled ones do on average, with a wide interval.",
         "Profile the kernels that take most time too.",
     ),
     "T07": Meaning(
         "The counters are not at the base",
-        "Kernels have counters at another configuration than the base, so a model cannot learn "
-        "from them there.",
+        "Kernels have counters at another configuration than the base, where a model cannot use "
+        "them.",
         "Choose a base where all kernels have counters, or leave these kernels out.",
     ),
     "T08": Meaning(
         "Training and test may share kernels or times",
-        "Kernels under test may be known from the training, or share one time. Errors then look "
-        "smaller than they are for new kernels.",
-        "Give one program one application name in all tables, and each kernel its own time.",
+        "Errors then look smaller than they are for new kernels.",
+        "Give a program one application name in all tables, and each kernel its own time.",
     ),
     "T09": Meaning(
         "Part of the input is not used",
-        "Rows, kernels, files or readings were left out, and the answer rests on the rest.",
-        "Check that what is left out does not matter, or mend it as the message says.",
+        "Rows, kernels, files or readings were left out, and the answer rests on the others.",
+        "Check that they do not matter, or mend them as the message says.",
     ),
     "T10": Meaning(
         "Counters are missing, or something stands in for them",
-        "The profile lacks counters that the model uses. A related counter, the average of the "
-        "training kernels, or nothing stands in for them.",
+        "A related counter, or the average of the training kernels, stands in for one that is "
+        "used.",
         "Profile with the counters that the message names.",
     ),
     "R01": Meaning(
@@ -158,61 +150,57 @@ NOTES: dict[str, Meaning] = {
     ),
     "R02": Meaning(
         "The run's times hide how the GPU scales",
-        "Pauses, the host or a limit hide how the GPU's own work slows at a lower clock, or no "
-        "clock seems to matter at all.",
-        "Check that both runs really ran at their clocks, and do not go far below the lowest one.",
+        "Pauses or the host hide how the GPU's work slows at a lower clock, or no clock seems to "
+        "matter.",
+        "Check that both runs ran at their clocks, and do not go far below the lowest.",
     ),
     "R06": Meaning(
         "A setting beyond or between what training measured",
-        "The model never saw this setting. It is carried there from its neighbours with a wider "
-        "interval, or not offered.",
+        "The model never saw it: it is carried there with a wider interval, or not offered.",
         "Measure there before you rely on it.",
     ),
     "R07": Meaning(
         "Measured at one clock only",
-        "One reading shows what the run costs at one clock, not how it changes. Time is then only "
-        "bounded, and power follows other GPUs.",
-        "Measure a second clock, about 0.6 of the first, and give it: also= (--also FILE).",
+        "One reading shows what a run costs, not how that changes: time is only bounded, and "
+        "power follows other GPUs.",
+        "Measure at about 0.6 of that clock too, and give it: also= (--also FILE).",
     ),
     "P01": Meaning(
         "The model learnt from simulated data",
-        "A model of simulated data says nothing of a real GPU, and how far it is off is not known.",
-        "Take a model of measurements; --force (force=True) predicts all the same.",
+        "It says nothing of a real GPU, and how far off it is there is not known.",
+        "Take a model of measurements; force=True (--force) predicts all the same.",
     ),
     "P02": Meaning(
         "A kernel unlike those that the model is made for",
-        "A feature lies outside the range of the training kernels, or the kernel uses what the "
-        "model does not describe. The prediction is a guess from the nearest known kernels.",
+        "A feature is outside the trained range, or the kernel uses what the model leaves out.",
         "Measure this kernel at a second clock (--also), or train on kernels like it.",
     ),
     "P03": Meaning(
         "Power limits and caps",
-        "The board supplies no more than its limit: there the GPU lowers its clock, draws less and "
-        "takes longer. Caps outside what the GPU takes are not advised.",
+        "Above the board's limit the GPU lowers its clock, draws less and takes longer. Caps "
+        "that it does not take are not advised.",
         "Choose a setting below the limit, or raise the limit where the GPU allows it.",
     ),
     "P04": Meaning(
         "Power or energy is not fully known",
-        "No power was given, only the dynamic part of it, or no model of it. Energy is then "
-        "missing or leaves a part out.",
-        "Give the board's power: power= (--power W or a log), or --static-power W.",
+        "No power was given, or only a part of it, or the model has none; energy then lacks too.",
+        "Give the board's power: power= (--power W, or a log), or --static-power W.",
     ),
     "P05": Meaning(
         "The intervals hold more or less often than they say",
-        "There was too little to calibrate intervals for such a kernel or GPU, or the message says "
-        "how often they held. Some reach from no effect of the clock to its full effect.",
-        "Measure a second clock (--also); it narrows the interval.",
+        "There was too little to calibrate them on; some reach from no effect of a clock to its "
+        "full one.",
+        "Measure a second clock (--also), which narrows them.",
     ),
     "P06": Meaning(
-        "How the limit of time is read and kept",
-        "A limit is for the whole run, in percent. Single kernels may break it, or no setting "
-        "keeps it for certain.",
+        "How a limit of time is read and kept",
+        "It is for the whole run, in percent. Kernels may break it, or no setting keeps it for "
+        "certain.",
         "Give another limit, or look at the kernels' own rows.",
     ),
     "P07": Meaning(
         "Kernels that exchange data between GPUs",
-        "They wait for links and for other GPUs, and no counter shows how long. Their time is "
-        "taken to stay the same at every clock.",
+        "They wait for links and other GPUs, which no counter shows; their time is taken to stay.",
         "Set all GPUs alike, and measure a second clock to be sure.",
     ),
     "P08": Meaning(

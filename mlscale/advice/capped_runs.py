@@ -140,7 +140,7 @@ def advise_capped(
     if is_lowest or drawn_under(caps, distinct)[0] < last.power_w:
         told = (
             f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
-            "reading there: --also"
+            "reading there: also= (--also)"
         )
         warnings.append(Note("P03", told))
     return replace(advice, warnings=tuple(warnings))

@@ -196,8 +196,8 @@ class Board(Learner, Predictor):
         some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
         return Note(
             "R07",
-            f"power is known at one clock only{some}, and was {learnt_on}; a second reading "
-            "(--also) narrows the interval",
+            f"power is known at one clock only{some}, and was {learnt_on}; a second reading, "
+            "also= (--also), narrows the interval",
             "warning",
         )
 

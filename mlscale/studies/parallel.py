@@ -101,7 +101,11 @@ def _numbered(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         result = work(*call)
-    return number, result, [(warning.message, warning.category) for warning in caught]
+    said: list[tuple[str | Warning, type[Warning]]] = [
+        (told if isinstance(told := warning.message, DataWarning) else str(told), warning.category)
+        for warning in caught
+    ]
+    return number, result, said
 
 
 def _await_feeders() -> None:
