@@ -168,10 +168,8 @@ def _how_often(advice: Advice, at: Setting) -> str:
     """How often the limit of time is passed there, if the interval is of normal errors."""
     base_ms = advice.whole_run.base.time_ms
     room = advice.limits.longest_percent(base_ms) - at.slowdown_percent
-    high = at.slowdown_percent if at.slowdown_range is None else at.slowdown_range[1]
+    _, high = at.slowdown_range or (0.0, math.inf)  # it has one: the best is another by it alone
     deviation = (high - at.slowdown_percent) / NormalDist().inv_cdf((1 + COVERAGE) / 2)
-    if deviation <= 0:
-        return "never"
     share = 1 - NormalDist().cdf(room / deviation)
     return "every second time" if share > 0.4 else f"one time in {1 / share:.0f}"
 
@@ -228,8 +226,7 @@ def _no_lower(advice: Advice) -> str:
 def _next_tried(advice: Advice) -> str:
     """The next lower clock that was tried, where a limit of time may allow one between."""
     limits, lower = advice.limits, _lower_mhz(advice)
-    has_limit = limits.max_time_ms is not None or limits.max_slowdown_percent is not None
-    if advice.objective == "time" or not (has_limit and lower):
+    if advice.objective == "time" or not (limits.has_time and lower):
         return ""
     return f" (the next lower engine clock tried is {lower[-1]:g} MHz)"
 

@@ -93,10 +93,13 @@ def run(arguments: argparse.Namespace) -> None:
             commands = commands_for_cap(caps, profiles.metadata)
         else:
             commands = commands_for_clocks(advice, profiles.metadata)
-    if model.lead.name == "board" and not is_cap:
+    if model.lead.name == "board":
         from mlscale.cli.further_run import further_run
 
-        further = further_run(arguments, read.files[0], profiles, advice)
+        best = (
+            advice.whole_run.best if not is_cap else caps.best.run if caps and caps.best else None
+        )
+        further = further_run(arguments, read.files[0], profiles, advice, best)
     if form == "json":
         text = json_text(document(advice, arguments.lever, caps, commands, further))
     elif form == "table":
