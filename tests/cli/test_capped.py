@@ -84,9 +84,9 @@ class TestWithoutAClock:
         self, capsys: Capture, files: tuple[Path, Path]
     ) -> None:
         fast, slow = files
-        limit = ["--lever", "cap", "--max-slowdown", 0.1]
+        limit = ["--lever", "cap", "--max-slowdown", 1]
         out, _ = succeed(capsys, "advise", fast, "--also", slow, *limit)
-        assert "nothing that needs less energy surely keeps a slowdown of at most 0.1 %" in out
+        assert "nothing that needs less energy surely keeps a slowdown of at most 1 %" in out
         assert "Expected to just keep the limit: " in out.partition("\n")[0]
 
     def test_two_logs(self, capsys: Capture, tmp_path: Path) -> None:
