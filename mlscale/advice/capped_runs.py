@@ -13,6 +13,7 @@ own cap and what it drew: these draw what it drew.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
@@ -41,6 +42,7 @@ NOISE = 0.02  # of times, beyond what the bend leaves open
 SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
 SECOND = 0.65  # of the first's watts, where a second reading tells most
 NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
+MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # of the next reading's: what is beyond is of other work
 NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 
 
@@ -48,13 +50,18 @@ NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 class CappedReading:
     """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
 
-    source: where it stands, for messages.
+    source: where it stands, for messages. Raises InputError on a time or power that is none.
     """
 
     time_ms: float
     power_w: float
     cap_w: float = math.nan
-    source: str = ""
+    source: str = "a capped run"
+
+    def __post_init__(self) -> None:
+        for what, value in (("a time", self.time_ms), ("a power", self.power_w)):
+            if not 0 < value < math.inf:
+                raise InputError(f"{self.source}: {value:g} is not {what}")
 
 
 def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
@@ -109,8 +116,11 @@ def advise_capped(
     """
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
+    if not readings:
+        raise InputError("a power cap needs readings at two powers, and there is none")
     plateaus = _plateaus(readings)
     distinct = [_merged(plateau) for plateau in plateaus]
+    _require_same_work(distinct)
     first, last = distinct[0], distinct[-1]
     if len(distinct) < 2:
         raise InputError(
@@ -142,6 +152,19 @@ def advise_capped(
             "reading there, given with --also, tells"
         )
     return replace(advice, warnings=tuple(warnings))
+
+
+def _require_same_work(readings: Sequence[CappedReading]) -> None:
+    """Raise InputError where readings, by descending watts, cannot be of one work."""
+    for upper, lower in pairwise(readings):
+        slower, ratio = lower.time_ms / upper.time_ms, upper.power_w / lower.power_w
+        if slower < 1 - NOISE or slower > MOST_SLOWER or ratio > MOST_WATTS:
+            raise InputError(
+                f"{lower.source}: takes {lower.time_ms:g} ms at {lower.power_w:g} W, and "
+                f"{upper.source} {upper.time_ms:g} ms at {upper.power_w:g} W: the same work takes "
+                f"longer on less power, at most {MOST_SLOWER:g} times; give times in ms and powers "
+                "in W of runs that do the same work"
+            )
 
 
 def _lowest_told(advice: CapAdvice) -> float:

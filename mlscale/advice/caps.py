@@ -42,6 +42,7 @@ STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a swe
 NUDGE = 0.02  # of a cap, up and down, over which it is told how steep the run is
 STEEP = 0.7  # of time per power, above which a locked clock is the better lever
 CLIFF = 0.35  # of power per clock, below which it is too
+HARDLY_MORE = 0.001  # of the objective, that a cap may have more than the best, being quicker
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
@@ -547,10 +548,16 @@ def _points(
 
 
 def _best(objective: str, time_ms: Floats, power_w: Floats, allowed: Mask) -> int | None:
-    """The place of the best of P caps (P,), of those that are allowed; None without any."""
-    keys = [objective_values(objective, time_ms, power_w), time_ms, power_w]
-    place = int(least_indices([key[None] for key in keys], allowed[None])[0])
-    return None if place < 0 else place
+    """The place of the best of P caps (P,), of those that are allowed; None without any.
+
+    It is the quickest of those within HARDLY_MORE of the least.
+    """
+    values = objective_values(objective, time_ms, power_w)
+    if not allowed.any():
+        return None
+    near = allowed & (values <= (1 + HARDLY_MORE) * values[allowed].min())
+    keys = (time_ms, values, power_w)
+    return int(least_indices([key[None] for key in keys], near[None])[0])
 
 
 def _is_same(curve: CapCurve, place: int, other: int) -> bool:

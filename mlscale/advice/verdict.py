@@ -104,6 +104,8 @@ def cap_verdict(caps: "CapAdvice", advice: Advice | None = None) -> str:
         is_default = caps.default_w is not None and not caps.binds
         present = f"at {caps.default_w:.0f} W" if is_default else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
+        if caps.expected is not None and caps.objective in SAVED:
+            nothing = _nothing_sure(caps.objective, caps.limits)
         return f"Leave the power cap {present}: {nothing}{workload}.{_expected_cap(caps)}"
     former = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
     effects = _effects(best.run, caps.objective)

@@ -113,7 +113,7 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedRe
     if span.time_ms is None or "power_w" not in log.columns:
         lacking = "power" if span.time_ms else "how long it took; give --interval SECONDS"
         raise InputError(f"{log}: does not say {lacking}")
-    refuse_pauses(1 - len(span.working) / (span.last + 1 - span.first))
+    refuse_pauses(span.idle / (span.last + 1 - span.first))
     warn_of_pauses(log, span)
     means = {
         name: mean_of(log.columns[name][span.inside]) if name in log.columns else math.nan

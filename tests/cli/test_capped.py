@@ -80,6 +80,15 @@ class TestWithoutAClock:
         assert point["time_ms"] == pytest.approx(1 / 0.094)
         assert point["time_per_power"] == pytest.approx(0.53, abs=0.02)
 
+    def test_what_is_expected_to_keep_a_limit_is_not_denied(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        fast, slow = files
+        limit = ["--lever", "cap", "--max-slowdown", 1]
+        out, _ = succeed(capsys, "advise", fast, "--also", slow, *limit)
+        assert "nothing that needs less energy surely keeps a slowdown of at most 1 %" in out
+        assert "Expected to just keep the limit: " in out.partition("\n")[0]
+
     def test_two_logs(self, capsys: Capture, tmp_path: Path) -> None:
         for name, text in (("fast.csv", log(10, 300, 350)), ("slow.csv", log(13, 200, 200))):
             (tmp_path / name).write_text(text, encoding="utf-8")
@@ -104,6 +113,16 @@ class TestWithoutAClock:
         (tmp_path / "mixed.csv").write_text(mixed, encoding="utf-8")
         said = refuse(capsys, tmp_path, "advise", tmp_path / "mixed.csv", *lever)
         assert "mixed.csv: has several runs in column 'kernel' (a, b), and no engine_mhz" in said
+        for row, why in (
+            ("0.012,200,200", "takes 0.012 ms at 200 W"),  # seconds
+            ("12,200000,200", "takes 10 ms at 300 W"),  # mW
+            ("9,200,200", "takes 9 ms at 200 W"),  # faster on less
+        ):
+            text = f"device,time_ms,power_w,power_cap_w\nrtx3090,{row}\n"
+            (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
+            said = refuse(capsys, tmp_path, "advise", fast, "--also", tmp_path / "odd.csv", *lever)
+            assert why in said
+            assert "the same work takes longer on less power" in said
         (tmp_path / "bad.csv").write_text(FAST.replace("10,300", "10,-3"), encoding="utf-8")
         said = refuse(capsys, tmp_path, "advise", tmp_path / "bad.csv", "--also", slow, *lever)
         assert "bad.csv: row 2, column 'power_w'" in said
@@ -112,8 +131,8 @@ class TestWithoutAClock:
 @pytest.mark.parametrize(
     ("board", "best_w", "cap_w", "slower", "saved"),
     [
-        ("rtx4000ada", (100, 115), 110, (10, 3), (3.4, 1.5)),
-        ("l4", (45, 55), 55, (6.7, 1.5), (17, 3)),
+        ("rtx4000ada", (110, 110), 110, (10, 3), (3.4, 1.5)),
+        ("l4", (45, 45), 55, (6.7, 1.5), (17, 3)),
     ],
 )
 def test_cases(
