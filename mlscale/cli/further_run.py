@@ -91,8 +91,8 @@ def further_run(
     if third_mhz is None:
         return None
     why = (
-        f"{advised_mhz:.0f} MHz is below all clocks that were run, less surely predicted; "
-        f"a further run at about {third_mhz} MHz tells more"
+        f"{advised_mhz:.0f} MHz is below all clocks that were run, where predictions are "
+        f"less sure; a further run at about {third_mhz} MHz tells more"
     )
     return replace(_run_at(third_mhz, arguments, first, profiles), why=why)
 
