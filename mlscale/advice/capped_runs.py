@@ -19,7 +19,6 @@ from statistics import fmean
 import numpy as np
 
 from mlscale.advice.caps import (
-    NUDGE,
     STEP_W,
     CapAdvice,
     CapCurve,
@@ -28,11 +27,12 @@ from mlscale.advice.caps import (
     choose_cap,
     refused_caps,
     require_cap_objective,
-    steepness,
+    with_steepness,
 )
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Setting
 from mlscale.arrays import Floats
+from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import InputError
@@ -67,7 +67,8 @@ class CappedReading:
 def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
     """Time at so many watts (P,): as expected, shortest and longest (P, 3) [ms]; NaN outside.
 
-    readings: two or more, by descending watts, no two alike. What was read has no interval.
+    readings: two or more, by descending watts, no two alike. What was read has no interval;
+    between two readings it goes no more than NOISE beyond theirs.
 
     Example:
         >>> fast, slow = CappedReading(10.0, 300.0), CappedReading(12.5, 200.0)
@@ -82,6 +83,7 @@ def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
     fall = rates[upper] - rates[upper + 1]
     bends = np.array([BEND, *sorted(BEND_RANGE, reverse=True)])
     rate = rates[upper, None] - fall[:, None] * (u[:, None] - bends * (u - u**2)[:, None])
+    rate = np.minimum(rate, np.maximum(rates[upper], rates[upper + 1])[:, None])
     times = np.column_stack([1 / rate[:, 0], 1 / rate.max(axis=1), 1 / rate.min(axis=1)])
     is_read = (watts[:, None] == power_w).any(axis=1)
     times *= np.where(is_read[:, None], 1.0, [1.0, 1 - NOISE, 1 + NOISE])
@@ -112,12 +114,15 @@ def advise_capped(
 
     The base is the reading of most watts. device: a key of the device table, or any name. cap_w
     [W]: by default in steps from the lowest watts that were read to the highest. objective, limits:
-    as for `advise_caps`. Raises InputError on readings of about one power.
+    as for `advise_caps`. Raises InputError on readings of about one power, of powers that the GPU
+    cannot draw, and of different work.
     """
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
     if not readings:
         raise InputError("a power cap needs readings at two powers, and there is none")
+    for reading in readings:
+        check("value", reading.source, known_device(device), "power_w", reading.power_w)
     plateaus = _plateaus(readings)
     distinct = [_merged(plateau) for plateau in plateaus]
     _require_same_work(distinct)
@@ -128,18 +133,16 @@ def advise_capped(
             f"{first.power_w:.0f} W; run it under a cap of about {SECOND * first.power_w:.0f} W "
             "too, and give that with --also"
         )
-    caps = np.unique(np.array(cap_w, dtype=np.float64))
-    if not len(caps):
-        lowest = min(math.ceil(last.power_w / STEP_W) * STEP_W, first.power_w)
-        caps = cap_steps(lowest, max(first.power_w, np.nan_to_num(first.cap_w)))
-    at = np.append(caps, math.inf)
-    curves = _curves(at, distinct)
-    lower, upper = (_curves(nudged, distinct)[0] for nudged in (at * (1 - NUDGE), at * (1 + NUDGE)))
-    energy_mj = first.time_ms * first.power_w
-    base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
-    steep = steepness(lower, curves[0], upper)
     set_w = [reading.cap_w for reading in readings if not math.isnan(reading.cap_w)]
     was_set_w = (min(set_w, default=math.inf), max(set_w, default=-math.inf))
+    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    if not len(caps):
+        lowest = min(math.ceil(last.power_w / STEP_W) * STEP_W, first.power_w, was_set_w[0])
+        caps = cap_steps(lowest, max(first.power_w, np.nan_to_num(first.cap_w)))
+    at = np.append(caps, math.inf)
+    curves, steep = with_steepness(lambda nudged: _curves(nudged, distinct), at)
+    energy_mj = first.time_ms * first.power_w
+    base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
     runs = CapRuns(
         device, caps, curves, steep, base, base_peak_w=first.power_w, was_set_w=was_set_w
     )
@@ -218,6 +221,7 @@ def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[str]:
         if caps and merged.power_w > NOT_KEPT * caps[0]:
             warnings.append(
                 f"{merged.source}: a cap of {caps[0]:g} W was not kept, the run drew "
-                f"{merged.power_w:.0f} W: no lower cap does more"
+                f"{merged.power_w:.0f} W: no lower cap does more, and a cap above it may not be "
+                "kept either; a reading under the cap that you choose tells"
             )
     return warnings

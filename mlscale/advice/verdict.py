@@ -117,23 +117,28 @@ def cap_verdict(caps: "CapAdvice", advice: Advice | None = None) -> str:
 
 
 def _better_lock(caps: "CapAdvice", best: "CapPoint") -> str:
-    """That a locked clock is better than the best cap, and why; nothing where it is not."""
+    """That a locked clock is better than the best cap, and why; nothing where it is not.
+
+    Where no clock is known, how steep the run is there.
+    """
     if not best.steep:
         return ""
+    if caps.lock_mhz is None:
+        return f" There {best.steep}."
     device = known_device(caps.device)
     lever = levers_of(device).get("engine", "") if device else ""
     how = f" ({lever})" if lever.startswith("-") else ""
-    clock = "" if caps.lock_mhz is None else f" at {caps.lock_mhz:g} MHz"
-    return f" Better lock the engine clock{clock} in its place{how}: there {best.steep}."
+    clock = f"the engine clock at {caps.lock_mhz:g} MHz"
+    return f" Better lock {clock} in its place{how}: there {best.steep}."
 
 
 def _expected_cap(caps: "CapAdvice") -> str:
-    """The cap whose predicted time just keeps the limit, where its interval does not."""
+    """The second line: the cap whose predicted time keeps the limit, and how often it fails."""
     expected = caps.expected
     if expected is None or expected.run is None:
         return ""
-    effects = _effects(replace(expected.run, slowdown_range=None, saving_range=None), caps.saved)
-    return f" Expected to just keep the limit: {expected.cap_w:g} W ({effects})."
+    base_ms = caps.at_base.time_ms
+    return _would_be(f"{expected.cap_w:g} W", expected.run, caps.saved, caps.limits, base_ms)
 
 
 def _effects(at: Setting, objective: str, is_bounded: bool = False) -> str:
@@ -158,22 +163,25 @@ def _expected(advice: Advice) -> str:
         for axis, value in at.config.as_dict().items()
         if value != base.config.as_dict()[axis]
     )
+    return _would_be(what, at, advice.objective, advice.limits, base.time_ms)
+
+
+def _would_be(what: str, at: Setting, objective: str, limits: Limits, base_ms: float) -> str:
+    """What another setting is expected to do, and how often it passes the limit of time.
+
+    Its interval passes the limit; errors are taken to be normal.
+    """
     effects = _side(at.slowdown_percent, ("faster", "slower"))
-    if advice.objective in SAVED:
-        saved = SAVED[advice.objective]
+    if saved := SAVED.get(objective):
         effects += f" and {_side(at.saving_percent, (f'more {saved}', f'less {saved}'))}"
-    limit = advice.limits.time_in_words()
-    return f"\n{what} would be {effects}, and passes {limit} about {_how_often(advice, at)}."
-
-
-def _how_often(advice: Advice, at: Setting) -> str:
-    """How often the limit of time is passed there, if the interval is of normal errors."""
-    base_ms = advice.whole_run.base.time_ms
-    room = advice.limits.longest_percent(base_ms) - at.slowdown_percent
-    _, high = at.slowdown_range or (0.0, math.inf)  # it has one: the best is another by it alone
+    text, limit = f"\n{what} would be {effects}", limits.time_in_words()
+    _, high = at.slowdown_range or (0.0, math.inf)
+    if math.isinf(high):
+        return f"{text}; how often it passes {limit} is not known."
     deviation = (high - at.slowdown_percent) / NormalDist().inv_cdf((1 + COVERAGE) / 2)
-    share = 1 - NormalDist().cdf(room / deviation)
-    return "every second time" if share > 0.4 else f"one time in {1 / share:.0f}"
+    share = NormalDist().cdf((at.slowdown_percent - limits.longest_percent(base_ms)) / deviation)
+    often = "every second time" if share > 0.4 else f"one time in {1 / share:.0f}"
+    return f"{text}, and passes {limit} about {often}."
 
 
 def _bounds(advice: Advice, kept: str) -> str:

@@ -80,6 +80,10 @@ def run(arguments: argparse.Namespace) -> None:
     with kept_warnings() as told:
         read = subject.read(subject.asked(arguments, arguments.weights))
     model, profiles = read.model, read.profiles
+    if arguments.lever == "cap":
+        from mlscale.advice.caps import require_other_clock
+
+        require_other_clock(profiles)
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     notes = (*(told if form == "json" else ()), *read.notes)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
