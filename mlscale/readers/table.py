@@ -30,14 +30,9 @@ from mlscale.text import listed, share_in_percent, shortened
 
 _FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
 _BY_ROW = {
-    "launches",
-    "busy_spans",
-    "sample_ms",
-    "idle_ms",
-    "working_ms",
-    "open_ends",
+    "launches", "busy_spans", "sample_ms", "idle_ms", "working_ms", "open_ends",
     "utilisation_sources",
-}
+}  # fmt: skip
 _LISTS = {"gpus", "profiled_gpus"}
 
 
