@@ -501,8 +501,13 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[Note]:
 
 
 def _held_warnings(model: Model, profiles: Profiles) -> list[Note]:
-    """Say on how many GPUs left out intervals held, of those that several readings give."""
+    """Say on how many GPUs left out intervals held, of those that several readings give.
+
+    Nothing over CU counts, whose intervals are of no GPU left out.
+    """
     held = []
+    if any(point.config.cu_count != profiles.base.cu_count for point in profiles.points):
+        return []
     for quantity, predictor in model.predictors.items() if profiles.points else ():
         is_predicted = quantity == "time" or model.why_no_power(profiles) is None
         count, gpus = getattr(predictor, "held_", (0, 0))  # of `board` alone

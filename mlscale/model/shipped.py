@@ -168,17 +168,16 @@ def _turned(
 
 
 def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
-    """A grid with the base, the readings' clocks beyond it, and all that is offered between."""
+    """A grid with the base, the readings' clocks, and all that is offered between them."""
     device = find_device(profiles.device)
     offered = {} if device is None else _clocks(device)
     axes: dict[str, Any] = {}
     for axis in AXES[1:]:
         steps = getattr(grid, axis)
         base, *read = (getattr(config, axis) for config in _measured(profiles))
-        beyond = {mhz for mhz in read if not steps[0] <= mhz <= steps[-1]}
         low, high = min([base, *read]), max([base, *read])
         between = {mhz for mhz in offered.get(axis, ()) if low <= mhz <= high}
-        axes[axis] = tuple(sorted({*steps, base, *beyond, *between}))
+        axes[axis] = tuple(sorted({*steps, base, *read, *between}))
     return ConfigGrid(grid.cu_count, **axes)
 
 

@@ -13,7 +13,6 @@ power does not rise. Where the memory clock changes as well, measured kernels ke
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -27,7 +26,6 @@ from mlscale.notes import Note
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
-LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's score is finite for
 SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
 MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
 NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
@@ -95,14 +93,6 @@ def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:
         by_group.setdefault(group, []).append(kernel)
     quantiles = [np.quantile(np.concatenate(kernels), LEVELS) for kernels in by_group.values()]
     return np.asarray(np.max(quantiles, axis=0))
-
-
-def at_least_gaussian(scores: Floats) -> Floats:
-    """Return scores, empty or at LEVELS, none of them below that of a Gaussian's |value|."""
-    if not scores.size:
-        return scores
-    shares = (1 + np.minimum(LEVELS, LARGEST_LEVEL)) / 2
-    return np.maximum(scores, [NormalDist().inv_cdf(share) for share in shares.tolist()])
 
 
 def distance_from_base(grid: ConfigGrid, base: HardwareConfig) -> Floats:

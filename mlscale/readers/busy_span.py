@@ -298,6 +298,7 @@ def _metadata(
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
         "busy_spans": {k: f"{n}: {span}" for n, (k, span) in zip(names, spans, strict=True)},
         "sample_ms": {k: round(1e3 * span.period_s, 3) for k, span in timed},
+        "idle_ms": {k: round(1e3 * span.period_s * span.idle, 3) for k, span in timed if span.idle},
         "working_ms": {k: round(1e3 * span.period_s * len(span.working), 3) for k, span in timed},
         "open_ends": {k: list(span.open_ends) for k, span in timed if span.open_ends},
         "feature_status": {},

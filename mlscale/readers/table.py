@@ -29,7 +29,10 @@ from mlscale.readers.run import Setup
 from mlscale.text import listed, share_in_percent, shortened
 
 _FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
-_BY_ROW = {"launches", "busy_spans", "sample_ms", "working_ms", "open_ends", "utilisation_sources"}
+_BY_ROW = {
+    "launches", "busy_spans", "sample_ms", "idle_ms", "working_ms", "open_ends",
+    "utilisation_sources",
+}  # fmt: skip
 _LISTS = {"gpus", "profiled_gpus"}
 
 

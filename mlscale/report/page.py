@@ -149,7 +149,7 @@ def _overview(
         "header",
         element("h1", "How ", name(subject), f" would run on {model.device}"),
         *(paragraph(text, kind="banner") for text in _banners(model, profiles)),
-        paragraph(answer, kind="verdict"),
+        *(paragraph(line, kind="verdict") for line in answer.splitlines()),
         element(
             "div",
             terms(pairs),

@@ -435,6 +435,6 @@ class TestRefused:
 
     def test_a_log_with_pauses(self) -> None:
         """0.8 of 6 ms are pauses, 13 %."""
-        profiles = replace(new_kernels(), metadata={"working_ms": {"compute0": 5.2}})
+        profiles = replace(new_kernels(), metadata={"idle_ms": {"compute0": 0.8}})
         with refused("13% of the run's log are pauses"):
             advise_caps(MODEL, profiles, [80])
