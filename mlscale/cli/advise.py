@@ -340,7 +340,9 @@ def _by_share(advice: Advice) -> list[Recommendation]:
 def _flags(advice: Advice) -> dict[str, tuple[Note, ...]]:
     """The flags by kernel, those of most time first, without the one that the verdict says."""
     return {
-        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag not in (BOUNDED, BOUNDED_BY_COUNT))
+        kernel.kernel or "": tuple(
+            flag for flag in kernel.flags if flag not in (BOUNDED, BOUNDED_BY_COUNT)
+        )
         for kernel in _by_share(advice)
     }
 
