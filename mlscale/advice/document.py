@@ -13,18 +13,16 @@ from mlscale import __version__
 from mlscale.advice.recommendation import Advice, Interval, Recommendation, Row, Setting
 from mlscale.advice.sureness import Grounds, level, reasons
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.surfaces import BOUNDED
-from mlscale.errors import DataWarning
+from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT
 from mlscale.model.predictions import COVERAGE
-from mlscale.notes import Note
-from mlscale.text import short_names, with_ranges, without_numbers
+from mlscale.notes import Note, note_rows, notes_by_kernel
+from mlscale.text import short_names
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice, CapPoint
     from mlscale.advice.commands import Commands
 
 SCHEMA = 1
-Said = Note | DataWarning | str
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def document(
     model: str,
     caps: "CapAdvice | None" = None,
     lever: str = "clock",
-    notes: Iterable[Said] = (),
+    notes: Iterable[Note] = (),
     commands: "Commands | None" = None,
     next_step: NextStep | None = None,
 ) -> Row:
@@ -85,7 +83,7 @@ def document(
 
 def capped_document(
     caps: "CapAdvice",
-    notes: Iterable[Said] = (),
+    notes: Iterable[Note] = (),
     commands: "Commands | None" = None,
     next_step: NextStep | None = None,
 ) -> Row:
@@ -264,50 +262,30 @@ def _cap_answer(caps: "CapAdvice", base: Row) -> Row:
 # Notes.
 
 
-def _notes(notes: Iterable[Said], advice: Advice | None, caps: "CapAdvice | None") -> list[Row]:
+def _notes(notes: Iterable[Note], advice: Advice | None, caps: "CapAdvice | None") -> list[Row]:
     """All notes, each once: of the files, the answer, and the kernels, those of most time first."""
-    general: list[Said] = [*notes]
-    flags: list[tuple[str, Said]] = []
-    kernels: Sequence[Recommendation] = ()
+    told = [*notes]
     if advice is not None:
-        general += [*advice.warnings, *advice.whole_run.flags]
+        told += [*advice.warnings, *advice.whole_run.flags]
+    told += [*_better_lock(caps), *caps.warnings] if caps else []
+    if advice is not None:
         kernels = sorted(advice.kernels, key=lambda one: one.share_percent or 0.0, reverse=True)
-        flags = [(kernel.kernel or "", flag) for kernel in kernels for flag in kernel.flags]
-    general += [*_better_lock(caps), *caps.warnings] if caps else []
-    rows = {str(note): _note(note, "warning") for note in general}
-    return [*rows.values(), *_notes_of_kernels(flags, len(kernels))]
+        said = (BOUNDED, BOUNDED_BY_COUNT)  # by the answer
+        flags = {
+            one.kernel or "": [flag for flag in one.flags if flag not in said] for one in kernels
+        }
+        told += notes_by_kernel(flags)
+    return note_rows(told)
 
 
 def _better_lock(caps: "CapAdvice") -> list[Note]:
-    """That a locked clock is better than the best cap, and why; nothing where it is not."""
+    """That a locked clock is better than the best cap, and why; nothing where it is not.
+
+    Where no clock is known, how steep the run is there.
+    """
     if caps.best is None or not caps.helps or not caps.best.steep:
         return []
-    at = "" if caps.lock_mhz is None else f" at {caps.lock_mhz:g} MHz"
-    text = f"better lock the engine clock{at} in place of this cap: there {caps.best.steep}"
-    return [Note("P03", text, "warning")]
-
-
-def _notes_of_kernels(flags: Sequence[tuple[str, Said]], count: int) -> list[Row]:
-    """What is said of single kernels; what differs in numbers alone stands once, with ranges."""
-    alike: dict[str, list[tuple[str, Said]]] = {}
-    for kernel, flag in flags:
-        if str(flag) != str(BOUNDED):  # which the answer says
-            alike.setdefault(without_numbers(str(flag)), []).append((kernel, flag))
-    rows = []
-    for pairs in alike.values():
-        names = list(dict.fromkeys(kernel for kernel, _ in pairs))
-        row = _note(pairs[0][1], "note")
-        row |= {"text": with_ranges([str(flag) for _, flag in pairs])}
-        rows.append(row | {"kernels": "all" if len(names) == count else names})
-    return rows
-
-
-def _note(note: Said, severity: str) -> Row:
-    """A note as JSON values; severity: of plain text."""
-    note = getattr(note, "note", note)  # of a warning
-    return {
-        "code": getattr(note, "code", ""),
-        "severity": getattr(note, "severity", severity),
-        "kernels": list(getattr(note, "kernels", ())) or "all",
-        "text": str(note),
-    }
+    if caps.lock_mhz is None:
+        return [Note("P03", f"at this cap {caps.best.steep}")]
+    clock = f"the engine clock at {caps.lock_mhz:g} MHz"
+    return [Note("P03", f"better lock {clock} in its place: there {caps.best.steep}", "warning")]

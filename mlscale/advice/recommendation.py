@@ -10,6 +10,7 @@ from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
+from mlscale.notes import Note
 from mlscale.text import counted
 
 WHOLE_RUN = "whole run"
@@ -86,7 +87,7 @@ class Recommendation:
     best: Setting
     base: Setting
     front: tuple[Setting, ...]
-    flags: tuple[str, ...] = ()
+    flags: tuple[Note, ...] = ()
     launches: float | None = None
     share_percent: float | None = None
     in_run: Setting | None = None
@@ -152,7 +153,7 @@ class Advice:
     whole_run: Recommendation
     kernels: tuple[Recommendation, ...] = ()
     measured: tuple[Setting, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     is_bounded: bool = False
     no_energy: str | None = None
     keeps_memory: str | None = None

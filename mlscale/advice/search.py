@@ -27,10 +27,11 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
+from mlscale.notes import Note
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for least energy and lowest clock, where no limit is given
 MENU_PERCENT = (2.0, USUAL_SLOWDOWN_PERCENT, 10.0, None)  # beside it; None for any time
-TOO_SLOW = "cannot keep its part of the limit of time: its quickest is shown"
+TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest setting is shown")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Terms:
     no_energy: str | None = None
     keeps_memory: str | None = None
     unmeasured: frozenset[HardwareConfig] = frozenset()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
 
 class Points(NamedTuple):

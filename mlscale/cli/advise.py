@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mlscale.advice.advise import advise
 from mlscale.advice.document import NextStep, capped_document, document
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Row
+from mlscale.advice.recommendation import Advice, Row, Setting
 from mlscale.cli import answer, capped, options, outputs, subject
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
@@ -78,6 +78,10 @@ def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
     """The document of the advice on a run. Raises InputError."""
     with held_warnings() as told:
         read = subject.read(subject.asked(arguments, arguments.weights))
+        if arguments.lever == "cap":
+            from mlscale.advice.caps import require_other_clock
+
+            require_other_clock(read.profiles)
         advice = advise(
             read.model, read.profiles, arguments.minimize, limits, arguments.static_power
         )
@@ -89,7 +93,7 @@ def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
         arguments.lever,
         [*told, *read.notes],
         _commands(arguments, read, advice, caps),
-        _next_step(arguments, read, advice),
+        _next_step(arguments, read, advice, caps),
     )
 
 
@@ -145,9 +149,16 @@ def _commands(
 
 
 def _next_step(
-    arguments: argparse.Namespace, read: subject.Subject, advice: Advice
+    arguments: argparse.Namespace,
+    read: subject.Subject,
+    advice: Advice,
+    caps: "CapAdvice | None",
 ) -> NextStep | None:
     """What would make the answer surer, or tell energy too."""
     from mlscale.cli.further_run import next_step
 
-    return next_step(arguments, read.files[0], read.model, read.profiles, advice)
+    best: Setting | None = advice.whole_run.best
+    if arguments.lever == "cap":
+        best = caps.best.run if caps and caps.best else None
+
+    return next_step(arguments, read.files[0], read.model, read.profiles, advice, best)

@@ -15,7 +15,7 @@ from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
 from mlscale.cli import answer, options, outputs, subject
 from mlscale.cli.terminal import columns_wide, shows_colours
-from mlscale.cli.text import json_text, print_warnings
+from mlscale.cli.text import json_text, print_line
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.logs import is_sampled
 from mlscale.errors import InputError, UsageError
@@ -138,7 +138,8 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
         print(answer.text(document, answer.Layout(columns_wide(), shows_colours(arguments.color))))
         kernels = document["run"]["kernels"]
     else:
-        print_warnings(document["warnings"])
+        for note in document["notes"]:
+            print_line(f"mlscale: {note['code']}: {note['text']}")
         kernels = document["kernels"]
     counts = f"{counted(kernels, 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")

@@ -1,6 +1,7 @@
 """What to do next: the further run that would make an answer surer, and how to give it."""
 
 import argparse
+import math
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,7 +10,7 @@ from pathlib import Path
 from mlscale.advice.commands import commands_for_further_run
 from mlscale.advice.document import NextStep
 from mlscale.advice.objectives import WITHOUT_POWER
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.recommendation import Advice, Setting
 from mlscale.cli.subject import is_log, tells_engine_clock
 from mlscale.counters.kernel_use import (
     DESCRIBED,
@@ -30,10 +31,18 @@ _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
 
 
 def next_step(
-    arguments: argparse.Namespace, first: Path, model: Model, profiles: Profiles, advice: Advice
+    arguments: argparse.Namespace,
+    first: Path,
+    model: Model,
+    profiles: Profiles,
+    advice: Advice,
+    best: Setting | None,
 ) -> NextStep | None:
-    """What would make an answer surer, or tell energy too, if anything; first: the first file."""
-    advised_mhz = advice.whole_run.best.config.engine_mhz
+    """What would make an answer surer, or tell energy too, if anything.
+
+    first: the first file. best: the run as advised, under a cap at its mean clock; None where no
+    cap is.
+    """
     if advice.is_bounded:
         engine_mhz = second_clock_mhz(profiles)
         instead = _instead(profiles)
@@ -41,6 +50,7 @@ def next_step(
         text = f"To be sure, run it at about {engine_mhz} MHz too: --also FILE.{enough}"
         return NextStep(text, _commands_at(engine_mhz, arguments, first, profiles))
     if model.lead.name == "board":
+        advised_mhz = math.inf if best is None else best.config.engine_mhz
         third_mhz = third_clock_mhz(profiles, advised_mhz)
         if third_mhz is None:
             return None

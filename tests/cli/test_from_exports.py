@@ -51,7 +51,7 @@ class TestExport:
             assert best["power_w"] < 520
             value, low, high = kernel["best"]["energy_percent"]
             assert low < value < high
-        assumed = "power from one clock alone, learnt on 9 other GPUs: "
+        assumed = "power is known at one clock only, and was learnt on 9 other GPUs; "
         assert any(text.startswith(assumed) for text in note_texts(document))
 
     def test_power_of_also_moves_the_power(self, capsys: Capture, tmp_path: Path) -> None:

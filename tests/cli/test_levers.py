@@ -51,7 +51,7 @@ class TestPowerCaps:
         self, capsys: Capture, files: tuple[Path, Path]
     ) -> None:
         out, err = succeed(capsys, "advise", *files, "--lever", "cap", "--format", "csv")
-        assert "mlscale: warning: under a power cap h100-sxm5 is taken to run at 1000 MHz" in err
+        assert "P03: assumed: under a power cap h100-sxm5 runs at 1000 MHz" in err
         rows = [row for row in csv.DictReader(io.StringIO(out)) if row["at"] == "cap"]
         caps_w = [*range(200, 400, 5), *range(400, 701, 10)]
         assert [float(row["power_cap_w"]) for row in rows] == caps_w
@@ -152,8 +152,8 @@ class TestRefused:
         files = frugal.files(tmp_path, "h100-sxm5", power=None)
         said = refuse(capsys, tmp_path, "advise", *files, "--power-cap", 90)
         assert (
-            said
-            == "a power cap needs the whole power: the profile has no power_w, which --power gives"
+            said == "a power cap needs the whole power: the profile has no power_w; "
+            "give power= (--power)"
         )
         files = frugal.files(tmp_path)
         said = refuse(capsys, tmp_path, "advise", *files, "--lever", "cap")
