@@ -125,5 +125,5 @@ def test_a_warning_has_its_note() -> None:
 
 def test_what_is_read_is_told_once_with_its_code(capsys: Capture) -> None:
     _, err = succeed(capsys, "predict", path("h100-by-hand.csv"), "--at", "engine=1200")
-    assert err.count("mlscale: L04: ") == 1
-    assert re.fullmatch(r"(mlscale: [GLMTRP]\d\d: [^\n]+\n)+", err)
+    assert err.count("mlscale: note L04: ") == 1
+    assert re.fullmatch(r"(mlscale: (warning|note) [GLMTRP]\d\d: [^\n]+\n)+", err)
