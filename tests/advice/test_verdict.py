@@ -14,7 +14,6 @@ from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
 from mlscale.advice.verdict import answer_lines
 from mlscale.data.surfaces import BOUNDED
-from mlscale.errors import DataWarning
 from mlscale.notes import Note
 
 BASE = HardwareConfig(8, 800.0, 700.0)
@@ -162,7 +161,7 @@ def test_a_lower_clock_says_by_how_much() -> None:
             advice(best=AT_BASE),
             (
                 "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: nothing that needs less energy "
-                "keeps 12 %."
+                "keeps a slowdown of at most 12 %."
             ),
         ),
         (
@@ -171,7 +170,10 @@ def test_a_lower_clock_says_by_how_much() -> None:
         ),
         (
             advice("clock", AT_BASE, expected=AT_LOWER),
-            "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: no lower clock surely keeps a slowdown of at most 12 %.",
+            (
+                "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: no lower clock surely keeps a "
+                "slowdown of at most 12 %."
+            ),
         ),
     ],
 )
@@ -226,7 +228,10 @@ def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
         (capped(default_w=None), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
         (
             capped(helps=False),
-            "Leave the power cap as it is: nothing that needs less energy keeps a slowdown of at most 12 %.",
+            (
+                "Leave the power cap as it is: nothing that needs less energy keeps a slowdown of "
+                "at most 12 %."
+            ),
         ),
         (capped(best=None), "No power cap of these can be set and keeps 12 %."),
         (capped(None), "No power cap of these can be judged: below the clocks tried."),

@@ -95,7 +95,7 @@ class TestWithoutAClock:
         )
         assert re.fullmatch(
             r"  2\d\d W would be [01]\.\d % slower, .* less energy, and above 1 % about .*",
-            second,
+            second.replace("\n ", ""),
         )
 
     def test_two_logs(self, capsys: Capture, tmp_path: Path) -> None:
