@@ -120,7 +120,7 @@ def terms_of(
         if no_energy:
             warnings.append(f"the lowest clock is sought, not least energy: {no_energy}")
     _require_clocks(objective, model.grid)
-    if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
+    if objective == "clock" and not limits.has_time:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not no_power and static_power_w is None and model.power_kind(profiles) is None:
         warnings.append(

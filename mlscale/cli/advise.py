@@ -28,7 +28,7 @@ from mlscale.cli.text import (
     without_empty,
 )
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import BOUNDED, run_in_sequence
+from mlscale.data.surfaces import BOUNDS, run_in_sequence
 from mlscale.errors import extra_named
 from mlscale.model.model import Model
 from mlscale.model.predictions import INTERVAL
@@ -339,7 +339,7 @@ def _by_share(advice: Advice) -> list[Recommendation]:
 def _flags(advice: Advice) -> dict[str, tuple[str, ...]]:
     """The flags by kernel, those of most time first, without the one that the verdict says."""
     return {
-        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag != BOUNDED)
+        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag not in BOUNDS)
         for kernel in _by_share(advice)
     }
 

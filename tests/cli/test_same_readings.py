@@ -115,10 +115,11 @@ def test_a_kernel_without_a_second_time_is_said_to_be_so(capsys: Capture, tmp_pa
     assert [any(once in flag for flag in at["flags"]) for at in (first, second)] == [False, True]
 
 
-def test_over_counts_it_is_told_of_counts(capsys: Capture, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel", ["j", "ncclDevKernel_AllReduce"])
+def test_over_counts_it_is_told_of_counts(capsys: Capture, tmp_path: Path, kernel: str) -> None:
     """One count bounds time by counts; intervals over counts were held on no GPU left out."""
-    base = table(tmp_path / "0.csv", "rtx-a6000,j,j,84,1800,8001,100,280")
-    also = table(tmp_path / "1.csv", "rtx-a6000,j,j,42,1800,8001,170,220")
+    base = table(tmp_path / "0.csv", f"rtx-a6000,j,{kernel},84,1800,8001,100,280")
+    also = table(tmp_path / "1.csv", f"rtx-a6000,j,{kernel},42,1800,8001,170,220")
     told = "".join(succeed(capsys, "predict", base, "--at", "cu=42"))
     assert "measured at one CU count alone" in told
     assert "held on" not in "".join(succeed(capsys, "predict", base, "--also", also))
