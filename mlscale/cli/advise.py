@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlscale import subject
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import SAME, Limits, objective_name
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row, Setting
 from mlscale.advice.verdict import cap_verdict, run_document, verdict
-from mlscale.cli import capped, options, outputs, subject
+from mlscale.cli import capped, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import (
     axis_headings,
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
         _advise_capped(arguments, limits, form)
         return
     with kept_warnings() as told:
-        read = subject.read(subject.asked(arguments, arguments.weights))
+        read = subject.read(options.asked_run(arguments, arguments.weights))
     model, profiles = read.model, read.profiles
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     notes = (*(told if form == "json" else ()), *read.notes)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.advice.verdict import cap_verdict
-from mlscale.cli import options
-from mlscale.cli.subject import is_log, is_model_name, tells_engine_clock
+from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model.predictions import COVERAGE
+from mlscale.subject import is_log, is_model_name, tells_engine_clock
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
@@ -39,7 +39,7 @@ def is_asked(arguments: argparse.Namespace) -> bool:
     is_told = "engine_mhz" in (arguments.base or {}) or any("@" in text for text in files)
     if arguments.lever != "cap" or arguments.model or is_model_name(files[0]) or is_told:
         return False
-    return all(_lacks_clock(options.input_file(text), arguments) for text in files)
+    return all(_lacks_clock(input_file(text), arguments) for text in files)
 
 
 def _lacks_clock(path: Path, arguments: argparse.Namespace) -> bool:
@@ -61,7 +61,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
             raise UsageError(f"--{flag} is of no use with runs under caps of unknown clocks")
     readings: list[CappedReading] = []
     devices = {arguments.device} - {None}
-    for path in map(options.input_file, [*arguments.file, *arguments.also]):
+    for path in map(input_file, [*arguments.file, *arguments.also]):
         if is_parquet(path) or is_tidy(path, arguments.map):
             found, names = _read_rows(path, arguments)
         else:

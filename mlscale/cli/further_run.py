@@ -10,7 +10,6 @@ from typing import Any
 
 from mlscale.advice.commands import Commands, commands_for_further_run
 from mlscale.advice.recommendation import Advice
-from mlscale.cli.subject import is_log, tells_engine_clock
 from mlscale.counters.kernel_use import (
     DESCRIBED,
     half_of_traffic,
@@ -23,6 +22,7 @@ from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.unprofiled import kernels_of_most
+from mlscale.subject import is_log, tells_engine_clock
 
 _TIME = "MS"  # stands for what the user alone knows of the further run
 _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"

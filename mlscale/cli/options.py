@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli.parser import Group, Parser
-from mlscale.data import datasets
-from mlscale.data.column_names import NO_COLUMNS, Columns
+from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError, note
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
     from mlscale.data.measurements import Measurements
     from mlscale.predictors.base import Predictor
+    from mlscale.subject import Asked
 
 LARGEST = 2**32 - 1
 LEVERS = ("clock", "cap")
@@ -262,6 +262,41 @@ def given(
     )
 
 
+def asked_run(
+    arguments: argparse.Namespace,
+    weights: str | None = None,
+    at: Sequence[str] = (),
+    peaks: str | None = None,
+) -> "Asked":
+    """What the options of `add_subject` say. Raises UsageError.
+
+    weights, at, peaks: of the options that not all commands have.
+    """
+    from mlscale.subject import Asked, is_model_name
+
+    model, files = arguments.model, arguments.file
+    if is_model_name(files[0]):
+        if model:
+            raise UsageError(f"{files[0]} is a model too; give --model or MODEL PROFILE, not both")
+        model, *files = files
+        if not files:
+            raise UsageError(f"{model} is a model; name the profile to predict too")
+    return Asked(
+        files=tuple(files),
+        given=given(arguments),
+        model=model,
+        predictor=arguments.predictor,
+        also=tuple(arguments.also),
+        weights=weights,
+        profiled_only=arguments.profiled_only,
+        extrapolate=arguments.extrapolate,
+        force=arguments.force,
+        at=tuple(at),
+        peaks=peaks,
+        columns=arguments.map,
+    )
+
+
 # Advice: what is to be least, within which limits, and what is to set it.
 
 
@@ -431,31 +466,3 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
         arguments.map,
         arguments.snap_clocks,
     )
-
-
-def input_file(text: str) -> Path:
-    """A file to read: the path, or else the shipped file of that name.
-
-    Raises InputError where it is not there, and its folder has one of a name like it.
-    """
-    path = Path(text)
-    if os.path.exists(text):  # noqa: PTH110, which raises on some names
-        return path
-    from difflib import get_close_matches
-
-    shipped = {} if "/" in text else datasets.shipped()
-    if text in shipped:
-        return shipped[text]
-    beside = [*shipped]
-    with suppress(OSError):
-        beside += os.listdir(path.parent)  # noqa: PTH208, names alone
-    by_stem = {name.partition(".")[0]: name for name in beside}
-    if near := get_close_matches(path.name.partition(".")[0], by_stem, n=1, cutoff=0.75):
-        hint = f"did you mean '{path.parent / by_stem[near[0]]}'?"
-        raise InputError(f"{text}: cannot be read: No such file or directory; {hint}")
-    return path
-
-
-def is_table(path: Path, columns: Columns = NO_COLUMNS) -> bool:
-    """Whether a file that is there is a tidy table; columns: what it calls ours."""
-    return os.path.isfile(path) and is_tidy(path, columns)  # noqa: PTH113, which raises on some names

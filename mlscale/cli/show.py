@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options, outputs, subject
+from mlscale import subject
+from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_document
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig

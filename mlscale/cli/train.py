@@ -12,6 +12,7 @@ import numpy as np
 from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
+from mlscale.data.datasets import input_file
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
@@ -102,7 +103,7 @@ def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
     """Each table without what is left out. Raises InputError."""
     from mlscale.readers.mapping import with_obtainable
 
-    paths = [options.input_file(text) for text in arguments.table]
+    paths = [input_file(text) for text in arguments.table]
     files = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
         raise UsageError(f"{twice[0]}: is given twice, and would count twice")

@@ -3,7 +3,6 @@
 All files are read first, those of further runs too; then the model is chosen.
 """
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,18 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import options
-from mlscale.cli.options import input_file, is_table
 from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
+from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
 from mlscale.data.table import Table, with_base_clocks, with_cu_counts
-from mlscale.data.table_files import is_tidy, read_table
+from mlscale.data.table_files import is_table, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model.model import Model, load
 from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
@@ -85,39 +83,6 @@ class Subject:
     profile_name: str
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
-
-
-def asked(
-    arguments: argparse.Namespace,
-    weights: str | None = None,
-    at: Sequence[str] = (),
-    peaks: str | None = None,
-) -> Asked:
-    """What the options of `options.add_subject` say. Raises UsageError.
-
-    weights, at, peaks: of the options that not all commands have.
-    """
-    model, files = arguments.model, arguments.file
-    if is_model_name(files[0]):
-        if model:
-            raise UsageError(f"{files[0]} is a model too; give --model or MODEL PROFILE, not both")
-        model, *files = files
-        if not files:
-            raise UsageError(f"{model} is a model; name the profile to predict too")
-    return Asked(
-        files=tuple(files),
-        given=options.given(arguments),
-        model=model,
-        predictor=arguments.predictor,
-        also=tuple(arguments.also),
-        weights=weights,
-        profiled_only=arguments.profiled_only,
-        extrapolate=arguments.extrapolate,
-        force=arguments.force,
-        at=tuple(at),
-        peaks=peaks,
-        columns=arguments.map,
-    )
 
 
 def read(asked: Asked, head: Table | None = None) -> Subject:
