@@ -1,11 +1,11 @@
-"""What predict, advise and report are about: files -> profiles -> the model that fits them.
+"""What predictions and advice are about: files -> profiles -> the model that fits them.
 
 All files are read first, those of further runs too; then the model is chosen.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,14 +36,16 @@ _MODEL_SUFFIX = ".mlscale"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command line names, as plain values.
+    """What a command line or a call from Python names.
 
     Attributes:
         files: of the run, or the one of a fleet.
         given: what the files do not say.
-        model: a file, or the name of a shipped one; None takes the shipped one that fits.
+        run: a table or profiles in place of files.
+        model: itself, a file, or the name of a shipped one; None takes the shipped one that fits.
         predictor: the class of a predictor that the model file only names.
-        also: further runs, FILE or FILE@CONFIG.
+        also: further runs, FILE or FILE@CONFIG, or a table.
+        also_times_ms: the true time of each further log's run [ms]; none where the log tells it.
         weights: a table that says how often kernels run.
         profiled_only: without the kernels of which only the time is known.
         extrapolate: beyond what the model was trained on too.
@@ -55,16 +57,18 @@ class Asked:
 
     files: tuple[str, ...]
     given: Given
-    model: str | None
-    predictor: type[Predictor] | None
-    also: tuple[str, ...]
-    weights: str | None
-    profiled_only: bool
-    extrapolate: bool
-    force: bool
-    at: tuple[str, ...]
-    peaks: str | None
-    columns: Columns
+    run: Table | Profiles | None = None
+    model: Model | str | None = None
+    predictor: type[Predictor] | None = None
+    also: tuple[str | Table, ...] = ()
+    also_times_ms: tuple[float, ...] = ()
+    weights: str | None = None
+    profiled_only: bool = False
+    extrapolate: bool = False
+    force: bool = False
+    at: tuple[str, ...] = ()
+    peaks: str | None = None
+    columns: Columns = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
 
     head: the first rows of a fleet, which then stand for it.
     """
-    named = load_model(asked.model, asked.predictor) if asked.model else None
+    predictors = [asked.predictor] if asked.predictor else []
+    named = load_model(asked.model, predictors) if isinstance(asked.model, str) else asked.model
     paths = tuple(map(input_file, asked.files))
     profiles, notes = _profiles(asked, paths, named, head)
     if named is None:
@@ -98,12 +103,12 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
         name, model = shipped_model(profiles)
         notes.append(choice_note(name, model, profiles))
     else:
-        name, model = str(asked.model), named
+        name, model = asked.model if isinstance(asked.model, str) else named.device, named
     targets = _targets(asked.at, model, profiles)
     peaks = _peaks(input_file(asked.peaks), asked.columns, profiles) if asked.peaks else None
     model = model_for(model, profiles, targets, peaks, asked.extrapolate, asked.force)
     notes += extrapolations(model, bool(profiles.points))
-    profile_name = ", ".join(path.name for path in paths)
+    profile_name = ", ".join(path.name for path in paths) or "data from Python"
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
     )
@@ -117,8 +122,12 @@ def _profiles(
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
     readings: list[Reading] = []
-    if len(paths) == 1 and is_tidy(paths[0], asked.columns):
-        table = read_table(paths[0], columns=asked.columns) if head is None else head
+    table = asked.run if isinstance(asked.run, Table) else head
+    if table is None and len(paths) == 1 and is_tidy(paths[0], asked.columns):
+        table = read_table(paths[0], columns=asked.columns)
+    if isinstance(asked.run, Profiles):
+        profiles = asked.run
+    elif table is not None:
         if model is not None:
             base = {**model.base.as_dict(), **asked.given.base}
             table = with_base_clocks(table, base, model.snap_clocks)
@@ -146,10 +155,10 @@ def is_model_name(text: str) -> bool:
     return Path(text).suffix == _MODEL_SUFFIX
 
 
-def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
+def load_model(text: str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     """Load a model file, or the shipped model of that name. Raises InputError.
 
-    predictor: the class of a predictor that the file only names.
+    predictors: the classes of predictors that the file only names.
     """
     file = Path(text)
     if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
@@ -165,7 +174,7 @@ def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
                 f"{', '.join(sorted(models))}"
             )
         file = models[name]
-    return load(file, [predictor] if predictor else [])
+    return load(file, predictors)
 
 
 # The first run.
@@ -278,7 +287,12 @@ def _further_runs(
     paths: of the profiles. snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
     further: list[Reading] = []
-    for text in asked.also:
+    times_ms = asked.also_times_ms or (None,) * len(asked.also)
+    for text, time_ms in zip(asked.also, times_ms, strict=True):
+        if isinstance(text, Table):
+            table = with_base_clocks(text, profiles.base.as_dict(), snap_clocks)
+            further.append((table, None))
+            continue
         file, separator, settings = text.rpartition("@")
         config = None
         if separator and "=" in settings:
@@ -291,16 +305,23 @@ def _further_runs(
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif is_log(path):
-            further.append((_further_log(profiles, path, config, asked.given), None))
+            further.append((_further_log(profiles, path, config, asked.given, time_ms), None))
         else:
             further.append((_further_trace(profiles, path, config, paths, asked.given), config))
     return further
 
 
 def _further_log(
-    profiles: Profiles, path: Path, config: HardwareConfig | None, given: Given
+    profiles: Profiles,
+    path: Path,
+    config: HardwareConfig | None,
+    given: Given,
+    time_ms: float | None,
 ) -> Table:
-    """The averages of a further run, by a monitor's log, under the names of the first run."""
+    """The averages of a further run, by a monitor's log, under the names of the first run.
+
+    time_ms: its true time [ms], None where the log tells it.
+    """
     from mlscale.readers.reading import read_table
 
     if not is_sampled(profiles.metadata):
@@ -309,7 +330,7 @@ def _further_log(
             "or the traces of both (for the power of a further trace import that trace with "
             "--power LOG, and give the table)"
         )
-    if given.time_ms is not None:
+    if given.time_ms is not None and time_ms is None:
         raise InputError(
             f"{path}: --time tells the time of the first run alone; leave it away, or import "
             "each log with its own (mlscale import LOG --time MS) and give the tables"
@@ -321,7 +342,8 @@ def _further_log(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )
         del base["engine_mhz"]
-    table = read_table([path], replace(given, device=profiles.device, base=base, power=None)).table
+    given = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
+    table = read_table([path], given).table
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: has {counted(len(table), 'busy GPU')}, the first log has "
@@ -346,11 +368,11 @@ def _further_trace(
             f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
             "or cu=… where they are not the base's"
         )
-    if is_tidy(first[0]) or is_log(first[0]):
+    if not first or is_tidy(first[0]) or is_log(first[0]):
         raise InputError(
             f"{path}: is a trace, which needs the exports of the first run beside it, and "
-            f"{first[0]} is none; give these in its place, or import them with this trace and give "
-            "the table that comes out"
+            f"{first[0] if first else 'what was given'} is none; give these in its place, or "
+            "import them with this trace and give the table that comes out"
         )
     return replace(read_again(first, path, profiles, config, given.gpu), source=str(path))
 

@@ -25,7 +25,9 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds. Raises InputError."""
-    model = subject.load_model(arguments.model, arguments.predictor)
+    model = subject.load_model(
+        arguments.model, [arguments.predictor] if arguments.predictor else []
+    )
     document = {"model": Path(arguments.model).name, **contents(model)}
     print_document(document, arguments.json, _as_text)
 

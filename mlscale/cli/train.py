@@ -66,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
-    from mlscale.model.model import save, train
+    from mlscale.model.model import train
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
     words = ["MODEL" if word == arguments.output else word for word in arguments.words]
     command = options.command_line(words)  # so that the file is the same whatever its name
     model.card["made_by"] = {"command": command, "versions": _versions()}
-    save(model, output)
+    model.save(output)
     print(f"{output}: '{predictor}' for {_summary(model)}")
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -247,6 +247,42 @@ def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
         if axis == "cu_count" and settings[axis] != int(settings[axis]):
             raise InputError(f"'{value}' in '{text}' must be a whole number of compute units")
     return settings
+
+
+def configs_of(at: Any, base: HardwareConfig) -> list[HardwareConfig]:
+    """The configurations that a Python user names; what is left out is as at the base.
+
+    at: a configuration, a text such as 'engine=1200', a mapping from 'engine' or 'engine_mhz' to a
+    number or several, or a list of these. Raises InputError.
+
+    Example:
+        >>> [str(at) for at in configs_of({"engine": [1200, 1400]}, HardwareConfig(8, 1500, 900))]
+        ['cu=8,engine=1200,memory=900', 'cu=8,engine=1400,memory=900']
+    """
+    if isinstance(at, HardwareConfig):
+        return [at]
+    if isinstance(at, str):
+        at = parse_settings(at, base.cu_axis or "cu")
+    if not isinstance(at, Mapping):
+        if not isinstance(at, Iterable):
+            raise InputError(f"{at} of what? Write at={{'engine': {at}}}")
+        return [config for one in at for config in configs_of(one, base)]
+    steps: dict[str, list[float]] = {}
+    for name, values in at.items():
+        axis = axis_named(str(name))
+        if axis is None:
+            raise InputError(f"'{name}' is no setting; cu, engine and memory are")
+        several = (
+            values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+        )
+        steps[axis] = [parse_settings(f"{SHORT_NAMES[axis]}={value}")[axis] for value in several]
+    usual = base.as_dict()
+    configs = []
+    for values in itertools.product(*steps.values()):
+        setting = {**usual, **dict(zip(steps, values, strict=True))}
+        clocks = setting["engine_mhz"], setting["memory_mhz"]
+        configs.append(HardwareConfig(int(setting["cu_count"]), *clocks, cu_axis=base.cu_axis))
+    return configs
 
 
 def step_weights(

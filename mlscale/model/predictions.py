@@ -9,21 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import (
     Surfaces,
     absolute_values,
     by_power_laws,
+    configuration_weights,
     interpolate,
     run_in_sequence,
 )
 from mlscale.errors import extra_named
-from mlscale.text import counted
+from mlscale.keywords import speaks_python
+from mlscale.model.plots import Curve, draw_curves
+from mlscale.text import counted, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 COLUMNS = (
@@ -48,6 +52,7 @@ INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
 MEASURED, TIME_MEASURED = "measured", "time measured"
 ABOVE_LIMIT = "above power limit"
 
+MOST_ROWS = 12  # of the table that a notebook shows
 Column = NDArray[Any]
 Targets = Sequence[HardwareConfig]
 Marks = tuple[str, ...]
@@ -90,7 +95,8 @@ class Predictions(Mapping[str, Surfaces]):
     trained_range: the settings that training speaks for, where the grid goes beyond; else None.
     run_drawn_w: the most that any kernel of the run was measured to draw, where these are only
     some of them [W]; 0 where that is not known. unmeasured: configurations of the grid that no
-    training kernel was measured at; they are given where they are asked for alone.
+    training kernel was measured at; they are given where they are asked for alone. asked: where
+    the tables are of, if they name no targets; None for everywhere.
     """
 
     profiles: Profiles
@@ -101,12 +107,18 @@ class Predictions(Mapping[str, Surfaces]):
     trained_range: ConfigGrid | None = None
     run_drawn_w: float = 0.0
     unmeasured: frozenset[HardwareConfig] = frozenset()
+    asked: tuple[HardwareConfig, ...] | None = None
 
     def __repr__(self) -> str:
+        where = self.grid.text if self.asked is None else f"at {'; '.join(map(str, self.asked))}"
         return (
             f"<Predictions of {' and '.join(self.surfaces)}: "
-            f"{counted(len(self.profiles.kernels), 'kernel')} on '{self.device}', {self.grid.text}>"
+            f"{counted(len(self.profiles.kernels), 'kernel')} on '{self.device}', {where}>"
         )
+
+    def _repr_html_(self) -> str:
+        """A table of the whole run for a notebook, of many settings some. All text is escaped."""
+        return html_table(repr(self), self._whole_run_in_few_rows())
 
     def __getitem__(self, quantity: str) -> Surfaces:
         return self.surfaces[quantity]
@@ -198,6 +210,63 @@ class Predictions(Mapping[str, Surfaces]):
 
         return pd.DataFrame(self.columns(targets))
 
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each kernel and setting that was asked for, as a pandas DataFrame."""
+        return self.to_frame()
+
+    @speaks_python
+    def at(self, **settings: float | Sequence[float]) -> "Predictions":
+        """These predictions at some settings alone; what is left out is as at the base.
+
+        settings: cu_count, engine_mhz, memory_mhz, a number or several each. Raises InputError
+        outside the grid's range.
+
+        Example:
+            predictions.at(engine_mhz=[1200, 1400]).frame
+        """
+        return self.asked_at(settings)
+
+    def asked_at(self, at: Any) -> "Predictions":
+        """These predictions at the settings alone that `configs_of` reads. Raises InputError."""
+        asked = tuple(configs_of(at, self.base))
+        for config in asked:
+            configuration_weights(self.grid, config)  # refuses what is outside
+        return replace(self, asked=asked)
+
+    def plot(self) -> "Figure":
+        """The whole run over the axis of most settings: a panel for time, power and energy each.
+
+        Needs matplotlib; returns its figure.
+        """
+        run = self.whole_run()
+        axis = max(AXES, key=lambda one: len(set(run[one].tolist())))
+        others = [one for one in AXES if one != axis]
+        here = np.all([run[one] == getattr(self.base, one) for one in others], axis=0)
+        here = here if here.any() else np.ones(len(here), dtype=bool)
+        nothing = np.full(len(here), np.nan)
+        labels = {"time_ms": "time [ms]", "power_w": "power [W]", "energy_mj": "energy [mJ]"}
+        curves = [
+            Curve(
+                axis,
+                run[axis][here],
+                label,
+                run[name][here],
+                run.get(f"{name}_low", nothing)[here],
+                run.get(f"{name}_high", nothing)[here],
+            )
+            for name, label in labels.items()
+            if np.isfinite(run[name]).any()
+        ]
+        return draw_curves(f"{self.device}, base {self.base}", curves)
+
+    def _whole_run_in_few_rows(self) -> dict[str, Column]:
+        """The numbers of the whole run, at MOST_ROWS settings at most, evenly spaced."""
+        run = {name: column for name, column in self.whole_run().items() if name != "flags"}
+        count = len(run["time_ms"])
+        places = np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(int))
+        return {name: column[places] for name, column in run.items() if np.isfinite(column).any()}
+
     def whole_run(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return `columns` without the kernel for the whole run, a row for each target (T,).
 
@@ -232,6 +301,7 @@ class Predictions(Mapping[str, Surfaces]):
 
     def _configs(self, targets: Targets | None) -> list[HardwareConfig]:
         """The targets; where none are named, what was trained, and the further points beside it."""
+        targets = self.asked if targets is None else targets
         if targets is not None:
             return list(targets)
         points = [point.config for point in self.profiles.points]

@@ -1,0 +1,90 @@
+"""Messages that name options of the command line, in the words of a call from Python."""
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from mlscale.errors import DataWarning, InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_CALLED = {  # options whose keyword has another name
+    "power-cap": "caps",
+    "time": "time_ms",
+    "interval": "interval_s",
+    "map": "columns",
+    "repetitions": "aggregate",
+}
+_SWITCHES = ("extrapolate", "force", "profiled-only", "skip-untimed")
+_OPTIONS = (
+    *("also", "at", "base", "clusters", "counters", "device", "features", "gpu", "incomplete"),
+    *("lever", "max-power", "max-slowdown", "max-time", "minimize", "model", "peaks", "power"),
+    *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
+)
+_OPTION = re.compile(
+    rf"--({'|'.join(_OPTIONS)})(?![\w-])(?: ((?:cu|engine|memory)=[^\s;)]+|[A-Z]+\b|\d[\w.]*))?"
+)
+
+
+def in_python(text: str) -> str:
+    """The message with keywords in place of options.
+
+    Example:
+        >>> in_python("if set to another, give --base engine=1980, or --force")
+        "if set to another, give base='engine=1980', or force=True"
+    """
+
+    def keyword(option: re.Match[str]) -> str:
+        name, value = option[1], option[2] or ""
+        written = _CALLED.get(name, name).replace("-", "_")
+        if name in _SWITCHES:
+            return f"{written}=True"
+        is_text = "=" in value
+        return (
+            f"{written}='{value.rstrip(',')}'{',' * value.endswith(',')}"
+            if is_text
+            else (f"{written}={value}")
+        )
+
+    return _OPTION.sub(keyword, text)
+
+
+@contextmanager
+def kept_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep what is warned of meanwhile; it and an error are in Python's words."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DataWarning)
+        try:
+            yield told
+        except InputError as error:
+            error.args = (in_python(str(error)), *error.args[1:])
+            raise
+        finally:
+            for one in told:
+                if isinstance(one.message, DataWarning):
+                    one.message.args = (in_python(str(one.message)), *one.message.args[1:])
+
+
+def warn_again(told: list[warnings.WarningMessage]) -> None:
+    """Warn of what was kept, as of the line that it was of."""
+    for one in told:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def speaks_python(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, its errors and warnings in Python's words."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> T:
+        told: list[warnings.WarningMessage] = []
+        try:
+            with kept_warnings() as told:
+                return function(*args, **options)
+        finally:
+            warn_again(told)
+
+    return called
