@@ -44,7 +44,7 @@ _EFFECTS = {  # of a document, and what a choice calls its interval
 
 
 @dataclass(frozen=True)
-class Choice:
+class Chosen:
     """What to set, and what becomes of the run there; None for what is not known.
 
     set: by name what differs from the base, empty to stay there. cu_count, engine_mhz, memory_mhz:
@@ -70,7 +70,7 @@ class Choice:
     energy_range_mj: Interval
 
     @classmethod
-    def from_row(cls, row: Row) -> "Choice":
+    def from_row(cls, row: Row) -> "Chosen":
         """From a choice of an answer's document."""
         values: Row = {}
         for name, interval in _EFFECTS.items():
@@ -121,23 +121,23 @@ class Answer:
     to_dict = document
 
     @property
-    def best(self) -> Choice:
+    def best(self) -> Chosen:
         """What to set."""
-        return Choice.from_row(self._document["answer"])
+        return Chosen.from_row(self._document["answer"])
 
     @property
-    def expected(self) -> Choice | None:
+    def expected(self) -> Chosen | None:
         """What is expected to just keep a limit of time; None where that is `best`."""
         row = self._document["expected"]
-        return None if row is None else Choice.from_row(row)
+        return None if row is None else Chosen.from_row(row)
 
     @property
-    def menu(self) -> dict[float | None, Choice] | None:
+    def menu(self) -> dict[float | None, Chosen] | None:
         """The best under each limit of slowdown [%], None for no limit; None without a menu."""
         rows = self._document["menu"]
         if rows is None:
             return None
-        return {row["max_slowdown_percent"]: Choice.from_row(row) for row in rows}
+        return {row["max_slowdown_percent"]: Chosen.from_row(row) for row in rows}
 
     @property
     def sure(self) -> str | None:

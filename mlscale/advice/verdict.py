@@ -51,7 +51,7 @@ def verdict(advice: Advice) -> str:
     """Say what to set for the whole run, what it costs and what it saves, with the intervals.
 
     Example:
-        >>> print(verdict(mlscale.advise(model, profiles)))  # doctest: +SKIP
+        >>> print(verdict(advise(model, profiles)))  # doctest: +SKIP
         Set the engine clock to 1410 MHz (of 1980): 3.8 % slower (90 %: 1.9 to 6.0), 21 % less
         energy (14 to 27), for the run of 66.1 ms (1 203 launches of 14 kernels); counters cover
         94 % of it.

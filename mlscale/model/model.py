@@ -147,6 +147,7 @@ class Model:
         profiles: "Profiles | Path | str | pd.DataFrame",
         coverage: float | None = None,
         at: Any = None,
+        **wrong: Any,
     ) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
@@ -158,8 +159,8 @@ class Model:
         where they have further points that it makes nothing of, where their power is of another
         kind, and where the model learnt from simulated data of another device.
         """
-        if at is not None:
-            return self.predict(profiles, coverage).asked_at(at)
+        if at is not None or wrong:
+            return self.predict(profiles, coverage).asked_at(at, **wrong)
         if not isinstance(profiles, Profiles):
             profiles = read_profiles(profiles, self.base, self.device, snap_clocks=self.snap_clocks)
         if not self.untrained:

@@ -20,9 +20,7 @@ from mlscale.data.surfaces import (
     interpolate,
     run_in_sequence,
 )
-from mlscale.errors import extra_named
-from mlscale.keywords import speaks_python
-from mlscale.model.plots import Curve, draw_curves
+from mlscale.errors import InputError, extra_named
 from mlscale.text import counted, html_table
 
 if TYPE_CHECKING:
@@ -215,7 +213,6 @@ class Predictions(Mapping[str, Surfaces]):
         """A row for each kernel and setting that was asked for, as a pandas DataFrame."""
         return self.to_frame()
 
-    @speaks_python
     def at(self, **settings: float | Sequence[float]) -> "Predictions":
         """These predictions at some settings alone; what is left out is as at the base.
 
@@ -225,10 +222,18 @@ class Predictions(Mapping[str, Surfaces]):
         Example:
             predictions.at(engine_mhz=[1200, 1400]).frame
         """
-        return self.asked_at(settings)
+        from mlscale.keywords import kept_warnings
 
-    def asked_at(self, at: Any) -> "Predictions":
-        """These predictions at the settings alone that `configs_of` reads. Raises InputError."""
+        with kept_warnings():
+            return self.asked_at(settings)
+
+    def asked_at(self, at: Any, **wrong: Any) -> "Predictions":
+        """These predictions at the settings alone that `configs_of` reads. Raises InputError.
+
+        wrong: keywords that there are not.
+        """
+        if wrong:
+            raise InputError(f"predict has no '{next(iter(wrong))}'; say where as at={wrong}")
         asked = tuple(configs_of(at, self.base))
         for config in asked:
             configuration_weights(self.grid, config)  # refuses what is outside
@@ -239,6 +244,8 @@ class Predictions(Mapping[str, Surfaces]):
 
         Needs matplotlib; returns its figure.
         """
+        from mlscale.model.plots import Curve, draw_curves
+
         run = self.whole_run()
         axis = max(AXES, key=lambda one: len(set(run[one].tolist())))
         others = [one for one in AXES if one != axis]
