@@ -289,7 +289,7 @@ def document_of(answer: Answer) -> Row:
         "menu": None,
         "sure": None,
         "sure_why": [],
-        "notes": [asdict(note) for note in answer.notes],
+        "notes": [_note(note) for note in answer.notes],
         "next": None,
         "next_commands": None,
         "commands": {
@@ -302,6 +302,11 @@ def document_of(answer: Answer) -> Row:
         "measured": [_choice(at, base, advice.objective) for at in advice.measured],
         "caps": None if caps is None else [point.row() for point in caps.points],
     }
+
+
+def _note(note: Note) -> Row:
+    kernels = list(note.kernels) or "all"
+    return {"code": note.code, "severity": note.severity, "kernels": kernels, "text": note.text}
 
 
 def _choice(at: Setting, base: Setting, objective: str, cap_w: float | None = None) -> Row:

@@ -204,7 +204,7 @@ def devices() -> "pd.DataFrame":
     """The GPUs that mlscale knows, a row each with its facts, as a pandas DataFrame.
 
     Example:
-        mlscale.devices().query("memory_bytes > 64e9")
+        mlscale.devices().query("cu_count > 100")
     """
     import pandas as pd
 
