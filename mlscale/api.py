@@ -4,18 +4,18 @@ Thin, over what the commands use; what they have as an option is a keyword of it
 """
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mlscale.advice.advise import advise as advise_profiles
 from mlscale.advice.objectives import Limits
 from mlscale.answer import Answer
 from mlscale.data import measurements as tables
-from mlscale.data import profiles as of_tables
+from mlscale.data import profiles as profile_tables
 from mlscale.data.devices import device_keys, find_device, load_device, load_device_file
-from mlscale.data.grid import AXES, Base, HardwareConfig, configs_of, parse_settings
+from mlscale.data.grid import AXES, Base, settings_of
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
@@ -25,11 +25,11 @@ from mlscale.keywords import in_python, kept_warnings, speaks_python, warn_again
 from mlscale.model import model as models
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE, Predictions
-from mlscale.notes import Note
+from mlscale.notes import Note, Severity
 from mlscale.predictors.base import Predictor, TrainingSet
 from mlscale.readers import reading
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, Subject, is_model_name, load_model
+from mlscale.subject import Asked, is_model_name, load_model
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean
 
@@ -56,7 +56,7 @@ _INSTEAD = {  # what was called otherwise, or is guessed
 
 import_profile = speaks_python(reading.import_profile)
 read = speaks_python(tables.read)
-read_profiles = speaks_python(of_tables.read_profiles)
+read_profiles = speaks_python(profile_tables.read_profiles)
 
 
 def advise(  # noqa: PLR0913, what the command has
@@ -96,25 +96,19 @@ def advise(  # noqa: PLR0913, what the command has
     """
     from mlscale.advice.caps import advise_caps
 
+    if lever not in ("clock", "cap"):
+        raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
+    static_power, is_cap, capped = more.pop("static_power", None), lever == "cap", None
+    limits = Limits(max_power_w=max_power, max_time_ms=max_time, max_slowdown_percent=max_slowdown)
     with kept_warnings() as told:
-        static_power = more.pop("static_power", None)
-        facts = {"base": base, "device": device, "power": power, "rate": rate}
-        asked = _asked("advise", run, also, model, facts, more)
-        if lever not in ("clock", "cap"):
-            raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
-        limits = Limits(
-            max_power_w=max_power, max_time_ms=max_time, max_slowdown_percent=max_slowdown
-        )
+        asked = _asked("advise", run, also, base, device, power, rate, model, more)
         found = read_subject(asked)
         advice = advise_profiles(found.model, found.profiles, minimize, limits, static_power)
-        capped, is_cap = None, lever == "cap"
         if is_cap or caps is not None:
-            objective = None if minimize == "clock" and not is_cap else minimize
-            capped = advise_caps(
-                *(found.model, found.profiles, tuple(caps or ()), objective, advice.limits),
-                *(static_power, advice.surfaces),
-            )
-    notes = _notes(told, found, advice.warnings, capped.warnings if capped else ())
+            goal = None if minimize == "clock" and not is_cap else minimize, advice.limits
+            asked_w, held = tuple(caps or ()), (static_power, advice.surfaces)
+            capped = advise_caps(found.model, found.profiles, asked_w, *goal, *held)
+    notes = _notes(told, *found.notes, *advice.warnings, *(capped.warnings if capped else ()))
     if rate is not None:
         notes += (Note("", f"times and energies are of {RATED_UNITS:,.0f} units of work"),)
     advice = replace(advice, warnings=tuple(one.text for one in notes))
@@ -141,12 +135,10 @@ def predict(
         predictions.frame
     """
     with kept_warnings() as told:
-        facts = {"base": base, "device": device, "power": power, "rate": None}
-        asked = _asked("predict", run, also, model, facts, more)
-        texts = () if at is None else _texts(at)
-        found = read_subject(replace(asked, at=texts))
+        asked = _asked("predict", run, also, base, device, power, None, model, more)
+        found = read_subject(replace(asked, at=_texts(at)))
         predictions = found.model.predict(found.profiles, COVERAGE)
-    notes = _notes(told, found, predictions.warnings)
+    notes = _notes(told, *found.notes, *predictions.warnings)
     targets = found.targets or None
     return replace(predictions, warnings=tuple(one.text for one in notes), asked=targets)
 
@@ -211,88 +203,83 @@ def devices() -> "pd.DataFrame":
     return pd.DataFrame([load_device(key).as_dict() for key in device_keys()])
 
 
-def _asked(
-    function: str, run: Sequence[Any], also: Any, model: Any, facts: dict[str, Any], more: Any
+def _asked(  # noqa: PLR0913, PLR0917
+    function: str,
+    run: Sequence[Any],
+    also: Any,
+    base: Any,
+    device: str | None,
+    power: Any,
+    rate: Sequence[float] | None,
+    model: Any,
+    more: Mapping[str, Any],
 ) -> Asked:
     """What a call names. Raises InputError on what cannot be, with what to write."""
     _refuse_unknown(function, more)
     run = [one for part in run for one in (part if isinstance(part, list | tuple) else [part])]
     _refuse_models(function, run)
-    further = [also] if _is_one(also) else list(also)
-    rate = facts.pop("rate")
-    times_ms: list[float] = []
-    if rate is not None:
-        if len(rate) != 1 + len(further):
-            raise InputError(f"rate= has {len(rate)} numbers for {1 + len(further)} runs")
-        first, *times_ms = [1e3 * RATED_UNITS / each for each in rate]
-        facts["time_ms"] = first
-    facts |= {name: more[name] for name in _FACTS if name in more}
-    facts["base"] = _settings(facts["base"])
-    facts["device"] = _device_key(facts["device"])
-    given = Given(**facts)
-    files = tuple(str(one) for one in run if isinstance(one, str | Path))
+    further = [also] if isinstance(also, str | Path) or hasattr(also, "columns") else list(also)
+    times_ms = [1e3 * RATED_UNITS / each for each in rate or ()]
+    if rate is not None and len(times_ms) != 1 + len(further):
+        raise InputError(f"rate= has {len(times_ms)} numbers for {1 + len(further)} runs")
+    facts = {name: more[name] for name in _FACTS if name in more}
+    given = Given(
+        device=_device_key(device),
+        base={} if base is None else settings_of(base)[0],
+        power=power,
+        **({"time_ms": times_ms[0]} if times_ms else {}) | facts,
+    )
     asked = Asked(
-        files,
+        tuple(str(one) for one in run if _is_file(one)),
         given,
         model=None if model == "auto" else str(model) if isinstance(model, Path) else model,
-        also=tuple(str(one) if isinstance(one, str | Path) else _table(one) for one in further),
-        also_times_ms=tuple(times_ms),
+        also=tuple(str(one) if _is_file(one) else _table(one) for one in further),
+        also_times_ms=tuple(times_ms[1:]),
         **{name: more[name] for name in _CHOICES if name in more},
     )
-    if len(files) == len(run):
+    if len(asked.files) == len(run):
         return asked
     if len(run) > 1:
         raise InputError(f"{function} takes several files, or one data frame, or one Profiles")
-    if isinstance(run[0], Profiles):
-        if given != Given():
-            raise InputError(
-                "profiles say base, device and power themselves: give these where they are read, "
-                "mlscale.import_profile(file, power=500)"
-            )
-        return replace(asked, run=run[0])
-    return replace(asked, run=_table(run[0]))
+    if not isinstance(run[0], Profiles):
+        return replace(asked, run=_table(run[0]))
+    if given != Given():
+        raise InputError(
+            "profiles say base, device and power themselves: give these where they are read, "
+            "mlscale.import_profile(file, power=500)"
+        )
+    return replace(asked, run=run[0])
 
 
-def _refuse_unknown(function: str, more: Any) -> None:
+def _refuse_unknown(function: str, more: Mapping[str, Any]) -> None:
     """Raise InputError on a keyword that there is not."""
     known = (*_FACTS, *_CHOICES)
     for name in more:
         if name in _INSTEAD:
             raise InputError(f"{function} has no '{name}'; write {_INSTEAD[name]}")
         if name not in known:
-            names = ("also", "base", "device", "power", "model", "max_slowdown", "minimize", *known)
-            raise InputError(f"{function} has no '{name}'{did_you_mean(name, names)}")
+            close = did_you_mean(name, (*known, "also", "device", "power", "max_slowdown"))
+            raise InputError(f"{function} has no '{name}'{close}")
 
 
 def _refuse_models(function: str, run: Sequence[Any]) -> None:
     """Raise InputError where no run is named, or a model in its place."""
     if not run:
         raise InputError(f"{function} needs a run: mlscale.{function}('profile.csv')")
-    for one in run:
-        if isinstance(one, Model) or (isinstance(one, str | Path) and is_model_name(str(one))):
-            raise InputError(f"{function} takes the run alone: write {function}(run, model=model)")
+    if any(isinstance(one, Model) or (_is_file(one) and is_model_name(str(one))) for one in run):
+        raise InputError(f"{function} takes the run alone: write {function}(run, model=model)")
 
 
-def _is_one(run: Any) -> bool:
-    return isinstance(run, str | Path) or hasattr(run, "columns")
+def _is_file(run: Any) -> bool:
+    return isinstance(run, str | Path)
 
 
 def _table(run: Any) -> Table:
     """A data frame as a table. Raises InputError."""
     if not hasattr(run, "columns"):
-        raise InputError(
-            f"a run is a file, a pandas DataFrame or Profiles, not {type(run).__name__}"
-        )
+        kind = type(run).__name__
+        raise InputError(f"a run is a file, a pandas DataFrame or Profiles, not {kind}")
     return table_from_frame(run)
-
-
-def _settings(base: Any) -> dict[str, float]:
-    """A base, or a part of it, by the names of its axes. Raises InputError."""
-    if base is None or isinstance(base, str):
-        return parse_settings(base) if base else {}
-    if isinstance(base, HardwareConfig):
-        return base.as_dict()
-    return parse_settings(",".join(f"{name}={value}" for name, value in base.items()))
 
 
 def _device_key(name: str | None) -> str | None:
@@ -304,26 +291,20 @@ def _device_key(name: str | None) -> str | None:
 
 
 def _texts(at: Any) -> tuple[str, ...]:
-    """Where to predict, as texts that name what is to differ from the base. Raises InputError."""
-    nothing = HardwareConfig(-1, -1.0, -1.0)
-    texts = []
-    for config in configs_of(at, nothing):
-        said = {axis: value for axis, value in config.as_dict().items() if value > 0}
-        texts.append(",".join(f"{axis}={value:.15g}" for axis, value in said.items()))
-    return tuple(texts)
+    """Where to predict, as the command line has it. Raises InputError."""
+    settings = [] if at is None else settings_of(at)
+    return tuple(",".join(f"{axis}={one[axis]:.15g}" for axis in one) for one in settings)
 
 
-def _notes(
-    told: Sequence[warnings.WarningMessage], found: Subject, *parts: Sequence[Any]
-) -> tuple[Note, ...]:
-    """What was told while reading, of the choice of the model, and of the answer, each once."""
+def _notes(told: Sequence[warnings.WarningMessage], *more: str | Note) -> tuple[Note, ...]:
+    """What was warned of while reading, and what is said of the answer, each once."""
     notes = []
     for one in told:
         if isinstance(one.message, DataWarning):
-            known = {field.name: getattr(one.message, field.name, None) for field in fields(Note)}
-            notes.append(Note(**{**known, "text": str(one.message)}))  # type: ignore[arg-type]
+            severity = cast("Severity", one.message.severity)
+            kernels = one.message.kernels
+            notes.append(Note(one.message.code, str(one.message), severity, kernels))
         else:
             warn_again([one])
-    more = (*found.notes, *(text for part in parts for text in part))
-    notes += [text if isinstance(text, Note) else Note("", text) for text in more]
+    notes += [one if isinstance(one, Note) else Note("", one) for one in more]
     return tuple(dict.fromkeys(replace(one, text=in_python(one.text)) for one in notes))

@@ -25,8 +25,9 @@ _OPTIONS = (
     *("lever", "max-power", "max-slowdown", "max-time", "minimize", "model", "peaks", "power"),
     *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
 )
+_SETTING = r"(?:cu|engine|memory)=[^\s;),]+"
 _OPTION = re.compile(
-    rf"--({'|'.join(_OPTIONS)})(?![\w-])(?: ((?:cu|engine|memory)=[^\s;)]+|[A-Z]+\b|\d[\w.]*))?"
+    rf"--({'|'.join(_OPTIONS)})(?![\w-])(?: ({_SETTING}(?:,{_SETTING})*|[A-Z]+\b|\d[\w.]*))?"
 )
 
 
@@ -43,12 +44,7 @@ def in_python(text: str) -> str:
         written = _CALLED.get(name, name).replace("-", "_")
         if name in _SWITCHES:
             return f"{written}=True"
-        is_text = "=" in value
-        return (
-            f"{written}='{value.rstrip(',')}'{',' * value.endswith(',')}"
-            if is_text
-            else (f"{written}={value}")
-        )
+        return f"{written}='{value}'" if "=" in value else f"{written}={value}"
 
     return _OPTION.sub(keyword, text)
 

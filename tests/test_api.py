@@ -174,7 +174,7 @@ class TestAnswer:
         assert document["schema"] == 1
         assert Chosen.from_row(document["answer"]) == answer.best
         assert len(pd.read_csv(tmp_path / "a.csv")) == len(answer.frame)
-        assert (tmp_path / "a.html").read_text("utf-8").startswith("<!doctype html>")
+        assert (tmp_path / "a.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
     def test_a_frame_is_what_its_file_is(self, tmp_path: Path) -> None:
         names()["df"].to_csv(tmp_path / "t.csv", index=False)

@@ -249,40 +249,27 @@ def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
     return settings
 
 
-def configs_of(at: Any, base: HardwareConfig) -> list[HardwareConfig]:
-    """The configurations that a Python user names; what is left out is as at the base.
+def settings_of(at: Any, cu_axis: str = "cu") -> list[dict[str, float]]:
+    """What a Python user names, as {axis: value} each; an axis that is not named is left out.
 
-    at: a configuration, a text such as 'engine=1200', a mapping from 'engine' or 'engine_mhz' to a
-    number or several, or a list of these. Raises InputError.
+    at: a configuration, a text such as 'engine=1200', a mapping such as {'engine': 1200} or
+    {'engine_mhz': [1200, 1400]}, or several of these. Raises InputError.
 
     Example:
-        >>> [str(at) for at in configs_of({"engine": [1200, 1400]}, HardwareConfig(8, 1500, 900))]
-        ['cu=8,engine=1200,memory=900', 'cu=8,engine=1400,memory=900']
+        >>> settings_of({"engine": [1200, 1400], "cu": 8})
+        [{'engine_mhz': 1200.0, 'cu_count': 8.0}, {'engine_mhz': 1400.0, 'cu_count': 8.0}]
     """
     if isinstance(at, HardwareConfig):
-        return [at]
+        return [at.as_dict()]
     if isinstance(at, str):
-        at = parse_settings(at, base.cu_axis or "cu")
-    if not isinstance(at, Mapping):
-        if not isinstance(at, Iterable):
-            raise InputError(f"{at} of what? Write at={{'engine': {at}}}")
-        return [config for one in at for config in configs_of(one, base)]
-    steps: dict[str, list[float]] = {}
-    for name, values in at.items():
-        axis = axis_named(str(name))
-        if axis is None:
-            raise InputError(f"'{name}' is no setting; cu, engine and memory are")
-        several = (
-            values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-        )
-        steps[axis] = [parse_settings(f"{SHORT_NAMES[axis]}={value}")[axis] for value in several]
-    usual = base.as_dict()
-    configs = []
-    for values in itertools.product(*steps.values()):
-        setting = {**usual, **dict(zip(steps, values, strict=True))}
-        clocks = setting["engine_mhz"], setting["memory_mhz"]
-        configs.append(HardwareConfig(int(setting["cu_count"]), *clocks, cu_axis=base.cu_axis))
-    return configs
+        return [parse_settings(at, cu_axis)]
+    if isinstance(at, Mapping):
+        steps = [[value] if np.isscalar(value) else value for value in at.values()]
+        pairs = [zip(at, values, strict=True) for values in itertools.product(*steps)]
+        return [parse_settings(",".join(f"{n}={v}" for n, v in each), cu_axis) for each in pairs]
+    if isinstance(at, Iterable):
+        return [settings for one in at for settings in settings_of(one, cu_axis)]
+    raise InputError(f"{at} of what? Write at={{'engine': {at}}}")
 
 
 def step_weights(

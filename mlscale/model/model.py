@@ -153,7 +153,7 @@ class Model:
 
         profiles: or a table of them, see `read_profiles`. coverage: with intervals that hold this
         share of the truth, from predictors that have them. at: where, as {'engine': [1200, 1400]},
-        by default everywhere, see `configs_of`. Kernels of which counters tell nothing
+        by default everywhere, see `settings_of`. Kernels of which counters tell nothing
         are completed at the end, see `mlscale.model.unprofiled`. What was measured at further
         points is not predicted. Raises InputError where the profiles lack what a predictor needs,
         where they have further points that it makes nothing of, where their power is of another

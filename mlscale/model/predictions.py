@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, settings_of
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import (
@@ -228,16 +228,18 @@ class Predictions(Mapping[str, Surfaces]):
             return self.asked_at(settings)
 
     def asked_at(self, at: Any, **wrong: Any) -> "Predictions":
-        """These predictions at the settings alone that `configs_of` reads. Raises InputError.
+        """These predictions at the settings alone that `settings_of` reads. Raises InputError.
 
         wrong: keywords that there are not.
         """
         if wrong:
             raise InputError(f"predict has no '{next(iter(wrong))}'; say where as at={wrong}")
-        asked = tuple(configs_of(at, self.base))
+        base = self.base.as_document()
+        settings = settings_of(at, self.base.cu_axis or "cu")
+        asked = [HardwareConfig(**{**base, **setting}) for setting in settings]
         for config in asked:
             configuration_weights(self.grid, config)  # refuses what is outside
-        return replace(self, asked=asked)
+        return replace(self, asked=tuple(asked))
 
     def plot(self) -> "Figure":
         """The whole run over the axis of most settings: a panel for time, power and energy each.
