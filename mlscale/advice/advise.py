@@ -58,6 +58,7 @@ def advise(
 
     Example:
         >>> import mlscale
+        >>> from mlscale.advice.advise import advise
         >>> model = mlscale.load("models/simulated-gcn3.mlscale")
         >>> profile = "datasets/simulated-gcn3-profile.csv"
         >>> profiles = mlscale.read_profiles(profile, model.base, model.device)

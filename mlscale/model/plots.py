@@ -1,5 +1,6 @@
-"""Curves over the engine clock with their bands, for `plot` of predictions and of an answer."""
+"""Figures: new ones, and curves over an axis with their bands, for `plot` in Python."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,15 +37,31 @@ class Curve:
     limit: float | None = None
 
 
-@extra_named("'plot'")
-def draw_curves(title: str, curves: Sequence[Curve], advised: float | None = None) -> "Figure":
-    """A figure that needs no display, with a panel for each curve; advised: a step to mark."""
+@extra_named("a figure")
+def new_figure(width: float, height: float, title: str = "") -> "Figure":
+    """A figure of that size [inches] that needs no display, with a title alone.
+
+    A notebook shows it by itself.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(0.6 + 3.6 * len(curves), 3.4), layout="constrained")
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            png = io.BytesIO()
+            self.savefig(png, format="png")
+            return png.getvalue()
+
+    figure = ShownFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    if title:
+        figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def draw_curves(title: str, curves: Sequence[Curve], advised: float | None = None) -> "Figure":
+    """A figure with a panel for each curve; advised: a step to mark."""
+    figure = new_figure(0.6 + 3.6 * len(curves), 3.4, title)
     for panel, curve in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
         _draw(panel, curve)
         if advised is not None:

@@ -17,7 +17,6 @@ from matplotlib import colormaps, rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,6 +27,7 @@ from mlscale.advice.objectives import objective_name
 from mlscale.arrays import Floats
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
+from mlscale.model.plots import new_figure
 from mlscale.model.predictions import Predictions
 from mlscale.studies.base import Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
@@ -41,11 +41,6 @@ MARKERS = "osD^vP*X"
 # Okabe and Ito, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
 COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
-AXIS_LABELS = {
-    "cu_count": "CU count",
-    "engine_mhz": "engine clock [MHz]",
-    "memory_mhz": "memory clock [MHz]",
-}
 DPI = 150
 WIDTH = 5.6  # inches: 9 points are read on a phone
 FONT = 9
@@ -310,15 +305,6 @@ def with_origin(table: str, origin: str | None) -> str:
     origin: 'made', 'simulated', 'measured', or None where the table does not say.
     """
     return f"{table} ({origin} data, not measured)" if origin in ("made", "simulated") else table
-
-
-def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """Return a figure of that size [inches] that needs no display, with a title alone."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    if title:
-        figure.suptitle(title, fontsize=10)
-    return figure
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
