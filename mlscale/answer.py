@@ -1,7 +1,7 @@
 """The answer to `mlscale.advise`: what to set, as values, text, a card, a figure and files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mlscale.advice.commands import commands_for_cap, commands_for_clocks
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Row
 from mlscale.advice.verdict import cap_verdict, verdict
-from mlscale.answer_document import document_of
+from mlscale.answer_document import document
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
 from mlscale.data.surfaces import run_in_sequence
 from mlscale.errors import InputError, extra_named
 from mlscale.files import write_text
+from mlscale.keywords import in_python
 from mlscale.model.plots import Curve, draw_curves
 from mlscale.notes import Note
 from mlscale.subject import Subject
@@ -88,11 +90,11 @@ class CommandLines(NamedTuple):
 class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
-    notes: what a reader should know, each under its code. advice, subject, caps: what it rests on;
-    is_cap: whether a power cap is to set. asked: objective and limits as they were given.
+    told: what was told of the files and of the choice of the model. advice, subject, caps: what it
+    rests on; is_cap: whether a power cap is to set. asked: objective and limits as they were given.
     """
 
-    notes: tuple[Note, ...]
+    told: tuple[Note, ...]
     advice: Advice
     subject: Subject
     caps: "CapAdvice | None" = None
@@ -109,7 +111,15 @@ class Answer:
 
     @cached_property
     def _document(self) -> Row:
-        return document_of(self.notes, self.advice, self.subject, self.caps, self.is_cap)
+        metadata, lever = self.subject.profiles.metadata, "cap" if self.is_cap else "clock"
+        if self.is_cap and self.caps is not None:
+            commands = commands_for_cap(self.caps, metadata)
+        else:
+            commands = commands_for_clocks(self.advice, metadata)
+        name = self.subject.model_name.removesuffix(".mlscale")
+        found = document(self.advice, name, self.caps, lever, self.told, commands)
+        notes = [{**note, "text": in_python(note["text"])} for note in found["notes"]]
+        return {**found, "notes": notes}
 
     def document(self) -> Row:
         """The answer as JSON values, as `mlscale advise --json` prints it."""
@@ -137,6 +147,13 @@ class Answer:
         return {row["max_slowdown_percent"]: Chosen.from_row(row) for row in rows}
 
     @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each under its code."""
+        rows = self._document["notes"]
+        named = [() if row["kernels"] == "all" else tuple(row["kernels"]) for row in rows]
+        return tuple(Note(**{**row, "kernels": k}) for row, k in zip(rows, named, strict=True))
+
+    @property
     def sure(self) -> str | None:
         """How sure the answer is: 'high', 'medium' or 'low'."""
         sure: str | None = self._document["sure"]
@@ -159,7 +176,9 @@ class Answer:
     def __str__(self) -> str:
         from mlscale.cli.advise import text_of
 
-        return text_of(self.advice, "cap" if self.is_cap else "clock", self.caps).rstrip("\n")
+        warnings = (*(note.text for note in self.told), *self.advice.warnings)
+        advice, lever = replace(self.advice, warnings=warnings), "cap" if self.is_cap else "clock"
+        return in_python(text_of(advice, lever, self.caps)).rstrip("\n")
 
     def __repr__(self) -> str:
         return f"<Answer: {self._headline()}>"
@@ -238,7 +257,7 @@ class Answer:
             profile_file=found.profile_name,
             command="mlscale.advise",
             static_power_w=self.advice.static_power_w,
-            notes=tuple(note.text for note in self.notes),
+            notes=tuple(in_python(note.text) for note in self.told),
             power_caps_w=None if self.caps is None else tuple(p.cap_w for p in self.caps.points),
             objective=objective,
             limits=limits,

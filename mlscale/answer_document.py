@@ -5,11 +5,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from mlscale import __version__
-from mlscale.advice.commands import commands_for_cap, commands_for_clocks
+from mlscale.advice.commands import Commands
 from mlscale.advice.recommendation import Advice, Recommendation, Row, Setting
 from mlscale.model.predictions import COVERAGE
 from mlscale.notes import Note
-from mlscale.subject import Subject
 from mlscale.text import shortened
 
 if TYPE_CHECKING:
@@ -18,23 +17,29 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-def document_of(
-    notes: Sequence[Note], advice: Advice, subject: Subject, caps: "CapAdvice | None", is_cap: bool
+def document(
+    advice: Advice,
+    model: str,
+    caps: "CapAdvice | None",
+    lever: str,
+    notes: Sequence[Note],
+    commands: Commands,
 ) -> Row:
-    """The answer as JSON values."""
-    run = advice.whole_run
+    """The answer as JSON values.
+
+    model: its name. notes: on the files and the choice of the model, before those of the advice.
+    """
+    run, told = advice.whole_run, [*advice.warnings, *(caps.warnings if caps else ())]
     best, expected, base, cap_w = run.best, run.expected, run.base, None
-    if is_cap and caps is not None and caps.best is not None and caps.best.run is not None:
+    if lever == "cap" and caps is not None and caps.best is not None and caps.best.run is not None:
         best, cap_w = caps.best.run, caps.best.cap_w
         expected = None if caps.expected is None else caps.expected.run
-        commands = commands_for_cap(caps, subject.profiles.metadata)
-    else:
-        commands = commands_for_clocks(advice, subject.profiles.metadata)
+    every = [*notes, *(Note("", text) for text in told)]
     workload = advice.workload
     return {
         "schema": SCHEMA,
         "mlscale": __version__,
-        "model": subject.model_name.removesuffix(".mlscale"),
+        "model": model,
         "device": advice.device,
         "base": base.config.as_dict(),
         "objective": advice.objective,
@@ -54,7 +59,7 @@ def document_of(
         "menu": None,
         "sure": None,
         "sure_why": [],
-        "notes": [_note(note) for note in notes],
+        "notes": [_note(note) for note in dict.fromkeys(every)],
         "next": None,
         "next_commands": None,
         "commands": {

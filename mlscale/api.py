@@ -108,10 +108,9 @@ def advise(  # noqa: PLR0913, what the command has
             goal = None if minimize == "clock" and not is_cap else minimize, advice.limits
             asked_w, held = tuple(caps or ()), (static_power, advice.surfaces)
             capped = advise_caps(found.model, found.profiles, asked_w, *goal, *held)
-    notes = _notes(told, *found.notes, *advice.warnings, *(capped.warnings if capped else ()))
+    notes = _notes(told, *found.notes)
     if rate is not None:
         notes += (Note("", f"times and energies are of {RATED_UNITS:,.0f} units of work"),)
-    advice = replace(advice, warnings=tuple(one.text for one in notes))
     return Answer(notes, advice, found, capped, is_cap, (minimize, limits))
 
 
@@ -297,7 +296,7 @@ def _texts(at: Any) -> tuple[str, ...]:
 
 
 def _notes(told: Sequence[warnings.WarningMessage], *more: str | Note) -> tuple[Note, ...]:
-    """What was warned of while reading, and what is said of the answer, each once."""
+    """What was warned of while reading, and what is told beside, each once."""
     notes = []
     for one in told:
         if isinstance(one.message, DataWarning):
