@@ -27,7 +27,8 @@ _OPTIONS = (
 )
 _SETTING = r"(?:cu|engine|memory)=[^\s;),]+"
 _OPTION = re.compile(
-    rf"--({'|'.join(_OPTIONS)})(?![\w-])(?: ({_SETTING}(?:,{_SETTING})*|[A-Z]+\b|\d[\w.]*))?"
+    rf"--({'|'.join(_OPTIONS)})(?![\w-])"
+    rf"(?: ({_SETTING}(?:,{_SETTING})*|(?:drop|keep|bottleneck)\b|[A-Z]+\b|\d[\w.]*))?"
 )
 
 
@@ -44,7 +45,7 @@ def in_python(text: str) -> str:
         written = _CALLED.get(name, name).replace("-", "_")
         if name in _SWITCHES:
             return f"{written}=True"
-        return f"{written}='{value}'" if "=" in value else f"{written}={value}"
+        return f"{written}='{value}'" if value[:1].islower() else f"{written}={value}"
 
     return _OPTION.sub(keyword, text)
 
