@@ -176,7 +176,7 @@ class Answer:
     def __str__(self) -> str:
         from mlscale.cli.advise import text_of
 
-        warnings = (*(note.text for note in self.told), *self.advice.warnings)
+        warnings = (*self.told, *self.advice.warnings)
         advice, lever = replace(self.advice, warnings=warnings), "cap" if self.is_cap else "clock"
         return in_python(text_of(advice, lever, self.caps)).rstrip("\n")
 
@@ -257,7 +257,7 @@ class Answer:
             profile_file=found.profile_name,
             command="mlscale.advise",
             static_power_w=self.advice.static_power_w,
-            notes=tuple(in_python(note.text) for note in self.told),
+            notes=self.told,
             power_caps_w=None if self.caps is None else tuple(p.cap_w for p in self.caps.points),
             objective=objective,
             limits=limits,

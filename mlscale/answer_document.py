@@ -34,7 +34,7 @@ def document(
     if lever == "cap" and caps is not None and caps.best is not None and caps.best.run is not None:
         best, cap_w = caps.best.run, caps.best.cap_w
         expected = None if caps.expected is None else caps.expected.run
-    every = [*notes, *(Note("", text) for text in told)]
+    every = [*notes, *told]
     workload = advice.workload
     return {
         "schema": SCHEMA,

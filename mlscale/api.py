@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mlscale.advice.advise import advise as advise_profiles
 from mlscale.advice.objectives import Limits
@@ -20,12 +20,12 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.data.table_files import table_from_frame
-from mlscale.errors import DataWarning, InputError, extra_named, note
+from mlscale.errors import DataWarning, InputError, extra_named, warn
 from mlscale.keywords import in_python, kept_warnings, speaks_python, warn_again
 from mlscale.model import model as models
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE, Predictions
-from mlscale.notes import Note, Severity
+from mlscale.notes import Note
 from mlscale.predictors.base import Predictor, TrainingSet
 from mlscale.readers import reading
 from mlscale.readers.given import Given
@@ -139,7 +139,7 @@ def predict(
         predictions = found.model.predict(found.profiles, COVERAGE)
     notes = _notes(told, *found.notes, *predictions.warnings)
     targets = found.targets or None
-    return replace(predictions, warnings=tuple(one.text for one in notes), asked=targets)
+    return replace(predictions, warnings=notes, asked=targets)
 
 
 @speaks_python
@@ -163,7 +163,8 @@ def train(
     data = table if isinstance(table, Measurements) else tables.read(table)
     if base is None:
         base = data.grid.highest
-        note(f"the base is the highest setting, {base}: profile new kernels there, or give --base")
+        told = f"the base is the highest setting, {base}: profile new kernels there, or give --base"
+        warn("P08", told, "note")
     return models.train(data, base, predictor, others, quantity, **parameters)
 
 
@@ -295,15 +296,13 @@ def _texts(at: Any) -> tuple[str, ...]:
     return tuple(",".join(f"{axis}={one[axis]:.15g}" for axis in one) for one in settings)
 
 
-def _notes(told: Sequence[warnings.WarningMessage], *more: str | Note) -> tuple[Note, ...]:
+def _notes(told: Sequence[warnings.WarningMessage], *more: Note) -> tuple[Note, ...]:
     """What was warned of while reading, and what is told beside, each once."""
     notes = []
     for one in told:
         if isinstance(one.message, DataWarning):
-            severity = cast("Severity", one.message.severity)
-            kernels = one.message.kernels
-            notes.append(Note(one.message.code, str(one.message), severity, kernels))
+            notes.append(one.message.note)
         else:
             warn_again([one])
-    notes += [one if isinstance(one, Note) else Note("", one) for one in more]
+    notes += more
     return tuple(dict.fromkeys(replace(one, text=in_python(one.text)) for one in notes))

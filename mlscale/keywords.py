@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from mlscale.errors import DataWarning, InputError
@@ -25,6 +26,7 @@ _OPTIONS = (
     *("lever", "max-power", "max-slowdown", "max-time", "minimize", "model", "peaks", "power"),
     *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
 )
+_BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \(--[^()]*\)")  # a keyword, and its option beside it
 _SETTING = r"(?:cu|engine|memory)=[^\s;),]+"
 _OPTION = re.compile(
     rf"--({'|'.join(_OPTIONS)})(?![\w-])"
@@ -47,7 +49,7 @@ def in_python(text: str) -> str:
             return f"{written}=True"
         return f"{written}='{value}'" if value[:1].islower() else f"{written}={value}"
 
-    return _OPTION.sub(keyword, text)
+    return _OPTION.sub(keyword, _BOTH.sub(r"\1", text))
 
 
 @contextmanager
@@ -63,7 +65,9 @@ def kept_warnings() -> Iterator[list[warnings.WarningMessage]]:
         finally:
             for one in told:
                 if isinstance(one.message, DataWarning):
-                    one.message.args = (in_python(str(one.message)), *one.message.args[1:])
+                    note = one.message.note
+                    one.message.note = replace(note, text=in_python(note.text))
+                    one.message.args = (one.message.note,)
 
 
 def warn_again(told: list[warnings.WarningMessage]) -> None:

@@ -36,6 +36,7 @@ from mlscale.model.predictions import (
     TIME_MEASURED,
     Predictions,
 )
+from mlscale.notes import Note
 from mlscale.text import number
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -135,7 +136,7 @@ def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> 
         "base": predictions.base.as_dict(),
         "predictions": rows,
         "whole_run": _run_rows(predictions, targets),
-        "warnings": [*predictions.warnings, *limit_warning],
+        "warnings": [str(note) for note in (*predictions.warnings, *limit_warning)],
     }
     return json_text(document)
 
@@ -158,7 +159,7 @@ def _json_value(value: Any) -> Any:
     return None if np.isnan(value) else value.item()
 
 
-def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[str]:
+def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[Note]:
     """What a GPU does where the rows with these flags are of more power than its board supplies."""
     if not any(ABOVE_LIMIT in row for row in flags):
         return []
@@ -166,4 +167,4 @@ def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -
         f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_in_words}: there "
         "the GPU lowers its clock, draws less and takes longer than they say"
     )
-    return [warning]
+    return [Note("P03", warning, "warning")]
