@@ -1,19 +1,16 @@
-"""The answer to `mlscale.advise`: what to set, as values, text, a card, a figure and files."""
+"""The answer to `mlscale.advise`: its document as values, text, a card, a figure and files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from mlscale.advice.commands import commands_for_cap, commands_for_clocks
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Row
-from mlscale.advice.verdict import cap_verdict, verdict
-from mlscale.answer_document import document
+from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
 from mlscale.data.surfaces import run_in_sequence
@@ -29,10 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from mlscale.advice.caps import CapAdvice
-
 MOST_KERNELS = 5  # of the card
-_EFFECTS = {  # of a document, and what a choice calls its interval
+_RANGES = {  # what becomes of the run, and what its interval is called
     "slowdown_percent": "slowdown_range",
     "energy_percent": "energy_percent_range",
     "power_percent": "power_percent_range",
@@ -71,11 +66,11 @@ class Chosen:
     @classmethod
     def from_row(cls, row: Row) -> "Chosen":
         """From a choice of an answer's document."""
-        values: Row = {}
-        for name, interval in _EFFECTS.items():
-            value, low, high = row[name] or (None, None, None)
-            values |= {name: value, interval: None if low is None else (low, high)}
-        return cls(set=row["set"], **row["at"], **values)
+        values: Row = {axis: row["at"][axis] for axis in AXES}
+        for name, interval in _RANGES.items():
+            value, *ends = row[name] or (None, None, None)
+            values |= {name: value, interval: None if None in ends else tuple(ends)}
+        return cls(set=row["set"], **values)
 
 
 class CommandLines(NamedTuple):
@@ -85,21 +80,23 @@ class CommandLines(NamedTuple):
     reset: tuple[str, ...]
     notes: tuple[str, ...]
 
+    def __call__(self) -> NoReturn:
+        """Say that these are values, to who calls them."""
+        raise InputError("the commands are values: write .commands.set or .commands.reset")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
-    told: what was told of the files and of the choice of the model. advice, subject, caps: what it
-    rests on; is_cap: whether a power cap is to set. asked: objective and limits as they were given.
+    content: its document. advice and subject: what it rests on; the subject's notes are those on
+    the files and the choice of the model. asked: objective and limits as they were given.
     """
 
-    told: tuple[Note, ...]
+    content: Row
     advice: Advice
     subject: Subject
-    caps: "CapAdvice | None" = None
-    is_cap: bool = False
-    asked: tuple[str | None, Limits] = (None, Limits())
+    asked: tuple[str | None, Limits]
 
     if not TYPE_CHECKING:
 
@@ -109,39 +106,29 @@ class Answer:
                 "commands, menu, frame, document(), plot() or save('page.html')"
             )
 
-    @cached_property
-    def _document(self) -> Row:
-        metadata, lever = self.subject.profiles.metadata, "cap" if self.is_cap else "clock"
-        if self.is_cap and self.caps is not None:
-            commands = commands_for_cap(self.caps, metadata)
-        else:
-            commands = commands_for_clocks(self.advice, metadata)
-        name = self.subject.model_name.removesuffix(".mlscale")
-        found = document(self.advice, name, self.caps, lever, self.told, commands)
-        notes = [{**note, "text": in_python(note["text"])} for note in found["notes"]]
-        return {**found, "notes": notes}
-
     def document(self) -> Row:
         """The answer as JSON values, as `mlscale advise --json` prints it."""
-        return self._document
+        return self.content
 
     to_dict = document
 
     @property
     def best(self) -> Chosen:
-        """What to set."""
-        return Chosen.from_row(self._document["answer"])
+        """What to set. Raises InputError where no power cap will do."""
+        if self.content["answer"] is None:
+            raise InputError(self._headline())
+        return Chosen.from_row(self.content["answer"])
 
     @property
     def expected(self) -> Chosen | None:
         """What is expected to just keep a limit of time; None where that is `best`."""
-        row = self._document["expected"]
+        row = self.content["expected"]
         return None if row is None else Chosen.from_row(row)
 
     @property
     def menu(self) -> dict[float | None, Chosen] | None:
         """The best under each limit of slowdown [%], None for no limit; None without a menu."""
-        rows = self._document["menu"]
+        rows = self.content["menu"]
         if rows is None:
             return None
         return {row["max_slowdown_percent"]: Chosen.from_row(row) for row in rows}
@@ -149,56 +136,60 @@ class Answer:
     @property
     def notes(self) -> tuple[Note, ...]:
         """What a reader should know, each under its code."""
-        rows = self._document["notes"]
+        rows = self.content["notes"]
         named = [() if row["kernels"] == "all" else tuple(row["kernels"]) for row in rows]
         return tuple(Note(**{**row, "kernels": k}) for row, k in zip(rows, named, strict=True))
 
     @property
-    def sure(self) -> str | None:
+    def sure(self) -> str:
         """How sure the answer is: 'high', 'medium' or 'low'."""
-        sure: str | None = self._document["sure"]
-        return sure
+        return str(self.content["sure"])
 
     @property
     def commands(self) -> CommandLines:
         """What sets and resets the answer; nothing is run."""
-        lines = self._document["commands"]
+        lines = self.content["commands"]
         return CommandLines(*(tuple(lines[name]) for name in CommandLines._fields))
 
     @property
     @extra_named("'frame'")
     def frame(self) -> "pd.DataFrame":
-        """A row for each kernel, largest share first, as a pandas DataFrame."""
+        """A row for each kernel at what is best for the run, largest share of time first.
+
+        A pandas DataFrame with columns of the command's CSV.
+        """
         import pandas as pd
 
-        return pd.DataFrame([_flat_kernel(row) for row in self._document["kernels"]])
+        from mlscale.cli.answer import rows
+
+        table = pd.DataFrame(rows(self.content, shows_all=False))
+        is_kernel = table["number"].notna() & (table["at"] == "answer")
+        return table[is_kernel].drop(columns="at").reset_index(drop=True)
 
     def __str__(self) -> str:
-        from mlscale.cli.advise import text_of
+        from mlscale.cli.answer import Layout, text
 
-        warnings = (*self.told, *self.advice.warnings)
-        advice, lever = replace(self.advice, warnings=warnings), "cap" if self.is_cap else "clock"
-        return in_python(text_of(advice, lever, self.caps)).rstrip("\n")
+        return in_python(text(self.content, Layout())).rstrip("\n")
 
     def __repr__(self) -> str:
         return f"<Answer: {self._headline()}>"
 
     def _headline(self) -> str:
-        if self.is_cap and self.caps is not None:
-            return cap_verdict(self.caps, self.advice)
-        return verdict(self.advice)
+        return " ".join(answer_lines(self.content))
 
     def _repr_html_(self) -> str:
         """A card for a notebook, without scripts; all text is escaped."""
-        frame_columns = ("short", "share_percent", "slowdown_percent")
-        kernels = [_flat_kernel(row) for row in self._document["kernels"][:MOST_KERNELS]]
-        columns = {name: [kernel[name] for kernel in kernels] for name in frame_columns}
-        codes = dict.fromkeys(note.code for note in self.notes if note.code)
-        sure = f"How sure: {self.sure}. " if self.sure else ""
-        below = f"{sure}{len(self.notes)} notes: {', '.join(codes) or 'see .notes'}"
+        kernels = [row for row in self.content["kernels"] if row["at_answer"]][:MOST_KERNELS]
+        columns = {
+            "kernel": [row["short"] for row in kernels],
+            "share [%]": [row["share_percent"] for row in kernels],
+            "slower by [%]": [row["at_answer"]["slowdown_percent"][0] for row in kernels],
+        }
+        codes = ", ".join(dict.fromkeys(note.code for note in self.notes))
+        below = escape(f"How sure: {self.sure}. Notes: {codes or 'none'}")
         style = "border:1px solid #8888;border-radius:6px;padding:8px;max-width:44em"
         card = html_table(self._headline(), columns)
-        return f'<div style="{style}">{card}<div>{escape(below)}</div></div>'
+        return f'<div style="{style}">{card}<div>{below}</div></div>'
 
     def plot(self) -> "Figure":
         """Time and energy of the run over the engine clock, with band, limit and what to set.
@@ -210,39 +201,38 @@ class Answer:
     def _curves(self) -> list[Curve]:
         advice, best = self.advice, self.best
         time, power = advice.held["time"], advice.held.get("power")
-        launches = self.subject.profiles.weights
-        cu, memory = best.cu_count, best.memory_mhz
-        place = time.grid.cu_count.index(cu), slice(None), time.grid.memory_mhz.index(memory)
-        steps = np.array(time.grid.engine_mhz)
-        longest_ms = advice.limits.longest_ms(advice.whole_run.base.time_ms)
+        grid, launches = time.grid, self.subject.profiles.weights
+        place = grid.cu_count.index(best.cu_count), ..., grid.memory_mhz.index(best.memory_mhz)
         times: dict[str, Floats] = {}
         energies: dict[str, Floats] = {}
-        for side in ("values", "low", "high"):
-            each_ms, each_w = getattr(time, side), getattr(power, side, None)
-            if each_ms is not None:
-                run_ms, run_w = run_in_sequence(each_ms, each_w, launches)
-                times[side] = run_ms[place]
-                energies |= {} if run_w is None else {side: (run_ms * run_w)[place]}
-        limit = longest_ms if np.isfinite(longest_ms) else None
-        curves = [Curve("engine_mhz", steps, "time [ms]", *_ends(times), limit)]
+        for end in ("values", "low", "high"):
+            if (each_ms := getattr(time, end)) is not None:
+                run_ms, run_w = run_in_sequence(each_ms, getattr(power, end, None), launches)
+                times[end] = run_ms[place]
+                energies |= {} if run_w is None else {end: (run_ms * run_w)[place]}
+        longest_ms = advice.limits.longest_ms(advice.whole_run.base.time_ms)
+        limit_ms = longest_ms if np.isfinite(longest_ms) else None
+        axis, steps = "engine_mhz", np.array(grid.engine_mhz)
+        curves = [Curve(axis, steps, "time [ms]", limit=limit_ms, **times)]
         if energies and advice.no_energy is None:
-            curves.append(Curve("engine_mhz", steps, "energy [mJ]", *_ends(energies)))
+            curves.append(Curve(axis, steps, "energy [mJ]", limit=None, **energies))
         return curves
 
     def save(self, path: Path | str) -> None:
-        """Write the report (.html), the document (.json) or a row for each kernel (.csv).
+        """Write the report (.html), the document (.json) or the rows of the command's CSV (.csv).
 
         Raises InputError.
         """
+        from mlscale.cli.answer import rows
         from mlscale.cli.text import csv_text, json_text
 
         path = Path(path)
         if path.suffix == ".html":
             text = self._page()
         elif path.suffix == ".json":
-            text = json_text(self._document)
+            text = json_text(self.content)
         elif path.suffix == ".csv":
-            text = csv_text([_flat_kernel(row) for row in self._document["kernels"]])
+            text = csv_text(rows(self.content, shows_all=False))
         else:
             raise InputError(f"{path}: an answer is saved as .html, .json or .csv")
         write_text(path, text)
@@ -251,30 +241,17 @@ class Answer:
         from mlscale.report.kernel_report import largest_kernels
         from mlscale.report.page import Source, page
 
-        found, (objective, limits) = self.subject, self.asked
+        found, caps = self.subject, self.content["caps"]
         source = Source(
             model_file=found.model_name,
             profile_file=found.profile_name,
             command="mlscale.advise",
             static_power_w=self.advice.static_power_w,
-            notes=self.told,
-            power_caps_w=None if self.caps is None else tuple(p.cap_w for p in self.caps.points),
-            objective=objective,
-            limits=limits,
+            notes=found.notes,
+            power_caps_w=None if caps is None else tuple(cap["cap_w"] for cap in caps),
+            objective=self.asked[0],
+            limits=self.asked[1],
             has_commands=True,
-            is_cap=self.is_cap,
+            is_cap="power_cap_w" in self.content["base"],
         )
         return page(found.model, found.profiles, largest_kernels(found.profiles), source)
-
-
-def _ends(sides: Mapping[str, Floats]) -> tuple[Floats, Floats | None, Floats | None]:
-    return sides["values"], sides.get("low"), sides.get("high")
-
-
-def _flat_kernel(row: Row) -> Row:
-    """A kernel of the document as one row of a table."""
-    flat = {name: row[name] for name in ("number", "kernel", "short", "share_percent", "launches")}
-    for name in _EFFECTS:
-        value, low, high = row["at_answer"][name] or (None, None, None)
-        flat |= {name: value, f"{name}_low": low, f"{name}_high": high}
-    return flat | {f"best_{axis}": row["best"]["at"][axis] for axis in AXES}

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.advice.advise import advise as advise_profiles
+from mlscale.advice.commands import commands_for_cap, commands_for_clocks
+from mlscale.advice.document import document
 from mlscale.advice.objectives import Limits
+from mlscale.advice.recommendation import Advice, Row
 from mlscale.answer import Answer
 from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
@@ -29,12 +32,14 @@ from mlscale.notes import Note
 from mlscale.predictors.base import Predictor, TrainingSet
 from mlscale.readers import reading
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, is_model_name, load_model
+from mlscale.subject import Asked, Subject, is_model_name, load_model
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from mlscale.advice.caps import CapAdvice
 
 RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
 
@@ -94,7 +99,7 @@ def advise(  # noqa: PLR0913, what the command has
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
-    from mlscale.advice.caps import advise_caps
+    from mlscale.advice.caps import advise_caps, require_other_clock
 
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
@@ -103,15 +108,18 @@ def advise(  # noqa: PLR0913, what the command has
     with kept_warnings() as told:
         asked = _asked("advise", run, also, base, device, power, rate, model, more)
         found = read_subject(asked)
+        if is_cap:
+            require_other_clock(found.profiles)
         advice = advise_profiles(found.model, found.profiles, minimize, limits, static_power)
         if is_cap or caps is not None:
-            goal = None if minimize == "clock" and not is_cap else minimize, advice.limits
+            goal = None if minimize == "clock" and not is_cap else minimize, limits
             asked_w, held = tuple(caps or ()), (static_power, advice.surfaces)
             capped = advise_caps(found.model, found.profiles, asked_w, *goal, *held)
     notes = _notes(told, *found.notes)
     if rate is not None:
         notes += (Note("", f"times and energies are of {RATED_UNITS:,.0f} units of work"),)
-    return Answer(notes, advice, found, capped, is_cap, (minimize, limits))
+    found = replace(found, notes=notes)
+    return Answer(_document(advice, found, capped, lever), advice, found, (minimize, limits))
 
 
 def predict(
@@ -249,6 +257,22 @@ def _asked(  # noqa: PLR0913, PLR0917
             "mlscale.import_profile(file, power=500)"
         )
     return replace(asked, run=run[0])
+
+
+def _document(advice: Advice, found: Subject, caps: "CapAdvice | None", lever: str) -> Row:
+    """The answer's document, in Python's words."""
+    from mlscale.cli.further_run import next_step
+
+    metadata = found.profiles.metadata
+    if lever == "cap" and caps is not None:
+        commands, best = commands_for_cap(caps, metadata), caps.best.run if caps.best else None
+    else:
+        commands, best = commands_for_clocks(advice, metadata), advice.whole_run.best
+    step = next_step(None, found.files, found.model, found.profiles, advice, best)
+    name = found.model_name.removesuffix(".mlscale")
+    row = document(advice, name, caps, lever, found.notes, commands, step)
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
+    return {**row, "next": row["next"] and in_python(row["next"])}
 
 
 def _refuse_unknown(function: str, more: Mapping[str, Any]) -> None:

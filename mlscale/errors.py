@@ -33,6 +33,10 @@ class UsageError(InputError):
     """The options of a command do not suit each other; the command line adds where its help is."""
 
 
+class NotMetError(InputError):
+    """An answer is given, and is not as sure as was required; exit status 3."""
+
+
 class MissingLibraryError(InputError, ModuleNotFoundError):
     """A library that an optional part of mlscale needs is not installed."""
 

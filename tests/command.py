@@ -47,6 +47,17 @@ def refuse(capsys: Capture, folder: Path, *arguments: object) -> str:
     return err.removeprefix("mlscale: error: ").rstrip("\n")
 
 
+def flat(choice: dict[str, Any]) -> dict[str, Any]:
+    """A choice of an answer's document: its settings, and its values without their intervals."""
+    values = {name: value[0] for name, value in choice.items() if isinstance(value, list)}
+    return {**choice["at"], **values}
+
+
+def note_texts(document: dict[str, Any]) -> list[str]:
+    """The notes of an answer's document in words."""
+    return [note["text"] for note in document["notes"]]
+
+
 @contextmanager
 def when_kept(parts: int, do: Callable[[], object]) -> Iterator[None]:
     """In the block, do something as soon as so many parts of a study or a fleet are kept."""

@@ -76,6 +76,7 @@ GUESSES = {
     "ms.advise(ncu, rate=(1, 2))": "rate= has 2 numbers for 1 runs",
     "a.verdict": "an answer has no 'verdict'; print it, or take its best, expected",
     "a.save('answer.pdf')": "an answer is saved as .html, .json or .csv",
+    "a.commands()": "write .commands.set or .commands.reset",
     "ms.report(a, 'x.html')": "write mlscale.advise(run).save('page.html')",
     # Notebook B: training and prediction.
     "ms.read(df)": "",
@@ -141,16 +142,22 @@ def test_warnings_speak_python() -> None:
 
 
 class TestAnswer:
-    @pytest.mark.parametrize("given", [{"max_slowdown": 5}, {"max_slowdown": 3, "power": 500}])
-    def test_is_that_of_the_command(self, capsys: Capture, given: dict[str, float]) -> None:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"max_slowdown": 5},
+            {"power": 500},
+            {"max_slowdown": 3, "power": 500, "lever": "cap"},
+        ],
+    )
+    def test_is_that_of_the_command(self, capsys: Capture, given: dict[str, Any]) -> None:
         options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-        document = json.loads(succeed(capsys, "advise", NCU, *options, "--json")[0])
-        best = ms.advise(NCU, **given).best  # type: ignore[arg-type]
-        whole_run = document["whole_run"]
-        assert best.engine_mhz == whole_run["best"]["engine_mhz"]
-        low, high = whole_run["slowdown_low_percent"], whole_run["slowdown_high_percent"]
-        assert best.slowdown_percent == pytest.approx(whole_run["slowdown_percent"])
-        assert best.slowdown_range == pytest.approx((low, high))
+        told = succeed(capsys, "advise", NCU, *options, "--json", "--commands")[0]
+        answer = ms.advise(NCU, **given)
+        of_command, document = json.loads(told), dict(answer.document())
+        for in_words in ("notes", "next", "next_commands"):
+            del of_command[in_words], document[in_words]
+        assert document == of_command
 
     def test_its_numbers_agree(self) -> None:
         """Energy is time x power, and changes are against the base."""
@@ -173,7 +180,8 @@ class TestAnswer:
         assert document == answer.document()
         assert document["schema"] == 1
         assert Chosen.from_row(document["answer"]) == answer.best
-        assert len(pd.read_csv(tmp_path / "a.csv")) == len(answer.frame)
+        table = pd.read_csv(tmp_path / "a.csv")
+        assert (table["at"] == "answer").sum() == 1 + len(answer.frame)
         assert (tmp_path / "a.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
     def test_a_frame_is_what_its_file_is(self, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Advice: the configuration to set.
 
 `advise` is the way through: `search` finds the best configurations by the `objectives` and limits,
-each becomes a `recommendation`, told in one sentence by `verdict`, and as `commands` of the GPU's
-vendor. `caps` chooses a power cap, by what a run does under each; `capped_runs` tells that of a run
-that was read under caps alone.
+each becomes a `recommendation`, and all become a `document`, with how sure it is by `sureness`.
+`verdict` tells that in a sentence or two, and `commands` what sets it by the GPU's vendor. `caps`
+chooses a power cap, by what a run does under each; `capped_runs` tells that of a run that was read
+under caps alone.
 """

@@ -6,16 +6,20 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
-from mlscale.advice.recommendation import Advice, Recommendation, Setting, Workload
+from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
 from mlscale.advice.search import (
+    MENU_PERCENT,
     TOO_SLOW,
+    USUAL_SLOWDOWN_PERCENT,
     Costs,
     Terms,
     best_of_kernels,
     best_of_run,
+    menu_of_run,
     recommendations,
     settings_at,
 )
+from mlscale.advice.sureness import Grounds, reasons
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import notes_on
 from mlscale.data.devices import known_device
@@ -33,7 +37,6 @@ from mlscale.text import percent_in_words, share_in_percent
 
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 LEAST_EXCHANGED = 0.01  # of a run's time, that is told
-USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = Note(
     "R06", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
 )
@@ -50,11 +53,12 @@ def advise(
     """The configuration of the model's grid that serves the whole run best, and each kernel.
 
     objective: 'energy', 'edp', 'ed2p', 'time', 'power', or 'clock', the lowest engine clock; by
-    default 'energy', or 'clock' where energy cannot be known. The lowest clock is sought at the
-    CU count and memory clock of the base, within USUAL_SLOWDOWN_PERCENT of its time where no
-    limit of time is given. limits: of time and slowdown for the kernels' summed time, of power
-    for every kernel. static_power_w [W]: what the board draws beside dynamic power, the
-    same at every configuration. Of equal configurations `best_index` says which is taken.
+    default 'energy', or 'clock' where energy cannot be known. Both are sought within
+    USUAL_SLOWDOWN_PERCENT of the base's time where no limit of time is given, and of energy the
+    menu has other limits; the lowest clock is sought at the CU count and memory clock of the base.
+    limits: of time and slowdown for the kernels' summed time, of power for every kernel.
+    static_power_w [W]: what the board draws beside dynamic power, the same at every
+    configuration. Of equal configurations `best_index` says which is taken.
 
     Raises InputError where objective or limits need what model and profiles do not give, and
     where no configuration keeps the limits, saying what is nearest.
@@ -79,12 +83,14 @@ def advise(
         launches=None if profiles.launches is None else float(profiles.launches.sum()),
         counters_cover_percent=100 * profiles.counters_cover,
         is_sampled=is_sampled(profiles.metadata),
+        readings=1 + len(profiles.points),
+        power_readings=1 + sum(point.power_w is not None for point in profiles.points),
     )
     notes = feature_warnings(model, profiles)
     notes += exchange_warnings(exchanged_ms(profiles) / profiles.run_times_ms.sum())
     run = costs.summed()
     advice = advise_run(model, run, terms, workload, notes)
-    whole_run = advice.whole_run
+    whole_run, terms = advice.whole_run, replace(terms, limits=advice.limits)
     kernels = _advise_kernels(costs, run, terms, predictions, whole_run.best)
     flags = whole_run.flags + _slower_kernels(terms.limits, kernels)
     return replace(
@@ -125,7 +131,8 @@ def terms_of(
             told = f"looking for the lowest clock, not least energy: {no_energy}"
             warnings.append(Note("P04", told))
     _require_clocks(objective, model.grid)
-    if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
+    takes_usual = objective in ("clock", "energy") and not limits.has_time
+    if takes_usual:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not no_power and static_power_w is None and model.power_kind(profiles) is None:
         told = "power_w is taken for board power, as the model's training table names no power_kind"
@@ -143,6 +150,7 @@ def terms_of(
     return Terms(
         objective=objective,
         limits=limits,
+        has_menu=takes_usual and objective == "energy",
         static_power_w=static_power_w,
         added_w=added_w,
         no_power=no_power,
@@ -223,6 +231,8 @@ def predicted_costs(
         held = paired | {"power": replace(power, high=np.minimum(power.high, most_w))}
     sides = held if terms.objective == "power" else paired
     costs = Costs.from_surfaces(sides, peak_w, profiles.weights, supply)
+    if (power := held.get("power")) and power.low is not None and power.high is not None:
+        costs = replace(costs, power_ends_w=np.stack([power.low, power.high], axis=1))
     return predictions, costs, surfaces, held
 
 
@@ -310,7 +320,13 @@ def advise_run(
 
     run: `Costs.summed` of all kernels. notes: the warnings of the profiles.
     """
+    menu = menu_of_run(run, terms)
+    if terms.has_menu and USUAL_SLOWDOWN_PERCENT not in menu:  # a limit of power needs more time
+        slowdown = next((most for most in MENU_PERCENT[2:] if most in menu), None)
+        terms = replace(terms, limits=replace(terms.limits, max_slowdown_percent=slowdown))
     best, expected = best_of_run(run, terms)
+    places = np.array([*menu.values()], dtype=int)
+    in_menu = settings_at(run, terms, np.zeros_like(places), places)
     [whole_run] = recommendations(run, terms, [best])
     if expected != best:
         [at_expected] = settings_at(run, terms, np.zeros(1, dtype=int), np.array([expected]))
@@ -318,6 +334,15 @@ def advise_run(
     trained = model.trained_range
     if trained is not None and not trained.spans(whole_run.best.config):
         whole_run = replace(whole_run, flags=(BEST_IS_BEYOND,))
+    grounds = Grounds(
+        device=model.device,
+        is_learnt=not model.untrained,
+        readings=workload.readings,
+        power_readings=workload.power_readings,
+        needs_power=terms.objective not in WITHOUT_POWER,
+        is_bounded=run.is_bounded,
+        is_beyond=bool(whole_run.flags),
+    )
     return Advice(
         device=model.device,
         objective=terms.objective,
@@ -325,7 +350,6 @@ def advise_run(
         static_power_w=terms.static_power_w,
         workload=workload,
         whole_run=whole_run,
-        tried_mhz=run.grid.engine_mhz,
         warnings=(
             *terms.warnings,
             *_unsure_warnings(terms.limits, whole_run),
@@ -335,6 +359,9 @@ def advise_run(
         is_bounded=run.is_bounded,
         no_energy=terms.no_energy,
         keeps_memory=terms.keeps_memory,
+        menu=tuple(map(Offer, menu, in_menu)),
+        sure_why=reasons(grounds),
+        sure_why_cap=reasons(replace(grounds, needs_power=True)),
         supply=run.supply,
         offered=run.offered(terms),
     )

@@ -25,8 +25,8 @@ from mlscale.advice.objectives import (
     objective_values,
     require_objective,
 )
-from mlscale.advice.recommendation import Row, Setting
-from mlscale.advice.search import Points, effects
+from mlscale.advice.recommendation import Setting
+from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, Points, effects
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
@@ -46,11 +46,6 @@ CLIFF = 0.35  # of power per clock, below which it is too
 HARDLY_MORE = 0.001  # of the objective, that a cap may have more than the best, being quicker
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
-
-_COSTS = ("engine_mhz", "time_ms", "power_w", "energy_mj")
-_EFFECTS = ("slowdown_percent", "saving_percent", "slowdown_low_percent", "slowdown_high_percent")
-_ENDS_OF_SAVING = ("saving_low_percent", "saving_high_percent")
-_STEEPNESS = ("time_per_power", "power_per_clock")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,20 +171,6 @@ class CapPoint:
         is_steep = self.time_per_power > STEEP
         return f"1 % of power is {self.time_per_power:.1f} % of time" if is_steep else ""
 
-    def row(self) -> Row:
-        """The cap and what the run does, intervals as two numbers each, as JSON has them.
-
-        None for what is not known, an open end of an interval among it.
-        """
-        values = {**self.run.row(), **self.run.effects()} if self.run else {}
-        row: Row = {"cap_w": self.cap_w}
-        for name in (*_COSTS, *_EFFECTS, *_ENDS_OF_SAVING):
-            value = values.get(name)
-            row[name] = value if value is not None and math.isfinite(value) else None
-        for name in _STEEPNESS:
-            row[name] = value if math.isfinite(value := getattr(self, name)) else None
-        return {**row, "too_low": self.too_low, "flags": list(self.flags)}
-
 
 @dataclass(frozen=True)
 class CapAdvice:
@@ -201,6 +182,7 @@ class CapAdvice:
     the engine clock to lock in place of the best cap, None where the cap is as good. binds: whether
     the best changes anything against the GPU's own cap, or none at all where that is not known;
     helps: whether it does so for the better against the base, or the base keeps not the limits.
+    menu: the best under each limit of slowdown [%] that was asked for, None for no limit.
     default_w: the GPU's own cap by the device table, None where it is not known.
     """
 
@@ -216,25 +198,12 @@ class CapAdvice:
     warnings: tuple[Note, ...]
     expected: CapPoint | None = None
     lock_mhz: float | None = None
-
-    @property
-    def bottom(self) -> str:
-        """What nothing is said below: the clocks tried, or the lowest of capped readings."""
-        return _bottom(self.at_base)
+    menu: tuple[tuple[float | None, CapPoint], ...] = ()
 
     @property
     def saved(self) -> str:
         """What the saving of each cap is of: the objective, or energy where that is time."""
         return _saved(self.objective)
-
-    def document(self) -> Row:
-        """The caps as JSON values."""
-        return {
-            "power_caps": [point.row() for point in self.points],
-            "best_power_cap": self.best.row() if self.best else None,
-            "expected_power_cap": self.expected.row() if self.expected else None,
-            "power_caps_save": self.saved,
-        }
 
 
 def advise_caps(
@@ -320,7 +289,8 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
 
     A limit of time holds for the longest time of the interval, as far as there are intervals: an
     open end does not keep it. Of caps HARDLY_MORE than the least the quickest is taken, of equal
-    ones the lowest.
+    ones the lowest. Least energy is sought within USUAL_SLOWDOWN_PERCENT where no limit of time is
+    given, and the menu has other limits; where no cap keeps it, the widest that one keeps holds.
     """
     device, curve, base = known_device(runs.device), runs.curves[0], runs.base
     time_ms, power_w = _with_ends(runs.curves)
@@ -328,12 +298,22 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     points = _points(runs, settings, device)
     can_be_set = np.array([point.can_be_set for point in points])
     base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)[:-1]  # not of the GPU's own
-    keeps = feasible(limits, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
-    surely = feasible(limits, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
     costs = time_ms[:-1, 0], power_w[:-1, 0]
-    best = expected = _best(objective, *costs, keeps)
-    if limits.has_time:
-        best = _best(objective, *costs, surely)
+
+    def best_under(under: Limits) -> tuple[int | None, int | None]:
+        keeps = feasible(under, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
+        surely = feasible(under, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
+        expected = _best(objective, *costs, keeps)
+        return _best(objective, *costs, surely) if under.has_time else expected, expected
+
+    every: dict[float | None, Limits] = {}
+    if objective == "energy" and not limits.has_time:
+        every = {most: replace(limits, max_slowdown_percent=most) for most in MENU_PERCENT}
+        limits = every[USUAL_SLOWDOWN_PERCENT]
+    menu = {most: place for most, one in every.items() if (place := best_under(one)[0]) is not None}
+    if menu and limits.max_slowdown_percent not in menu:
+        limits = every[[*menu][-1]]
+    best, expected = best_under(limits)
     binds = best is not None and not _is_same(curve, best, -1)
     return CapAdvice(
         device=runs.device,
@@ -348,6 +328,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         warnings=(),
         expected=None if expected in (None, best) else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
+        menu=tuple((most, points[place]) for most, place in menu.items()),
     )
 
 
@@ -527,6 +508,11 @@ def _settings(
         "energy_mj": curve.run_energy_mj,
         **effects(saved, at, Points(np.array([base.config.engine_mhz]), *at_base)),
     }
+    if time_ms.shape[1] > 1:
+        costs = {"time_{}_ms": time_ms, "power_{}_w": power_w, "energy_{}_mj": time_ms * power_w}
+        for name, values in costs.items():
+            columns[name.format("low")] = values.min(axis=1)
+            columns[name.format("high")] = values.max(axis=1)
     return [
         Setting.from_row({n: float(values[place]) for n, values in columns.items()}, cu_axis)
         if np.isfinite(curve.run_energy_mj[place])

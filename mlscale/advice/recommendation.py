@@ -2,21 +2,16 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-from mlscale.advice.objectives import OBJECTIVES, WITHOUT_POWER, Limits
+from mlscale.advice.objectives import WITHOUT_POWER, Limits
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import extra_named
-from mlscale.model.predictions import COVERAGE
 from mlscale.notes import Note
 from mlscale.text import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WHOLE_RUN = "whole run"
 Row = dict[str, Any]
@@ -29,8 +24,8 @@ class Setting:
 
     time_ms [ms], power_w [W], energy_mj [mJ]: None where that is not known. Against the base:
     slowdown_percent of time, saving_percent of the objective (NaN where it is not known), each
-    with its interval where the predictors give intervals. Under a power cap config's engine clock
-    is the mean over the time.
+    with its interval where the predictors give intervals, as time_range [ms], power_range [W] and
+    energy_range [mJ] are. Under a power cap config's engine clock is the mean over the time.
     """
 
     config: HardwareConfig
@@ -41,13 +36,19 @@ class Setting:
     saving_percent: float
     slowdown_range: Interval = None
     saving_range: Interval = None
+    time_range: Interval = None
+    power_range: Interval = None
+    energy_range: Interval = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, float], cu_axis: str) -> "Setting":
-        """From numbers by the names of `row` and `effects`, NaN if not known; cu_axis: a grid's."""
+        """From numbers by name, NaN if not known; cu_axis: a grid's.
 
-        def interval(name: str) -> Interval:
-            low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
+        Ends are named such as time_low_ms and slowdown_low_percent.
+        """
+
+        def interval(name: str, unit: str = "percent") -> Interval:
+            low, high = (row.get(f"{name}_{end}_{unit}", math.nan) for end in ("low", "high"))
             return None if math.isnan(low) else (low, high)
 
         power_w, energy_mj = row["power_w"], row["energy_mj"]
@@ -62,25 +63,10 @@ class Setting:
             saving_percent=row["saving_percent"],
             slowdown_range=interval("slowdown"),
             saving_range=interval("saving"),
+            time_range=interval("time", "ms"),
+            power_range=interval("power", "w"),
+            energy_range=interval("energy", "mj"),
         )
-
-    def row(self) -> Row:
-        """The settings and what they cost."""
-        costs = {"time_ms": self.time_ms, "power_w": self.power_w, "energy_mj": self.energy_mj}
-        return {**self.config.as_dict(), **costs}
-
-    def effects(self) -> dict[str, float | None]:
-        """What it saves, and how much slower it is, with the ends of intervals [%]."""
-        least, most = self.saving_range or (None, None)
-        quickest, slowest = self.slowdown_range or (None, None)
-        return {
-            "saving_percent": self.saving_percent,
-            "saving_low_percent": least,
-            "saving_high_percent": most,
-            "slowdown_percent": self.slowdown_percent,
-            "slowdown_low_percent": quickest,
-            "slowdown_high_percent": slowest,
-        }
 
 
 @dataclass(frozen=True)
@@ -107,30 +93,6 @@ class Recommendation:
     in_run: Setting | None = None
     expected: Setting | None = None
 
-    def row(self) -> Row:
-        """All as JSON values, but for the part of a kernel in the run."""
-        expected = self.expected
-        return {
-            "best": self.best.row(),
-            "expected": {**expected.row(), **expected.effects()} if expected else None,
-            "at_base": self.base.row(),
-            **self.best.effects(),
-            "front": [setting.row() for setting in self.front],
-            "flags": [str(note) for note in self.flags],
-        }
-
-    def part_of_run(self) -> Row:
-        """How often a kernel runs, and its share of the time; None of the whole run."""
-        return {"launches": self.launches, "share_percent": self.share_percent}
-
-    def kernel_row(self) -> Row:
-        """A kernel's as JSON values, with what becomes of it in the whole run."""
-        row: Row = {"kernel": self.kernel, **self.part_of_run(), **self.row()}
-        if self.in_run is not None:
-            slowdown = {"slowdown_percent": self.in_run.slowdown_percent}
-            row["at_whole_run_best"] = {**self.in_run.row(), **slowdown}
-        return row
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -139,18 +101,29 @@ class Workload:
     kernels: how many. launches: of all kernels; None where the profile does not say, and each
     runs once. counters_cover_percent: the share of the kernels' time at the base that kernels with
     counters have [%]. is_sampled: whether each kernel is a run of its own, as a monitor's log sees
-    it, perhaps beside the others on another GPU; then the whole run's time is GPU time.
+    it, perhaps beside the others on another GPU; then the whole run's time is GPU time. readings,
+    power_readings: at how many configurations time and power were read.
     """
 
     kernels: int
     launches: float | None
     counters_cover_percent: float
     is_sampled: bool = False
+    readings: int = 1
+    power_readings: int = 1
 
     @property
     def is_one_launch(self) -> bool:
         """Whether it is a single launch of a single kernel."""
         return self.kernels == 1 and self.launches in (None, 1)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is best of what may take so many percent more time, None for any time."""
+
+    max_slowdown_percent: float | None
+    best: Setting
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,10 +132,12 @@ class Advice:
 
     kernels: in the order of the profile. whole_run: the one configuration for the run, which is
     each kernel as often as its launches say. measured: the run at the further points at which all
-    its kernels were measured. tried_mhz: the engine clocks that were tried, ascending. is_bounded:
-    whether kernels were measured at one clock alone, so that times are bounds, and costs at the
-    longest. no_energy: why energy is not known, None where it is. keeps_memory: why only the
-    base's memory clock is offered.
+    its kernels were measured. is_bounded: whether kernels were measured at one clock alone, so that
+    times are bounds, and costs at the longest. no_energy: why energy is not known, None where it
+    is. keeps_memory: why only the base's memory clock is offered. menu: for least energy without a
+    limit of time, what is best under a few; the whole run's best is that under
+    USUAL_SLOWDOWN_PERCENT. sure_why: the codes of `sureness` that say how sure the answer is;
+    sure_why_cap: the same of a power cap.
 
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
     of COVERAGE each; held: they, their high ends as the board's limit leaves them. supply: what
@@ -178,11 +153,13 @@ class Advice:
     whole_run: Recommendation
     kernels: tuple[Recommendation, ...] = ()
     measured: tuple[Setting, ...] = ()
-    tried_mhz: tuple[float, ...] = ()
     warnings: tuple[Note, ...] = ()
     is_bounded: bool = False
     no_energy: str | None = None
     keeps_memory: str | None = None
+    menu: tuple[Offer, ...] = ()
+    sure_why: tuple[str, ...] = ()
+    sure_why_cap: tuple[str, ...] = ()
     surfaces: dict[str, Surfaces] = field(default_factory=dict, compare=False)
     held: dict[str, Surfaces] = field(default_factory=dict, compare=False)
     supply: Supply = UNLIMITED
@@ -201,43 +178,3 @@ class Advice:
     def recommendations(self) -> tuple[Recommendation, ...]:
         """That of each kernel, then that of the whole run, where it is more than one launch."""
         return self.kernels if self.workload.is_one_launch else (*self.kernels, self.whole_run)
-
-    def rows(self) -> list[Row]:
-        """The table of `mlscale advise --format csv`: the best, then the front, of each of these.
-
-        What a row does not have is None: what the best saves is in its own row alone, as are its
-        flags, joined by '; '.
-        """
-        rows = []
-        for one in self.recommendations:
-            for setting in dict.fromkeys([one.best, *one.front]):
-                is_best = setting == one.best
-                row = {"kernel": one.kernel or WHOLE_RUN, **setting.row(), **one.part_of_run()}
-                row |= {"best": int(is_best), "on_front": int(setting in one.front)}
-                row |= setting.effects() if is_best else dict.fromkeys(setting.effects())
-                rows.append(row | {"flags": "; ".join(map(str, one.flags if is_best else ()))})
-        return rows
-
-    @extra_named("'to_frame'")
-    def to_frame(self) -> "pd.DataFrame":
-        """Return `rows` as a pandas DataFrame, NaN for a number that is None."""
-        import pandas as pd
-
-        frame = pd.DataFrame(self.rows())
-        return frame.astype(dict.fromkeys(frame.columns[frame.isna().any()], float))
-
-    def document(self) -> Row:
-        """The advice for the whole run as JSON values, as docs/file-formats.md describes them."""
-        return {
-            "objective": self.objective,
-            "unit": OBJECTIVES[self.objective],
-            "limits": asdict(self.limits),
-            "static_power_w": self.static_power_w,
-            "coverage": COVERAGE,
-            "whole_run": {
-                **asdict(self.workload),
-                **self.whole_run.row(),
-                "measured": [setting.row() for setting in self.measured],
-            },
-            "warnings": [str(note) for note in self.warnings],
-        }

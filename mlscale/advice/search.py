@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -28,6 +29,8 @@ from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.notes import Note
 
+USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for least energy and lowest clock, where no limit is given
+MENU_PERCENT = (2.0, USUAL_SLOWDOWN_PERCENT, 10.0, None)  # beside it; None for any time
 TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest setting is shown")
 
 
@@ -35,6 +38,7 @@ TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest 
 class Terms:
     """What is sought for a run, and what is known of power; the same for all its kernels.
 
+    has_menu: whether the limit of slowdown is mlscale's, and others are to be shown beside it.
     static_power_w [W]: as given; added_w: what is added to predicted power. no_power, no_energy:
     why these cannot be given, None where they can. keeps_memory: why only the base's memory clock
     is offered, None where all are. unmeasured: see `Model`; they are not offered. warnings: what a
@@ -43,6 +47,7 @@ class Terms:
 
     objective: str
     limits: Limits
+    has_menu: bool = False
     static_power_w: float | None = None
     added_w: float = 0.0
     no_power: str | None = None
@@ -69,7 +74,8 @@ class Costs:
 
     time_ms, power_w (K, S, C, E, M): S is the value alone or, with intervals, the value, the low
     end and the high end, those of power as they go with those of time in the objective; power_w is
-    None where it is not predicted. peak_w (K, C, E, M): the most that the board must supply.
+    None where it is not predicted. power_ends_w (K, 2, C, E, M): the ends of power by itself, None
+    where these are not known. peak_w (K, C, E, M): the most that the board must supply.
     launches (K,): in the run. is_bounded: whether times are bounds.
     """
 
@@ -81,6 +87,7 @@ class Costs:
     peak_w: Floats | None
     supply: Supply = UNLIMITED
     is_bounded: bool = False
+    power_ends_w: Floats | None = None
 
     @classmethod
     def from_surfaces(
@@ -109,11 +116,13 @@ class Costs:
     def summed(self) -> "Costs":
         """The run of all launches, one after the other, as if it were one kernel."""
         run_ms, run_w = run_in_sequence(self.time_ms, self.power_w, self.launches)
+        _, ends_w = run_in_sequence(self.time_ms[:, :1], self.power_ends_w, self.launches)
         return replace(
             self,
             launches=np.ones(1),
             time_ms=run_ms[None],
             power_w=None if run_w is None else run_w[None],
+            power_ends_w=None if ends_w is None else ends_w[None],
             peak_w=None if self.peak_w is None else self.peak_w.max(axis=0)[None],
         )
 
@@ -205,6 +214,19 @@ def best_of_run(run: Costs, terms: Terms) -> tuple[int, int]:
     return best(np.where(is_sure, times, np.nan)), expected
 
 
+def menu_of_run(run: Costs, terms: Terms) -> dict[float | None, int]:
+    """Where the best of a run is under each limit of slowdown of the menu, flat on the grid.
+
+    Without the limits that nothing keeps beside the other limits.
+    """
+    places = {}
+    for percent in MENU_PERCENT if terms.has_menu else ():
+        limits = replace(terms.limits, max_slowdown_percent=percent)
+        with suppress(InputError):
+            places[percent], _ = best_of_run(run, replace(terms, limits=limits))
+    return places
+
+
 def best_of_kernels(costs: Costs, terms: Terms, run_ms: float) -> tuple[Indices, Mask]:
     """Where the best of each kernel is, flat on the grid, and which are too slow: (K,) each.
 
@@ -277,11 +299,31 @@ def columns_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> di
 
 
 def settings_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> list[Setting]:
-    """As `columns_at`, a setting for each."""
-    columns = columns_at(costs, terms, rows, places)
+    """As `columns_at`, a setting for each, with the ends of what it costs."""
+    columns = columns_at(costs, terms, rows, places) | _ends_at(costs, terms, rows, places)
     rows_of_values = zip(*(values.tolist() for values in columns.values()), strict=True)
     by_name = [dict(zip(columns, row, strict=True)) for row in rows_of_values]
     return [Setting.from_row(row, costs.grid.cu_axis) for row in by_name]
+
+
+def _ends_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> dict[str, Floats]:
+    """The ends of what some kernels cost, as `Setting.from_row` names them, as far as known.
+
+    Ends of power that were not made for energy give none of energy.
+    """
+    at, ends = costs.at(rows, places), {}
+    if at.time_ms.shape[1] > 1:
+        ends["time", "ms"] = at.time_ms
+        if at.power_w is not None and terms.no_energy is None and terms.objective != "power":
+            ends["energy", "mj"] = at.time_ms * at.power_w
+    if costs.power_ends_w is not None:
+        flat_w = costs.power_ends_w.reshape(*costs.power_ends_w.shape[:2], -1)
+        ends["power", "w"] = flat_w[rows, :, places]
+    return {
+        f"{name}_{end}_{unit}": edge
+        for (name, unit), values in ends.items()
+        for end, edge in (("low", values.min(axis=1)), ("high", values.max(axis=1)))
+    }
 
 
 def recommendations(costs: Costs, terms: Terms, best: Sequence[int]) -> list[Recommendation]:

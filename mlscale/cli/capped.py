@@ -2,25 +2,21 @@
 
 import argparse
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
-from mlscale.model.predictions import COVERAGE
 from mlscale.subject import is_log, is_model_name, tells_engine_clock
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
-    from mlscale.advice.caps import CapAdvice
-    from mlscale.advice.recommendation import Row
 
 CAP_COLUMNS = ("power_cap_w", "cap_w")  # of a table, the first that it has
 _NO_USE = ("power", "time", "static_power", "weights")  # options
@@ -140,17 +136,3 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedRe
     }
     reading = CappedReading(span.time_ms, means["power_w"], means["power_cap_w"], str(path))
     return [reading], {log.name} - {""}
-
-
-def document(caps: "CapAdvice") -> "Row":
-    """The advice as JSON values, under the names that it has for runs at clocks."""
-    return {
-        "device": caps.device or None,
-        "verdict": cap_verdict(caps),
-        "objective": caps.objective,
-        "limits": asdict(caps.limits),
-        "coverage": COVERAGE,
-        "lever": "cap",
-        **caps.document(),
-        "warnings": [str(note) for note in caps.warnings],
-    }

@@ -13,7 +13,8 @@ import joblib
 from mlscale import __version__, subject
 from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
-from mlscale.cli import options, outputs
+from mlscale.cli import answer, options, outputs
+from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import json_text, print_line
 from mlscale.data.datasets import input_file
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
@@ -109,6 +110,8 @@ def _carry_out(arguments: argparse.Namespace, head: subject.Subject, work: Fleet
             write_text(folder / DOCUMENT, json_text(document))
             progress.remove()
     _tell(document, arguments)
+    if command == "advise":
+        answer.require(document, arguments.require)
 
 
 def _result(
@@ -122,7 +125,8 @@ def _result(
     running = checked(work, sweep(do_part, calls, jobs, progress, client))
     parts = outputs.in_order(running, [1] * len(calls), progress, output)
     is_of_monitor = is_sampled(head.profiles.metadata)
-    return whole_document(work, head.model, parts, head.profile_name, head.notes, is_of_monitor)
+    names = head.profile_name, head.model_name.removesuffix(".mlscale")
+    return whole_document(work, head.model, parts, *names, head.notes, is_of_monitor)
 
 
 def _tell(document: Row, arguments: argparse.Namespace) -> None:
@@ -130,9 +134,13 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         print(json_text(document), end="")
         return
-    for note in document["notes"]:
-        print_line(f"mlscale: {note['code']}: {note['text']}")
-    if "verdict" in document:
-        print(f"{document['verdict']}\n")
-    counts = f"{counted(document['kernels'], 'kernel')} in {counted(document['parts'], 'part')}"
+    if "answer" in document:
+        answer.tell_notes(document)
+        print(answer.text(document, answer.Layout(columns_wide(), shows_colours(arguments.color))))
+        kernels = document["run"]["kernels"]
+    else:
+        for note in document["notes"]:
+            print_line(f"mlscale: {note['code']}: {note['text']}")
+        kernels = document["kernels"]
+    counts = f"{counted(kernels, 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")

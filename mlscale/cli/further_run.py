@@ -1,16 +1,15 @@
-"""The second or third run that an advice asks for, and how to give it."""
+"""What to do next: the further run that would make an answer surer, and how to give it."""
 
 import argparse
+import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from mlscale.advice.commands import Commands, commands_for_further_run
+from mlscale.advice.commands import commands_for_further_run
+from mlscale.advice.document import NextStep
+from mlscale.advice.objectives import WITHOUT_POWER
 from mlscale.advice.recommendation import Advice, Setting
 from mlscale.counters.kernel_use import (
     DESCRIBED,
@@ -23,106 +22,81 @@ from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
+from mlscale.model.model import Model
 from mlscale.model.unprofiled import kernels_of_most
-from mlscale.notes import Note
 from mlscale.subject import is_log, tells_engine_clock
 
 _TIME = "MS"  # stands for what the user alone knows of the further run
 _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
 
 
-@dataclass(frozen=True)
-class FurtherRun:
-    """Where to run the same work again, what sets that clock, and the command with all runs.
-
-    why: in words. file: of the run, as the commands call it. imported: the command that gives it
-    its own time, where the first was told one. instead: what makes one run enough, if anything.
-    """
-
-    why: str
-    engine_mhz: int
-    file: str
-    commands: Commands
-    imported: str | None
-    advise: str
-    instead: str | None
-
-    def document(self) -> dict[str, Any]:
-        """What JSON has of it."""
-        return {
-            "engine_mhz": self.engine_mhz,
-            "set": self.commands.to_set,
-            "reset": self.commands.to_reset,
-            "import": self.imported,
-            "advise": self.advise,
-            "notes": self.commands.notes,
-            "instead": self.instead,
-        }
-
-    def text(self) -> str:
-        """What a terminal shows of it."""
-        how = "" if self.commands.to_set else "locked or by a low power cap, "
-        lines = [
-            *self.commands.to_set,
-            f"# run the same work again, {how}recorded as before, into {self.file}",
-            *self.commands.to_reset,
-            *([_PUT_TIME, self.imported] if self.imported else []),
-            self.advise,
-        ]
-        text = f"{self.why}:\n" + "".join(f"  {line}\n" for line in lines)
-        text += "".join(f"note: {note}\n" for note in self.commands.notes)
-        return text + (f"One run is enough with {self.instead}\n" if self.instead else "")
-
-    def warning(self) -> Note:
-        """What is told of it beside a result that has no place for it."""
-        return Note("R07", f"{self.why}: {self.advise}")
-
-
-def further_run(
-    arguments: argparse.Namespace,
-    first: Path,
+def next_step(
+    arguments: argparse.Namespace | None,
+    files: Sequence[Path],
+    model: Model,
     profiles: Profiles,
     advice: Advice,
     best: Setting | None,
-) -> FurtherRun | None:
-    """The run that an advice asks for, if any; first: the file of the first one.
+) -> NextStep | None:
+    """What would make an answer surer, or tell energy too, if anything.
 
-    best: the run as advised, under a cap at its mean clock; None where no cap is.
+    arguments: None of a call from Python, which gets no commands. files: of the run. best: the run
+    as advised, under a cap at its mean clock; None where no cap is.
     """
     if advice.is_bounded:
         engine_mhz = second_clock_mhz(profiles)
-        return replace(_run_at(engine_mhz, arguments, first, profiles), instead=_instead(profiles))
-    advised_mhz = np.inf if best is None else best.config.engine_mhz
-    third_mhz = third_clock_mhz(profiles, advised_mhz)
-    if third_mhz is None:
-        return None
-    why = (
-        f"{advised_mhz:.0f} MHz is below all clocks that were run, where predictions are "
-        f"less sure; a further run at about {third_mhz} MHz tells more"
-    )
-    return replace(_run_at(third_mhz, arguments, first, profiles), why=why)
+        instead = _instead(profiles)
+        enough = f" One run is enough with {instead}" if instead else ""
+        text = f"To be sure, run it at about {engine_mhz} MHz too: --also FILE.{enough}"
+        return NextStep(text, _commands_at(engine_mhz, arguments, files, profiles))
+    if model.lead.name == "board":
+        advised_mhz = math.inf if best is None else best.config.engine_mhz
+        third_mhz = third_clock_mhz(profiles, advised_mhz)
+        if third_mhz is None:
+            return None
+        text = (
+            f"To be surer below the clocks run, run it at about {third_mhz} MHz too: --also FILE."
+        )
+        return NextStep(text, _commands_at(third_mhz, arguments, files, profiles))
+    if profiles.power_w is None and advice.no_energy and model.untrained:
+        return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
+    if model.untrained and not profiles.points and advice.objective not in WITHOUT_POWER:
+        engine_mhz = second_clock_mhz(profiles)
+        return NextStep(f"To be surer, run it at about {engine_mhz} MHz too: --also FILE.")
+    return None
 
 
-def _run_at(
-    engine_mhz: int, arguments: argparse.Namespace, first: Path, profiles: Profiles
-) -> FurtherRun:
-    """A second run at that engine clock."""
-    commands = commands_for_further_run(profiles, engine_mhz)
+def _commands_at(
+    engine_mhz: int,
+    arguments: argparse.Namespace | None,
+    files: Sequence[Path],
+    profiles: Profiles,
+) -> tuple[str, ...]:
+    """What sets that clock for the same work again, resets it, and advises with both runs."""
+    if arguments is None:
+        return ()
+    commands, first = commands_for_further_run(profiles, engine_mhz), files[0]
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
     is_table = is_tidy(first, arguments.map)
     is_of_monitor = not is_table and is_log(first)
     has_clock = is_table or (is_of_monitor and tells_engine_clock(first))
-    also, imported = file if has_clock else f"{file}@engine={engine_mhz}", None
+    also = file if has_clock else f"{file}@engine={engine_mhz}"
+    imported: list[str] = []
     if is_of_monitor and arguments.time is not None:
         also = f"{stem}-{engine_mhz}-table.csv"
         given = _import_options(arguments, None if has_clock else engine_mhz)
         name = ["--application", profiles.applications[0]]
         words = ["mlscale", "import", file, *given, *name, "--time", _TIME, "-o", also]
-        imported = shlex.join(words)
-    advise = shlex.join(["mlscale", *arguments.words, "--also", also])
-    why = f"To find out, run it at about {engine_mhz} MHz too"
-    return FurtherRun(why, engine_mhz, file, commands, imported, advise, None)
+        imported = [_PUT_TIME, shlex.join(words)]
+    how = "" if commands.to_set else "locked or by a low power cap, "
+    return (
+        *commands.to_set,
+        f"# run the same work again, {how}recorded as before, into {file}",
+        *commands.to_reset,
+        *imported,
+        shlex.join(["mlscale", *arguments.words, "--also", also]),
+    )
 
 
 def _import_options(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from mlscale import __version__
 from mlscale.cli.parser import Parser, check_words, with_help
 from mlscale.cli.text import ShownWarnings, print_line
-from mlscale.errors import DataWarning, InputError, UsageError, extra_named
+from mlscale.errors import DataWarning, InputError, NotMetError, UsageError, extra_named
 from mlscale.quantities import with_units
 from mlscale.text import did_you_mean
 
@@ -73,7 +73,7 @@ FORMER = {  # words of 0.2.0, and what to use instead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0, or 2 on bad usage or bad input."""
+    """Run the command line; returns the exit status: 0, 2 on bad input, 3 if unsure."""
     words = with_units(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
@@ -85,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _run(words)
             finally:
                 print(end="", flush=True)  # here, where a closed pipe is answered
+        except NotMetError as error:
+            print_line(f"mlscale: {error}")
+            return 3
         except InputError as error:
             print_line(f"mlscale: error: {error}")
             return 2

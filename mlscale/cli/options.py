@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli.parser import Group, Parser
+from mlscale.cli.terminal import COLOURS
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
@@ -122,6 +123,17 @@ def slowdown_percent(text: str) -> float:
         told = f"--max-slowdown {text} is {text} %. If you meant {meant} %, give {meant}."
         warn("P06", told, "note")
     return percent
+
+
+def required_level(text: str) -> str:
+    """The level of sure=LEVEL, how sure an answer must be at least."""
+    from mlscale.advice.sureness import LEVELS
+
+    name, _, level = text.partition("=")
+    if name != "sure" or level not in LEVELS:
+        levels = ", ".join(f"sure={level}" for level in LEVELS)
+        raise argparse.ArgumentTypeError(f"'{text}' is none of {levels}")
+    return level
 
 
 def whole_numbers(text: str, unit: str = "") -> tuple[int, ...]:
@@ -316,6 +328,18 @@ def add_goal(parser: Parser) -> None:
     parser.add_more("--lever", choices=LEVERS, default="clock", help=what)
     what = "add time and energy under these power caps (without W: over the GPU's range)"
     parser.add_more("--power-cap", nargs="*", type=watts, metavar="W", help=what)
+
+
+def add_answer(parser: Parser) -> None:
+    """Add how the answer is shown, and how sure it must be."""
+    parser.add("--all", action="store_true", help="print all: every kernel, front, measured, caps")
+    parser.add("--notes", action="store_true", help="spell out all notes")
+    what = "one kernel's answer and notes, by its number or a part of its name"
+    parser.add_more("--kernel", metavar="N|NAME", help=what)
+    what = "exit with status 3 if the answer is less sure, e.g. sure=medium"
+    parser.add_more("--require", type=required_level, metavar="sure=LEVEL", help=what)
+    what = "colour the answer (default: auto, on a terminal without NO_COLOR)"
+    parser.add_more("--color", choices=COLOURS, default="auto", help=what)
 
 
 def add_limits(parser: Parser, time_of: str) -> None:

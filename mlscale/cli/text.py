@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import re
 import sys
 import warnings
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mlscale.data.grid import HardwareConfig
-from mlscale.errors import DataWarning
+from mlscale.errors import DataWarning, InputError
 from mlscale.files import write_text
 from mlscale.notes import Note
 from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
@@ -90,13 +89,6 @@ def setting_cells(config: HardwareConfig) -> list[str]:
 def or_dash(value: float | None, form: str = "g") -> str:
     """A number in a format of Python's, '-' for one that is not known."""
     return "-" if value is None else format(value, form)
-
-
-def interval_cell(interval: tuple[float, float] | None) -> str:
-    """The ends of an interval, '?' for one that is not known; nothing where there is none."""
-    if interval is None:
-        return ""
-    return " to ".join(f"{end:z.1f}" if math.isfinite(end) else "?" for end in interval)
 
 
 def flag_lines(flags: Mapping[str, Sequence[Note]], most: int | None = None) -> list[str]:
@@ -197,6 +189,28 @@ def kept_warnings() -> Iterator[list[Note]]:
     warnings.showwarning = keep
     try:
         yield notes
+    finally:
+        warnings.showwarning = show
+
+
+@contextmanager
+def held_warnings() -> Iterator[list[Note]]:
+    """Keep what is warned of the data meanwhile, each once, for a document; show it on an error."""
+    held: list[Note] = []
+    show = warnings.showwarning
+
+    def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        if not isinstance(message, DataWarning):
+            show(message, category, *more, **named)
+        elif message.note not in held:
+            held.append(message.note)
+
+    warnings.showwarning = keep
+    try:
+        yield held
+    except InputError:
+        print_warnings(held)
+        raise
     finally:
         warnings.showwarning = show
 

@@ -11,9 +11,10 @@ import numpy as np
 from mlscale import __version__
 from mlscale.advice.advise import advise
 from mlscale.advice.caps import advise_caps
+from mlscale.advice.document import document as answer_document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
-from mlscale.advice.verdict import cap_verdict, verdict
+from mlscale.advice.verdict import answer_lines
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model.model import Model
@@ -96,13 +97,14 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     caps = None
     if source.power_caps_w is not None:
         of_caps = None if objective == "clock" and not source.is_cap else objective
-        of_advice = (advice.limits, advice.static_power_w, advice.surfaces)
+        of_advice = (source.limits, advice.static_power_w, advice.surfaces)
         caps = advise_caps(model, profiles, source.power_caps_w, of_caps, *of_advice)
     commands = None
     if source.has_commands:
         clocks = None if source.is_cap else advice
         commands = commands_section(profiles.metadata, clocks, caps)
-    answer = cap_verdict(caps, advice) if caps and source.is_cap else verdict(advice)
+    lever = "cap" if source.is_cap else "clock"
+    answer = "\n".join(answer_lines(answer_document(advice, source.model_file, caps, lever)))
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
     head = element(

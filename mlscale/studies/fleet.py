@@ -19,9 +19,9 @@ from mlscale.advice.advise import (
     kernel_flags,
     predicted_costs,
 )
+from mlscale.advice.document import document
 from mlscale.advice.recommendation import Advice, Row, Workload
 from mlscale.advice.search import Costs, Terms, best_of_kernels, columns_at
-from mlscale.advice.verdict import run_document
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
@@ -51,6 +51,7 @@ def joined(one: Costs, other: Costs) -> Costs:
         time_ms=np.concatenate([one.time_ms, other.time_ms]),
         power_w=power_w,
         peak_w=peak_w,
+        power_ends_w=None,
         is_bounded=one.is_bounded or other.is_bounded,
     )
     return both.summed()
@@ -219,6 +220,7 @@ def whole_document(
     model: Model,
     parts: Sequence[Row],
     name: str,
+    model_name: str,
     notes: Sequence[Note],
     is_of_monitor: bool,
 ) -> Row:
@@ -248,7 +250,7 @@ def whole_document(
     run_ms, _ = work.base or (1.0, 0.0)
     notes += exchange_warnings(sum(part["exchanged_ms"] for part in parts) / run_ms)
     advice = advise_fleet(model, run, work.terms, workload, notes)
-    return {**counts, **run_document(advice), "notes": note_rows(advice.warnings)}
+    return {"parts": len(numbers), **document(advice, model_name)}
 
 
 def _sums(path: Path, model: Model) -> Costs:

@@ -7,7 +7,6 @@ and 1000 MHz. The compute kernel's time goes with 1 / (CUs x engine clock), the 
 """
 
 import doctest
-import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,9 +23,8 @@ from synthetic.tidy import refused
 from mlscale import HardwareConfig, Measurements, Model, Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import WHOLE_RUN, Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.advice.search import TOO_SLOW
-from mlscale.cli.text import csv_text
 from mlscale.data.datasets import path
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.model.shipped import model_for, shipped_model
@@ -282,27 +280,6 @@ def test_the_example_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     (example,) = doctest.DocTestFinder().find(advise, globs={})
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
-
-
-class TestFrame:
-    def test_it_is_the_csv_of_the_command_line(self) -> None:
-        advice = advise(MODEL, new_kernels())
-        read = pd.read_csv(io.StringIO(csv_text(advice.rows())))
-        pd.testing.assert_frame_equal(advice.to_frame(), read.fillna({"flags": ""}))
-
-    def test_a_row_for_each_best_and_each_point_of_the_front(self) -> None:
-        advice = advise(MODEL, new_kernels())
-        frame = advice.to_frame()
-        assert frame["kernel"].unique().tolist() == ["compute0", "bandwidth0", WHOLE_RUN]
-        for one in advice.recommendations:
-            rows = frame[frame["kernel"] == (one.kernel or WHOLE_RUN)]
-            assert rows["on_front"].sum() == len(one.front)
-            [best] = rows[rows["best"] == 1].to_dict("records")
-            assert best["energy_mj"] == one.best.energy_mj
-            assert best["saving_percent"] == one.best.saving_percent
-            assert rows[rows["best"] == 0]["saving_percent"].isna().all()
-        one_launch = advise(MODEL, new_kernels().select([0])).to_frame()
-        assert WHOLE_RUN not in one_launch["kernel"].tolist()
 
 
 OBJECTIVES = st.sampled_from(["energy", "edp", "ed2p", "time", "power", "clock"])

@@ -1,175 +1,214 @@
-"""The verdict: sentences for advice whose numbers are set by hand."""
+"""The document of an answer and its sentences, of advice whose numbers are set by hand."""
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from mlscale import HardwareConfig
-from mlscale.advice.caps import OPEN_INTERVAL, CapAdvice, CapPoint
+from mlscale import HardwareConfig, __version__
+from mlscale.advice.caps import CapAdvice, CapPoint
+from mlscale.advice.commands import Commands
+from mlscale.advice.document import NextStep, document
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Recommendation, Setting, Workload
-from mlscale.advice.verdict import cap_verdict, verdict
+from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
+from mlscale.advice.verdict import answer_lines
+from mlscale.data.surfaces import BOUNDED
+from mlscale.errors import DataWarning
+from mlscale.notes import Note
 
 BASE = HardwareConfig(8, 800.0, 700.0)
 LOWER = HardwareConfig(8, 600.0, 700.0)
-AT_BASE = Setting(BASE, 1.8, 70.0, 126.0, 0.0, 0.0)
-SET = "Set the engine clock to 600 MHz (of 800): "
-EFFECTS = "11 % slower (90 %: 1.5 % faster to 14 % slower), 21 % less energy (12 to 28)"
+AT_BASE = Setting(BASE, 2.0, 60.0, 120.0, 0.0, 0.0)
+# 10 % more time, 20 % less power, and 12 % less energy.
+AT_LOWER = Setting(
+    *(LOWER, 2.2, 48.0, 105.6, 10.0, 12.0, (5.0, 15.0), (6.0, 18.0)),
+    time_range=(2.1, 2.3),
+    power_range=(45.0, 54.0),
+    energy_range=(98.4, 112.8),
+)
+LIMITED = Limits(max_slowdown_percent=12)
+SET = "Set the engine clock to 600 MHz (now 800): "
 ONE_LAUNCH = Workload(1, launches=None, counters_cover_percent=100.0)
 
 
 def advice(
     objective: str = "energy",
-    best: HardwareConfig = LOWER,
-    limits: Limits | None = None,
-    workload: Workload = ONE_LAUNCH,
-    base: Setting = AT_BASE,
-    tried_mhz: tuple[float, ...] = (500.0, 550.0, 600.0, 800.0),
-    is_bounded: bool = False,
-    **numbers: object,
+    best: Setting = AT_LOWER,
+    limits: Limits = LIMITED,
+    expected: Setting | None = None,
+    **known: Any,
 ) -> Advice:
-    """Advice for one run, by default of 11.1 % more time and 20.6 % less energy."""
-    at_best = Setting(best, 2.0, 50.0, 100.0, 11.1, 20.6, (-1.5, 14.0), (12.0, 28.0))
-    at_best = replace(at_best, **numbers)  # type: ignore[arg-type]
-    run = Recommendation(None, at_best, base, ())
-    limits = limits or Limits()
-    return Advice(
-        *("made-gpu", objective, limits, None, workload, run),
-        tried_mhz=tried_mhz,
-        is_bounded=is_bounded,
+    """Advice for one run, by default of 10 % more time and 12 % less energy."""
+    run = Recommendation(None, best, AT_BASE, (AT_BASE, AT_LOWER), expected=expected)
+    told = Advice("made-gpu", objective, limits, None, ONE_LAUNCH, run)
+    return replace(told, sure_why=("S05", "S03"), **known)
+
+
+def lines(told: Advice, caps: CapAdvice | None = None) -> tuple[str, ...]:
+    return answer_lines(document(told, "made", caps, "cap" if caps else "clock"))
+
+
+def test_the_document() -> None:
+    """Each number by hand: 2.1 / 2 is 5 % slower, 98.4 / 120 is 18 % less energy, and so on."""
+    at = {"cu_count": 8, "engine_mhz": 600.0, "memory_mhz": 700.0}
+    choice = {
+        "set": {"engine_mhz": 600.0},
+        "at": at,
+        "slowdown_percent": pytest.approx([10, 5, 15]),
+        "energy_percent": pytest.approx([-12, -18, -6]),
+        "power_percent": pytest.approx([-20, -25, -10]),
+        "time_ms": [2.2, 2.1, 2.3],
+        "power_w": [48.0, 45.0, 54.0],
+        "energy_mj": [105.6, 98.4, 112.8],
+    }
+    zero = [0.0, None, None]
+    stay = {
+        "set": {},
+        "at": at | {"engine_mhz": 800.0},
+        "slowdown_percent": zero,
+        "energy_percent": zero,
+        "power_percent": zero,
+        "time_ms": [2.0, None, None],
+        "power_w": [60.0, None, None],
+        "energy_mj": [120.0, None, None],
+    }
+    flags = ("use 0.05 below trained 0.1", BOUNDED)
+    kernels = tuple(
+        Recommendation(name, AT_LOWER, AT_BASE, (), flags, launches, share, in_run=AT_LOWER)
+        for name, launches, share in (("small", 3.0, 40.0), ("large", 2.0, 60.0))
     )
+    told = advice(kernels=kernels, menu=(Offer(None, AT_LOWER),), warnings=("w", "w"))
+    notes = [Note("G01", "of the files"), DataWarning("doubtful", "T02", kernels=("large",))]
+    commands, step = Commands(("set it",), ("reset it",), ("as root",)), NextStep("measure", ("x",))
+    found = document(told, "made", notes=notes, commands=commands, next_step=step)
+    kernel = {"at_answer": {k: v for k, v in choice.items() if k not in ("set", "at")}}
+    kernel["best"] = choice
+    names = ("large", 2.0, 60.0), ("small", 3.0, 40.0)
+    assert found == {
+        "schema": 1,
+        "mlscale": __version__,
+        "model": "made",
+        "device": "made-gpu",
+        "base": {"cu_count": 8, "engine_mhz": 800.0, "memory_mhz": 700.0},
+        "objective": "energy",
+        "limits": {"max_power_w": None, "max_time_ms": None, "max_slowdown_percent": 12},
+        "coverage": 0.9,
+        "run": {
+            "kernels": 1,
+            "launches": None,
+            "time_ms": 2.0,
+            "power_w": 60.0,
+            "energy_mj": 120.0,
+            "counters_cover_percent": 100.0,
+            "is_bounded": False,
+        },
+        "answer": choice,
+        "expected": None,
+        "menu": [{"max_slowdown_percent": None, **choice}],
+        "sure": "low",
+        "sure_why": ["S05", "S03"],
+        "notes": [
+            {"code": "G01", "severity": "note", "kernels": "all", "text": "of the files"},
+            {"code": "T02", "severity": "warning", "kernels": ["large"], "text": "doubtful"},
+            {"code": "", "severity": "warning", "kernels": "all", "text": "w"},
+            {"code": "", "severity": "note", "kernels": "all", "text": flags[0]},
+        ],
+        "next": "measure",
+        "next_commands": ["x"],
+        "commands": {"set": ["set it"], "reset": ["reset it"], "notes": ["as root"]},
+        "kernels": [
+            {
+                "number": number,
+                "kernel": name,
+                "short": name,
+                "share_percent": share,
+                "launches": launches,
+                **kernel,
+            }
+            for number, (name, launches, share) in enumerate(names, start=1)
+        ],
+        "front": [stay, choice],
+        "measured": [],
+        "caps": None,
+    }
+    assert [*found][:5] == ["schema", "mlscale", "model", "device", "base"]
+
+
+def test_a_lower_clock_says_by_how_much() -> None:
+    """By hand: 600 of 800 MHz."""
+    found = document(advice("clock"), "made")
+    assert found["answer"]["clock_reduction_percent"] == pytest.approx(25)
 
 
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (advice(), f"{SET}{EFFECTS}."),
+        (advice(), f"{SET}10 % slower, 12 % less energy."),
+        (advice("power"), f"{SET}10 % slower, 20 % less power."),
+        (advice("time", replace(AT_LOWER, slowdown_percent=-3.84)), f"{SET}3.8 % faster."),
         (
-            advice("clock", limits=Limits(max_slowdown_percent=12)),
+            advice("clock", replace(AT_LOWER, power_w=None, energy_mj=None)),
+            f"{SET}10 % slower.",
+        ),
+        (
+            advice(best=replace(AT_LOWER, config=HardwareConfig(16, 800.0, 900.0))),
             (
-                f"{SET}11 % slower (90 %: 1.5 % faster to 14 % slower); "
-                "of the clocks tried no lower one keeps a slowdown of at most 12 % (the next "
-                "is 550 MHz)."
+                "Set the CU count to 16 (now 8) and the memory clock to 900 MHz (now 700): 10 % "
+                "slower, 12 % less energy."
             ),
         ),
         (
-            advice(tried_mhz=(600.0, 800.0), limits=Limits(max_slowdown_percent=12)),
-            (f"{SET}{EFFECTS}; no lower engine clock was tried."),
-        ),
-        (
-            advice("time", HardwareConfig(16, 1000.0, 900.0), slowdown_range=None),
+            advice(best=AT_BASE),
             (
-                "Set 16 CUs (up from 8) and the engine clock to 1000 MHz (up from 800) and the "
-                "memory clock to 900 MHz (up from 700): 11 % slower."
+                "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: nothing that needs less energy "
+                "keeps 12 %."
             ),
         ),
         (
-            advice(slowdown_range=None, saving_range=None),
-            f"{SET}11 % slower, 21 % less energy.",
+            advice("time", AT_BASE, Limits()),
+            "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: nothing is faster.",
         ),
         (
-            advice(
-                slowdown_percent=3.84,
-                slowdown_range=(1.94, 9.96),
-                saving_percent=-0.04,
-                saving_range=(-9.94, -0.04),
-            ),
-            (f"{SET}3.8 % slower (90 %: 1.9 to 10), 0.0 % more energy (0.0 to 9.9)."),
-        ),
-        (
-            advice(
-                slowdown_range=(0.0, 11.1), is_bounded=True, limits=Limits(max_slowdown_percent=12)
-            ),
-            (
-                f"{SET}at most 11 % slower, 12 to 28 % less energy "
-                "(power: 90 %). One engine clock alone does not tell how time follows it: it is "
-                "between unchanged and in proportion, so that a slowdown of at most 12 % is kept "
-                "in any case. A second run at another clock tells."
-            ),
+            advice("clock", AT_BASE, expected=AT_LOWER),
+            "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: no lower clock surely keeps 12 %.",
         ),
     ],
 )
 def test_what_to_set(told: Advice, sentence: str) -> None:
-    assert verdict(told) == sentence
+    assert lines(told)[0] == sentence
 
 
 @pytest.mark.parametrize(
-    ("objective", "limits", "reason"),
-    [
-        ("energy", Limits(), "nothing is predicted to need less energy"),
-        ("edp", Limits(), "nothing is predicted to need less energy x time"),
-        ("time", Limits(), "nothing is faster"),
-        (
-            "clock",
-            Limits(max_slowdown_percent=5),
-            (
-                "of the clocks tried no lower one keeps a slowdown of at most 5 % (the next is 600 "
-                "MHz)"
-            ),
-        ),
-        # A limit of time may allow a clock that was not tried.
-        (
-            "energy",
-            Limits(max_time_ms=1.9),
-            (
-                "nothing is predicted to need less energy under a time of at most 1.9 ms (the next "
-                "lower engine clock tried is 600 MHz)"
-            ),
-        ),
-        (
-            "energy",
-            Limits(max_power_w=300),
-            "nothing is predicted to need less energy under a power of at most 300 W",
-        ),
-        ("time", Limits(max_time_ms=2), "nothing is faster under a time of at most 2 ms"),
-    ],
+    ("percent", "often"),
+    [(12, "about one time in 4"), (10.2, "about every second time"), (15, "about one time in 20")],
 )
-def test_the_base_is_best(objective: str, limits: Limits, reason: str) -> None:
-    text = verdict(advice(objective, BASE, limits))
-    assert text == f"Stay at the base, cu=8,engine=800,memory=700: {reason}."
+def test_how_often_the_expected_passes_the_limit(percent: float, often: str) -> None:
+    """By the normal law: its 90 % ends are 1.645 deviations away, so 3.04 % is one here."""
+    told = advice("clock", AT_BASE, Limits(max_slowdown_percent=percent), AT_LOWER)
+    said = f"600 MHz would be 10 % slower, 12 % less energy, and above {percent:g} % {often}."
+    assert lines(told)[1] == said
 
 
-class TestOfTheRun:
-    @pytest.mark.parametrize(
-        ("time_ms", "launches", "said"),
-        [
-            (66.123, 1203.0, "the run of 66.1 ms (1203 launches of 1 kernel)"),
-            (1234.0, 1234567.0, "the run of 1.23 s (1 234 567 launches of 1 kernel)"),
-            (12345678.0, 2.0, "the run of 12 346 s (2 launches of 1 kernel)"),
-        ],
+def test_bounds() -> None:
+    bounded = replace(AT_LOWER, slowdown_range=(0.0, 10.0))
+    assert lines(advice(best=bounded, is_bounded=True)) == (
+        f"{SET}at most 10 % slower, 12 % less energy.",
+        (
+            "One clock does not show how time follows it: these are bounds, so 12 % is kept in "
+            "any case."
+        ),
     )
-    def test_its_time_and_launches(self, time_ms: float, launches: float, said: str) -> None:
-        workload = replace(ONE_LAUNCH, launches=launches)
-        told = advice(workload=workload, base=replace(AT_BASE, time_ms=time_ms))
-        assert verdict(told).endswith(f"{EFFECTS}, for {said}.")
-
-    def test_of_several_gpus_it_is_gpu_time(self) -> None:
-        """Four GPUs side by side do not take four times as long."""
-        runs = Workload(4, None, counters_cover_percent=100.0, is_sampled=True)
-        said = verdict(advice(workload=runs))
-        assert said.endswith("less energy (12 to 28), for 1.8 ms of GPU time (4 runs).")
-
-    @pytest.mark.parametrize(("percent", "said"), [(93.7, "93"), (99.93, "99"), (50.0, "50")])
-    def test_what_counters_cover_is_rounded_down(self, percent: float, said: str) -> None:
-        workload = Workload(2, 20.0, counters_cover_percent=percent)
-        for best in (LOWER, BASE):
-            text = verdict(advice(best=best, workload=workload))
-            covered = f"1.8 ms (20 launches of 2 kernels); counters cover {said} % of it"
-            assert covered in text
 
 
-RUN = Setting(LOWER, 2.0, 290.0, 580.0, 3.14, 10.04, (-0.5, 5.0), (4.0, 14.2))
-
-
-def capped(run: Setting = RUN, flags: tuple[str, ...] = (), **known: object) -> CapAdvice:
+def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
     """A best cap of 300 W, of a GPU of 400 W."""
-    best = CapPoint(300.0, run, 0, flags)
+    best = CapPoint(300.0, run, 0, ("below the clocks tried",))
     caps = CapAdvice(
         device="made-gpu",
         objective="energy",
-        limits=Limits(),
-        at_base=replace(AT_BASE, time_ms=1.94),
+        limits=LIMITED,
+        at_base=AT_BASE,
         points=(best,),
         best=best,
         binds=True,
@@ -180,63 +219,31 @@ def capped(run: Setting = RUN, flags: tuple[str, ...] = (), **known: object) -> 
     return replace(caps, **known)  # type: ignore[arg-type]
 
 
-LIMITED = Limits(max_slowdown_percent=2)
-SLOWER = "3.1 % slower (90 %: 0.5 % faster to 5.0 % slower)"
-NOTHING = "nothing is predicted to need less energy."
-
-
 @pytest.mark.parametrize(
     ("caps", "sentence"),
     [
-        (capped(), f"Set the power cap to 300 W (of 400): {SLOWER}, 10 % less energy (4.0 to 14)."),
+        (capped(), "Set the power cap to 300 W (now 400): 10 % slower, 12 % less energy."),
+        (capped(default_w=None), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
         (
-            capped(default_w=None),
-            f"Set the power cap to 300 W: {SLOWER}, 10 % less energy (4.0 to 14).",
+            capped(helps=False),
+            "Leave the power cap as it is: nothing that needs less energy keeps 12 %.",
         ),
-        (capped(binds=False, helps=False), f"Leave the power cap at 400 W: {NOTHING}"),
-        (capped(helps=False), f"Leave the power cap as it is: {NOTHING}"),
-        (
-            capped(best=None, limits=LIMITED),
-            "No power cap of these keeps a slowdown of at most 2 %.",
-        ),
-        (
-            capped(best=None, points=(CapPoint(90.0, None, 1, ()),)),
-            "No power cap of these can be judged: all are below the clocks tried.",
-        ),
-        (
-            capped(best=None, points=(CapPoint(90.0, None, 0, (), can_be_set=False),)),
-            "No power cap of these can be set on this GPU.",
-        ),
+        (capped(best=None), "No power cap of these can be set and keeps 12 %."),
+        (capped(None), "No power cap of these can be judged: below the clocks tried."),
     ],
 )
 def test_of_a_cap(caps: CapAdvice, sentence: str) -> None:
-    assert cap_verdict(caps, advice()) == sentence
+    assert lines(advice(), caps)[0] == sentence
 
 
-@pytest.mark.parametrize(
-    ("slowest", "saved", "said"),
-    [
-        (0.5, 14.0, "3.1 % slower (90 %: at least 0.5), 10 % less energy (at most 14)"),
-        (-0.5, 14.0, "(90 %: at most 0.5 % faster), 10 % less energy (at most 14)"),
-    ],
-)
-def test_an_end_that_is_not_known_is_said(slowest: float, saved: float, said: str) -> None:
-    ends = {"slowdown_range": (slowest, math.inf), "saving_range": (-math.inf, saved)}
-    text = cap_verdict(capped(replace(RUN, **ends), flags=(OPEN_INTERVAL,)), advice())
-    assert said in text
-    assert text.endswith(f"; {OPEN_INTERVAL}.")
+def test_an_end_that_is_not_known_is_none() -> None:
+    found = document(advice(), "made", capped(replace(AT_LOWER, slowdown_range=(5, math.inf))))
+    assert found["caps"][0]["slowdown_percent"] == [10, 5, None]
 
 
-@pytest.mark.parametrize(
-    ("saved", "said"),
-    [
-        ((-0.04, 19.2), "10 % less energy (up to 19 % less energy)"),
-        ((-19.2, 0.04), "10 % less energy (up to 19 % more energy)"),
-        ((-0.06, 19.2), "10 % less energy (0.1 % more energy to 19 % less energy)"),
-    ],
-)
-def test_an_end_that_is_nothing_is_not_told_as_a_side(
-    saved: tuple[float, float], said: str
-) -> None:
-    """What is below 0.05 % is 0.0 in the sentence's digits."""
-    assert said in cap_verdict(capped(replace(RUN, saving_range=saved)), advice())
+def test_a_steep_cap_is_better_a_clock() -> None:
+    """1 % of power is 0.8 % of time, above the 0.7 from which a lock is better."""
+    best = CapPoint(300.0, AT_LOWER, 0, (), time_per_power=0.8)
+    found = document(advice(), "made", capped(best=best, lock_mhz=600.0), "cap")
+    said = "better lock the engine clock at 600 MHz in place of this cap: there 1 % of power is 0.8"
+    assert found["notes"][0]["text"].startswith(said)

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from command import Capture, refuse, succeed
 
+from mlscale.advice.verdict import answer_lines
+
 FAST = "time_ms,power_w,power_cap_w\n10,300,300\n"
 SLOW = "time_ms,power_w,power_cap_w\n12.5,200,200\n"
 
@@ -46,14 +48,13 @@ class TestWithoutAClock:
         fast, slow = files
         asked = ["--lever", "cap", "--minimize", "edp", "--device", "rtx3090", "--commands"]
         out, err = succeed(capsys, "advise", fast, "--also", slow, *asked)
-        assert err == ""
-        assert out.startswith("Set the power cap to 2")
-        assert "\ncap W  time ms  power W  energy mJ  time %  90 % interval  saves %" in out
-        assert "; power W is the mean over the run; 1" in out
+        assert "without persistence mode" in err
+        assert out.startswith("  Set the power cap to 2")
+        assert re.search(r"\n +cap +time +90 % +power +energy +90 %\n", out)
         shown = [line.split() for line in out.splitlines() if line.lstrip()[:3].isdigit()]
         assert (shown[0][0], shown[-1][0]) == ("200", "300")
-        assert len(shown) <= 12
-        assert "\n  nvidia-smi -i 0 -pl 2" in out
+        assert len(shown) <= 8
+        assert "\n    nvidia-smi -i 0 -pl 2" in out
 
     def test_rows_of_one_table_in_any_order(
         self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
@@ -63,9 +64,9 @@ class TestWithoutAClock:
         found = []
         for given in ([tmp_path / "both.csv"], [files[0], "--also", files[1]]):
             out, _ = succeed(capsys, "advise", *given, "--lever", "cap", "--format", "csv")
-            found.append(list(csv.DictReader(io.StringIO(out))))
+            found.append([r for r in csv.DictReader(io.StringIO(out)) if r["at"] == "cap"])
         assert found[0] == found[1]
-        assert [float(row["cap_w"]) for row in found[0]] == [*range(200, 301, 5)]
+        assert [float(row["power_cap_w"]) for row in found[0]] == [*range(200, 301, 5)]
         assert float(found[0][10]["time_ms"]) == pytest.approx(1 / 0.094)
         assert {row["engine_mhz"] for row in found[0]} == {""}
 
@@ -73,12 +74,13 @@ class TestWithoutAClock:
         fast, slow = files
         asked = ["--lever", "cap", "--power-cap", 250, "--max-slowdown", 8, "--format", "json"]
         document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *asked)[0])
-        assert (document["device"], document["lever"]) == (None, "cap")
-        assert document["verdict"].startswith("No power cap of these surely keeps a slowdown of at")
-        assert document["best_power_cap"] is None
-        [point] = document["power_caps"]
-        assert document["expected_power_cap"] == point
-        assert point["time_ms"] == pytest.approx(1 / 0.094)
+        assert (document["device"], document["model"]) == (None, None)
+        said = "No power cap of these can be set and surely keeps 8 %."
+        assert answer_lines(document)[0] == said
+        assert document["answer"] is None
+        [point] = document["caps"]
+        assert document["expected"].items() <= point.items()
+        assert point["time_ms"][0] == pytest.approx(1 / 0.094)
         assert point["time_per_power"] == pytest.approx(0.53, abs=0.02)
 
     def test_what_is_expected_to_keep_a_limit_is_not_denied(
@@ -101,9 +103,10 @@ class TestWithoutAClock:
         out, _ = succeed(capsys, "advise", *given, "--lever", "cap", "--format", "json")
         document = json.loads(out)
         assert document["device"] == "rtx3090"
-        low, *_, at_limit = document["power_caps"]
-        assert (low["cap_w"], low["power_w"], low["time_ms"]) == pytest.approx((200, 200, 1300))
-        assert (at_limit["cap_w"], at_limit["power_w"]) == pytest.approx((350, 300))
+        low, *_, at_limit = document["caps"]
+        measured = (low["cap_w"], low["power_w"][0], low["time_ms"][0])
+        assert measured == pytest.approx((200, 200, 1300))
+        assert (at_limit["cap_w"], at_limit["power_w"][0]) == pytest.approx((350, 300))
         assert at_limit["flags"] == ["as under 300 W"]
 
     def test_refused(self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -187,9 +190,9 @@ def test_cases(
     base, also = (data_folder / "cases" / f"3-{board}-{name}.csv" for name in ("base", "also"))
     asked = ["--lever", "cap", "--format", "json"]
     document = json.loads(succeed(capsys, "advise", base, "--also", also, *asked)[0])
-    caps_w = [point["cap_w"] for point in document["power_caps"]]
+    caps_w = [point["cap_w"] for point in document["caps"]]
     assert max(high - low for low, high in pairwise(caps_w)) <= 5
-    assert best_w[0] <= document["best_power_cap"]["cap_w"] <= best_w[1]
-    [point] = [point for point in document["power_caps"] if math.isclose(point["cap_w"], cap_w)]
-    assert point["slowdown_percent"] == pytest.approx(slower[0], abs=slower[1])
-    assert point["saving_percent"] == pytest.approx(saved[0], abs=saved[1])
+    assert best_w[0] <= document["menu"][-1]["set"]["power_cap_w"] <= best_w[1]
+    [point] = [point for point in document["caps"] if math.isclose(point["cap_w"], cap_w)]
+    assert point["slowdown_percent"][0] == pytest.approx(slower[0], abs=slower[1])
+    assert -point["energy_percent"][0] == pytest.approx(saved[0], abs=saved[1])

@@ -33,7 +33,7 @@ def _check_advice(capsys: Capture, text: str) -> None:
     assert command is not None
     assert main(command[1].split()) == 0
     advice = capsys.readouterr().out
-    assert advice.startswith("Set the engine clock to ")
+    assert advice.startswith("  Set the engine clock to ")
     assert f"{command[0]}\n{advice}" in text
     assert "written by hand (not measured)" in text[: text.index(advice)]
     assert text.index(advice) < text.index("Simulated data")

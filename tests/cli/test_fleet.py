@@ -1,7 +1,5 @@
 """predict and advise on a fleet: as on one table, however it is cut, stopped or damaged."""
 
-import csv
-import io
 import json
 import os
 import signal
@@ -15,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import Capture, files_in, interrupted, refuse, succeed, when_kept
+from command import Capture, files_in, flat, interrupted, note_texts, refuse, succeed, when_kept
 from dask_cluster import workers
-from fleets import CONFIGURATIONS, COUNTERS, MODEL, TEXT, assert_same, rows_of, write_fleet
+from fleets import CONFIGURATIONS, COUNTERS, MODEL, assert_same, rows_of, write_fleet
 from pyarrow.csv import read_csv
 
 import mlscale.studies.fleet
@@ -65,23 +63,24 @@ class TestTheSame:
         out, _ = succeed(capsys, *given, "-o", f"{tmp_path}/o/", "--format", "json")
         whole = json.loads(succeed(capsys, *given, "--format", "json")[0])
         document = json.loads(out)
-        assert document["verdict"] == whole["verdict"]
-        assert (
-            document["whole_run"]["best"]["engine_mhz"]
-            == (whole["whole_run"]["best"]["engine_mhz"])
-        )
-        for name, value in document["whole_run"].items():
-            if name not in ("flags", "best", "expected", "at_base", "front"):
-                assert value == pytest.approx(whole["whole_run"][name], rel=1e-9), name
-        assert len(document["whole_run"]["front"]) == len(whole["whole_run"]["front"])
-        rows = list(csv.DictReader(io.StringIO(succeed(capsys, *given, "--format", "csv")[0])))
-        best = [row for row in rows if row["best"] == "1" and row["kernel"] != "whole run"]
-        columns = rows_of(tmp_path / "o")
-        expected = {
-            name: [row[name] if name in TEXT else float(row[name] or "nan") for row in best]
-            for name in columns
-        }
-        assert_same(columns, expected)
+        assert document["run"] == pytest.approx(whole["run"], rel=1e-9)
+        assert document["limits"] == whole["limits"]
+        for name in ("answer", "expected"):
+            found, expected = document[name], whole[name]
+            assert (found is None) == (expected is None)
+            assert found is None or flat(found) == pytest.approx(flat(expected), rel=1e-9)
+        assert len(document["front"]) == len(whole["front"])
+        rows = rows_of(tmp_path / "o")
+        assert len(rows["kernel"]) == len(whole["kernels"])
+        for kernel in whole["kernels"]:
+            place, best = rows["kernel"].index(kernel["kernel"]), kernel["best"]
+            shown = {name: rows[name][place] for name in ("launches", "share_percent")}
+            assert shown == pytest.approx({name: kernel[name] for name in shown})
+            shown = {name: rows[name][place] for name in best["at"]}
+            assert shown == best["at"]
+            ends = [rows[f"slowdown_{end}percent"][place] for end in ("", "low_", "high_")]
+            assert ends == pytest.approx(best["slowdown_percent"])
+            assert rows["time_ms"][place] == pytest.approx(best["time_ms"][0])
 
     def test_a_folder_is_its_files(self, capsys: Capture, tmp_path: Path) -> None:
         table = pq.read_table(write_fleet(tmp_path / "f.parquet"))
@@ -94,7 +93,7 @@ class TestTheSame:
             succeed(capsys, *given, tmp_path / name, "-o", f"{tmp_path}/from-{name}/")
             files = files_in(tmp_path / f"from-{name}")
             document = json.loads(files.pop("_fleet.json"))
-            results.append((files, document["whole_run"]))
+            results.append((files, document["answer"]))
         assert len(results[0][0]) == 3
         assert results[0] == results[1]
 
@@ -111,8 +110,8 @@ class TestTheSame:
         given = (*given, "--profiled-only", "--format", "json")
         document = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/o/")[0])
         whole = json.loads(succeed(capsys, *given)[0])
-        assert (document["kernels"], document["parts"]) == (5, 2)
-        assert document["verdict"] == whole["verdict"]
+        assert (document["run"]["kernels"], document["parts"]) == (5, 2)
+        assert document["answer"]["set"] == whole["answer"]["set"]
 
     def test_kernels_that_are_left_out_hold_no_memory_clock(
         self, capsys: Capture, tmp_path: Path
@@ -127,8 +126,8 @@ class TestTheSame:
         given = (*given, "--profiled-only", "--format", "json")
         document = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/o/")[0])
         whole = json.loads(succeed(capsys, *given)[0])
-        assert document["verdict"] == whole["verdict"]
-        assert not [one for one in document["warnings"] if one.startswith("the memory clock")]
+        assert document["answer"]["set"] == whole["answer"]["set"]
+        assert not [one for one in note_texts(document) if one.startswith("the memory clock")]
 
 
 class TestStopped:

@@ -5,47 +5,47 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, flat, refuse, succeed
 
 from mlscale import import_profile
+from mlscale.advice.verdict import answer_lines
 from mlscale.data.datasets import path
 from mlscale.model.shipped import model_for, shipped_model
 
-HEADINGS = ["engine MHz", "time ms from", "to", "power W", "90 % interval"]
 LOG = Path(__file__).parents[2] / "docs" / "logs" / "training-1755.csv"
 TRACE = (path("training-step-trace.json.gz"), "--base", "engine=1410,memory=1593")
 
 
-def advice(capsys: Capture, *words: object) -> dict[str, object]:
+def advice(capsys: Capture, *words: object) -> Any:
     return json.loads(succeed(capsys, "advise", *words, "--format", "json")[0])
 
 
 def test_a_limit_is_kept_by_the_longest_time(capsys: Capture) -> None:
     """By hand: 1755 / 1.05 = 1671.4, and an H100 offers 1665 and 1680 MHz; 1755 / 1680 = 1.0446."""
     document = advice(capsys, LOG, "--max-slowdown", 5)
-    run = document["whole_run"]
-    assert run["best"]["engine_mhz"] == 1680  # type: ignore[index]
-    ends = [run[f"slowdown_{end}_percent"] for end in ("low", "high")]  # type: ignore[index]
-    assert ends == pytest.approx([0, 100 * (1755 / 1680 - 1)])
-    verdict = str(document["verdict"])
-    assert verdict.startswith("Set the engine clock to 1680 MHz (of 1755): at most 4.5 % slower, ")
-    assert "so that a slowdown of at most 5 % is kept in any case" in verdict
-    assert "A second run at another clock tells." in verdict
+    assert document["answer"]["at"]["engine_mhz"] == 1680
+    _, low, high = document["answer"]["slowdown_percent"]
+    assert [low, high] == pytest.approx([0, 100 * (1755 / 1680 - 1)])
+    first, second = answer_lines(document)
+    assert first.startswith("Set the engine clock to 1680 MHz (now 1755): at most 4.5 % slower, ")
+    assert second.endswith(": these are bounds, so 5 % is kept in any case.")
+    assert document["sure"] == "low"
 
 
 def test_energy_is_a_range_that_time_and_power_give_together(capsys: Capture) -> None:
     """Energy saved is least where time is longest, most where it stays: both with power's own."""
-    run = advice(capsys, LOG)["whole_run"]
-    low, high = (run[f"saving_{end}_percent"] for end in ("low", "high"))  # type: ignore[index]
-    assert low < run["saving_percent"] < high  # type: ignore[index]
-    best, base = run["best"], run["at_base"]  # type: ignore[index]
+    document = advice(capsys, LOG)
+    value, low, high = document["answer"]["energy_percent"]
+    assert low < value < high
+    best, base = flat(document["answer"]), document["run"]
     assert best["time_ms"] == pytest.approx(base["time_ms"] * 1755 / best["engine_mhz"])
     assert best["energy_mj"] == pytest.approx(best["time_ms"] * best["power_w"])
     # Power does not rise at a lower clock, and time by no more than the clock falls.
-    assert low > -100 * (1755 / best["engine_mhz"] - 1)
+    assert high < 100 * (1755 / best["engine_mhz"] - 1)
 
 
 def test_a_limit_of_power_is_kept_by_the_shortest_time(capsys: Capture) -> None:
@@ -56,8 +56,8 @@ def test_a_limit_of_power_is_kept_by_the_shortest_time(capsys: Capture) -> None:
     stays = replace(times, values=np.ones_like(times.values), low=None, high=None)
     watts = 521.583 * model.power_at(profiles, stays).values[0, 0, :, 0]
     highest = np.array(model.grid.engine_mhz)[watts <= 480].max()
-    run = advice(capsys, LOG, "--minimize", "time", "--max-power", 480)["whole_run"]
-    assert run["best"]["engine_mhz"] == highest  # type: ignore[index]
+    document = advice(capsys, LOG, "--minimize", "time", "--max-power", 480)
+    assert document["answer"]["at"]["engine_mhz"] == highest
 
 
 @pytest.mark.parametrize("words", [(LOG,), TRACE])
@@ -66,31 +66,31 @@ def test_the_second_run_is_told(capsys: Capture, words: tuple[object, ...]) -> N
     is_log = words[0] == LOG
     clock = 1050 if is_log else 840
     file = f"training-1755-{clock}.csv" if is_log else f"training-step-trace-{clock}.json.gz@engine"
-    second = advice(capsys, *words)["second_run"]
-    assert second["set"] == [f"nvidia-smi -i 0 -lgc {clock},{clock}"]  # type: ignore[index]
-    assert second["reset"] == ["nvidia-smi -i 0 -rgc"]  # type: ignore[index]
+    document = advice(capsys, *words)
+    to_set, what, to_reset, command = document["next_commands"]
+    assert to_set == f"nvidia-smi -i 0 -lgc {clock},{clock}"
+    assert what.startswith("# run the same work again, recorded as before, into training-")
+    assert to_reset == "nvidia-smi -i 0 -rgc"
     again = f"mlscale advise {' '.join(map(str, words))} --format json --also {file}"
-    assert str(second["advise"]).startswith(again)  # type: ignore[index]
-    assert ("profile of the kernels" in str(second["instead"])) != is_log  # type: ignore[index]
-    text = succeed(capsys, "advise", *words)[0]
-    assert f"To find out, run it at about {clock} MHz too:\n" in text
-    assert f"\n  nvidia-smi -i 0 -lgc {clock},{clock}\n" in text
-    assert "Pareto front" not in text
-    assert "\nnote: these commands need root" in text
+    assert command.startswith(again)
+    said = f"To be sure, run it at about {clock} MHz too: --also FILE."
+    assert document["next"].startswith(said)
+    assert ("One run is enough with a profile of the kernels" in document["next"]) != is_log
 
 
 def test_two_logs_say_nothing_of_bounds(capsys: Capture) -> None:
     document = advice(capsys, LOG, "--also", LOG.with_name("training-1170.csv"))
-    assert "second_run" not in document
-    assert "bounds" not in str(document["verdict"])
+    assert document["next"] is None
+    assert not document["run"]["is_bounded"]
+    assert document["sure"] == "high"
 
 
 def test_each_kernel_keeps_the_limit_of_power_as_the_run_does(capsys: Capture) -> None:
     """One kernel is the whole run, so that both have the same best clocks."""
     for words in (("--max-power", 480), ("--max-power", 480, "--minimize", "time")):
         document = advice(capsys, LOG, *words)
-        [kernel], run = document["kernels"], document["whole_run"]  # type: ignore[misc]
-        assert kernel["best"] == pytest.approx(run["best"])  # type: ignore[index]
+        [kernel] = document["kernels"]
+        assert flat(kernel["best"]) == pytest.approx(flat(document["answer"]))
 
 
 def test_a_cap_is_refused(capsys: Capture, tmp_path: Path) -> None:
@@ -103,21 +103,21 @@ def test_a_cap_is_refused(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_a_fleet_has_bounds_too(capsys: Capture, tmp_path: Path) -> None:
-    """One row is the whole fleet: the verdict is that of the table."""
+    """One row is the whole fleet: the answer is that of the table."""
     rows = tmp_path / "runs.parquet"
     succeed(capsys, "import", LOG, "-o", rows)
     for words in ((), ("--minimize", "power"), ("--max-slowdown", "5")):
         folder = tmp_path / "-".join(("out", *words))
         out, _ = succeed(capsys, "advise", rows, *words, "-o", f"{folder}/")
-        verdict = advice(capsys, rows, *words)["verdict"]
-        assert "it is between unchanged and in proportion" in str(verdict)
-        assert out.startswith(f"{verdict}\n")
+        first, *_, bounds = answer_lines(advice(capsys, rows, *words))
+        assert bounds.startswith("One clock does not show how time follows it: these are bounds")
+        assert " ".join(out.split()).startswith(first)
 
 
 def test_least_power_is_between_its_own_ends(capsys: Capture) -> None:
     """Work draws least if it takes longest, and most if it takes no longer."""
-    run = advice(capsys, LOG, "--minimize", "power")["whole_run"]
-    assert run["best"]["engine_mhz"] == 720  # type: ignore[index]
+    answer = advice(capsys, LOG, "--minimize", "power")["answer"]
+    assert answer["at"]["engine_mhz"] == 720
     profiles = import_profile(LOG)
     model = model_for(shipped_model(profiles)[1], profiles)
     times = model.predict(profiles, 0.9)["time"]
@@ -130,42 +130,23 @@ def test_least_power_is_between_its_own_ends(capsys: Capture) -> None:
     assert of_longest.low is not None
     assert of_shortest.high is not None
     lowest = model.grid.engine_mhz.index(720)
-    ends = [float(end[0, 0, lowest, 0]) for end in (of_shortest.high, of_longest.low)]
-    found = [run[f"saving_{end}_percent"] for end in ("low", "high")]  # type: ignore[index]
-    assert found == pytest.approx([100 * (1 - end) for end in ends])
+    ends = [float(end[0, 0, lowest, 0]) for end in (of_longest.low, of_shortest.high)]
+    assert answer["power_percent"][1:] == pytest.approx([100 * (end - 1) for end in ends])
 
 
 def test_nothing_is_surely_faster(capsys: Capture) -> None:
     """1980 MHz may be 11 % faster."""
-    verdict = str(advice(capsys, LOG, "--minimize", "time")["verdict"])
-    assert verdict.startswith("Stay at the base, cu=132,engine=1755,memory=2619: nothing is surely")
+    said, _ = answer_lines(advice(capsys, LOG, "--minimize", "time"))
+    assert said == "Stay at the base, 132 CUs, 1755 MHz, memory 2619 MHz: nothing is faster."
 
 
 def test_only_times_have_bounds(capsys: Capture, tmp_path: Path) -> None:
     """Power, and what is saved of energy, have intervals of 90 %."""
     text = succeed(capsys, "advise", LOG, "--max-slowdown", 5)[0]
-    assert "less energy (power: 90 %)." in text
-    assert re.search(r"time %  bounds +saves %  90 % interval\n", text)
+    assert re.search(r" at 1680 MHz +bounds +energy +90 %\n", text)
     page = tmp_path / "page.html"
     succeed(capsys, "report", LOG, "--max-slowdown", 5, "-o", page)
     assert "0.0 % to +4.5 % (bounds)" in page.read_text()
-
-
-def test_time_and_power_stand_over_the_clock(capsys: Capture) -> None:
-    """By hand: 30 s x 1755 / 720 is 73.125 s; at 1980 MHz at least 30 x 1755 / 1980 = 26.591."""
-    text = succeed(capsys, "advise", LOG, "--max-slowdown", 5)[0]
-    table = text.partition("Time between its bounds, and power at the longest time:\n")[2]
-    heading, _, *rows = table.partition("\n\n")[0].splitlines()
-    assert re.split(r"  +", heading) == HEADINGS
-    clocks = [float(row.split()[0]) for row in rows]
-    assert len(clocks) == 6
-    assert {720, 1680, 1755, 1980} < set(clocks)
-    cells = [re.split(r"  +", row.strip()) for row in rows]
-    assert [row[1:3] for row in cells][::5] == [["30 000", "73 125"], ["26 591", "30 000"]]
-    assert {row[0]: row[5:] for row in cells}["1680"] == ["best"]
-    for _, _, _, power, interval, *_ in cells:
-        low, high = map(float, interval.split(" to "))
-        assert low <= float(power) <= high
 
 
 def of_no_clock(path: Path, watts: float) -> Path:
@@ -201,15 +182,14 @@ def test_the_commands_of_a_second_run_work(
             of_no_clock(Path("a.csv"), 300),
         )
         of_no_clock(Path("a-840.csv"), 220)
-    second = advice(capsys, log, *given, *time)["second_run"]
-    for name in ("import", "advise"):
-        command = second[name]  # type: ignore[index]
-        if command is not None:
-            command = command.replace(" --time MS ", " --time 12000 ")
-            out, _ = succeed(capsys, *shlex.split(command)[1:])
-    [point] = json.loads(out)["whole_run"]["measured"]
+    commands = advice(capsys, log, *given, *time)["next_commands"]
+    ours = [command for command in commands if command.startswith("mlscale ")]
+    for command in ours:
+        words = shlex.split(command.replace(" --time MS ", " --time 12000 "))
+        out, _ = succeed(capsys, *words[1:])
+    [point] = map(flat, json.loads(out)["measured"])
     assert point["engine_mhz"] == mhz
-    assert (second["import"] is not None) == bool(time)  # type: ignore[index]
+    assert len(ours) == (2 if time else 1)
     if time:
         assert point["time_ms"] == 12000
 
@@ -220,7 +200,8 @@ def test_the_gpus_of_a_log_are_all_set(capsys: Capture, tmp_path: Path) -> None:
     log = tmp_path / "two.csv"
     other = [row.replace(", 0, ", ", 1, ", 1) for row in rows]
     log.write_text("\n".join([header, *rows, *other]) + "\n")
-    assert "\nnote: for GPU 0; set 1 alike\n" in succeed(capsys, "advise", log)[0]
+    _, err = succeed(capsys, "advise", log, "--commands")
+    assert "note: for GPU 0; set 1 alike\n" in err
 
 
 def test_a_gpu_without_commands_is_locked_before_it_is_recorded(
@@ -230,16 +211,10 @@ def test_a_gpu_without_commands_is_locked_before_it_is_recorded(
     table.write_text(
         "kernel,cu_count,engine_mhz,memory_mhz,time_ms,gpu_utilisation\nrun,80,1500,1000,5000,0.98\n"
     )
-    text = succeed(capsys, "advise", table, "--device", "foo")[0]
+    text = succeed(capsys, "advise", table, "--device", "foo", "--commands")[0]
     again = "run the same work again, locked or by a low power cap, recorded as before, into foo-"
     assert again in text
     assert "One run is enough" not in text  # of averages none is
-
-
-def test_csv_tells_of_the_second_run_beside_it(capsys: Capture) -> None:
-    _, err = succeed(capsys, "advise", LOG, "--format", "csv")
-    [line] = [line for line in err.splitlines() if "run it at about 1050 MHz too" in line]
-    assert line.endswith(f"mlscale advise {LOG} --format csv --also training-1755-1050.csv")
 
 
 def test_bounds_are_no_wider_beyond_the_trained_clocks(capsys: Capture) -> None:

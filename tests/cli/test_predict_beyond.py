@@ -209,10 +209,12 @@ class TestExtrapolate:
             assert ("extrapolated" in row["flags"]) != is_inside
         out, _ = succeed(capsys, "advise", *given, "--minimize", "time", "--format", "json")
         document = json.loads(out)
-        assert document["whole_run"]["best"]["engine_mhz"] > 1100
+        assert document["answer"]["at"]["engine_mhz"] > 1100
         flag = "extrapolated: the best lies beyond the trained settings"
-        for advised in (*document["kernels"], document["whole_run"]):
-            assert (flag in advised["flags"]) == (advised["best"]["engine_mhz"] > 1100)
+        assert all(k["best"]["at"]["engine_mhz"] > 1100 for k in document["kernels"])
+        about = [note["kernels"] for note in document["notes"] if note["text"] == flag]
+        assert about == ["all", "all"]  # of the run, and of each kernel
+        assert document["sure"] == "low"
         succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
         assert "are extrapolated, with wider intervals" in (tmp_path / "page.html").read_text()
 

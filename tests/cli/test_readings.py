@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command import Capture, main, refuse, succeed
+from command import Capture, flat, main, note_texts, refuse, succeed
 from synthetic.two_logs import log
 
 HEADER = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms,power_w\n"
@@ -50,9 +50,9 @@ def test_what_was_measured_is_never_outside(
     files = table(tmp_path / "base.csv", form, base), table(tmp_path / "also.csv", form, also)
     given = (files[0], "--also", files[1], "--json")
     document = json.loads(succeed(capsys, "advise", *given)[0])
-    [measured] = document["whole_run"]["measured"]
+    measured = flat(*document["measured"])
     assert (measured["engine_mhz"], measured["time_ms"]) == pytest.approx(also[:2])
-    notes = [text for text in document["warnings"] if text.startswith("engine_mhz")]
+    notes = [text for text in note_texts(document) if text.startswith("engine_mhz")]
     assert len(notes) == (noted is not None)
     assert all(note.startswith(str(noted)) for note in notes)
     rows = json.loads(succeed(capsys, "predict", *given)[0])["predictions"]
@@ -86,8 +86,8 @@ def test_readings_of_nearly_one_clock_count_beside_others(capsys: Capture, tmp_p
         json.loads(out),
         json.loads(succeed(capsys, "advise", base, "--also", together, "--json")[0]),
     )
-    assert one["whole_run"] == other["whole_run"]
-    assert len(one["whole_run"]["measured"]) == 4
+    assert one["answer"] == other["answer"]
+    assert len(one["measured"]) == 4
     alone = refuse(capsys, tmp_path, "advise", base, "--also", further[0])
     assert "ran at 1545 MHz, as the base at 1560 or nearly so" in alone
 
@@ -152,20 +152,13 @@ class TestTheThirdRun:
             log(tmp_path / "f.csv", 1755, 100, 480),
             log(tmp_path / "s.csv", 1605, 105, 420),
         )
-        given = ("advise", fast, "--also", slow)
-        text = succeed(capsys, *given)[0]
-        [line] = re.findall(r"\n(\d+) MHz is below all clocks that were run, where .*:\n", text)
-        assert int(line) < 1605
-        assert (
-            "; a further run at about 1065 MHz tells more:\n  nvidia-smi -i 0 -lgc 1065,1065"
-            in text
-        )
-        third = json.loads(succeed(capsys, *given, "--json")[0])["third_run"]
-        assert third["engine_mhz"] == 1065
-        assert third["set"] == ["nvidia-smi -i 0 -lgc 1065,1065"]
-        assert third["instead"] is None
-        err = succeed(capsys, *given, "--format", "csv")[1]
-        assert "a further run at about 1065 MHz tells more: mlscale advise" in err
+        given = ("advise", fast, "--also", slow, "--max-slowdown", 20)
+        found = json.loads(succeed(capsys, *given, "--json")[0])
+        assert found["answer"]["at"]["engine_mhz"] < 1605
+        said = "To be surer below the clocks run, run it at about 1065 MHz too: --also FILE."
+        assert found["next"] == said
+        assert found["next_commands"][0] == "nvidia-smi -i 0 -lgc 1065,1065"
+        assert f"\n  {said}\n" in succeed(capsys, *given)[0]
 
     def test_its_command_works(
         self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,11 +166,11 @@ class TestTheThirdRun:
         monkeypatch.chdir(tmp_path)
         log(Path("f.csv"), 1755, 100, 480)
         log(Path("s.csv"), 1605, 105, 420)
-        given = ("advise", "f.csv", "--also", "s.csv", "--json")
-        third = json.loads(succeed(capsys, *given)[0])["third_run"]
+        given = ("advise", "f.csv", "--also", "s.csv", "--max-slowdown", 20, "--json")
+        further = json.loads(succeed(capsys, *given)[0])["next_commands"][-1]
         log(Path("f-1065.csv"), 1065, 140, 270)
-        out, _ = succeed(capsys, *shlex.split(third["advise"])[1:])
-        measured = [at["engine_mhz"] for at in json.loads(out)["whole_run"]["measured"]]
+        out, _ = succeed(capsys, *shlex.split(further)[1:])
+        measured = [at["at"]["engine_mhz"] for at in json.loads(out)["measured"]]
         assert sorted(measured) == [1065, 1605]
 
     @pytest.mark.parametrize("more", [("--minimize", "time"), ("--max-slowdown", 2)])
@@ -185,8 +178,8 @@ class TestTheThirdRun:
         self, capsys: Capture, fast: Path, slow: Path, more: tuple[object, ...]
     ) -> None:
         document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *more, "--json")[0])
-        assert document["whole_run"]["best"]["engine_mhz"] > 1170
-        assert not {"second_run", "third_run"} & set(document)
+        assert document["answer"]["at"]["engine_mhz"] > 1170
+        assert document["next"] is document["next_commands"] is None
 
 
 def test_on_how_many_gpus_intervals_held_is_said_once(
@@ -197,8 +190,8 @@ def test_on_how_many_gpus_intervals_held_is_said_once(
     held = re.compile(f"90 % intervals contained the truth on {of_time} and {of_power} GPUs l")
     for command in ("advise", "predict"):
         two = (command, fast, "--also", slow)
-        assert len(held.findall(succeed(capsys, *two)[0])) == 1
-        warnings = json.loads(succeed(capsys, *two, "--json")[0])["warnings"]
+        found = json.loads(succeed(capsys, *two, "--json")[0])
+        warnings = note_texts(found) if command == "advise" else found["warnings"]
         assert len([text for text in warnings if held.match(text)]) == 1
         assert "contained the truth" not in succeed(capsys, command, fast)[0]
 
@@ -209,7 +202,7 @@ class TestCases:
         out, _ = succeed(capsys, "advise", rows, "--base", "engine=1560", "--json")
         document = json.loads(out)
         assert document["base"]["memory_mhz"] == 9501
-        assert [at["engine_mhz"] for at in document["whole_run"]["measured"]] == [975]
+        assert [at["at"]["engine_mhz"] for at in document["measured"]] == [975]
 
     def test_cus_of_the_device_table(self, capsys: Capture, data_folder: Path) -> None:
         rows = data_folder / "cases/10-no-cu-count.csv"
@@ -223,7 +216,8 @@ class TestCases:
         )
         half = "the profile has dram__bytes_read.sum, lacks dram__bytes_write.sum"
         assert refuse(capsys, tmp_path, "predict", "kernels.mlscale", *given).endswith(half)
-        assert succeed(capsys, "advise", *given)[0].endswith(f"{half}\n")
+        found = json.loads(succeed(capsys, "advise", *given, "--json")[0])
+        assert found["next"].endswith(half)
 
     def test_a_trace_that_does_not_say_the_gpu(
         self, capsys: Capture, data_folder: Path, tmp_path: Path

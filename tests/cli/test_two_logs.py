@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, flat, note_texts, refuse, succeed
 from synthetic.two_logs import HEADER, log, of_gpu_1, without, without_idle
 
 from mlscale.cli.main import main
@@ -31,7 +31,7 @@ class TestAnswers:
         """10 s at 480 W, 12 s at 300 W: at both clocks the prediction is what was measured."""
         document = advise(capsys, fast, "--also", slow)
         assert document["device"] == "h100-sxm5"
-        at_base, best = (document["whole_run"][name] for name in ("at_base", "best"))
+        at_base, best = document["run"], flat(document["menu"][-1])
         assert (at_base["time_ms"], at_base["power_w"]) == pytest.approx((10_000, 480))
         assert 900 < best["engine_mhz"] < 1755
         assert best["energy_mj"] < 12_000 * 300 * 1.001  # the least is no more than at 1170 MHz
@@ -47,7 +47,7 @@ class TestAnswers:
         self, capsys: Capture, fast: Path, slow: Path
     ) -> None:
         by_table = advise(capsys, imported(capsys, fast), "--also", slow)
-        assert by_table["whole_run"] == advise(capsys, fast, "--also", slow)["whole_run"]
+        assert by_table["answer"] == advise(capsys, fast, "--also", slow)["answer"]
 
     @pytest.mark.parametrize("engine_mhz", [400, 1500])
     def test_where_is_asked_changes_no_answer(
@@ -80,18 +80,19 @@ class TestAnswers:
         assert "give --base cu=…" in message
         assert "is not in the device table" in message
         base = ("--base", "cu=36")
-        document = advise(capsys, fast, "--also", slow, *base)
-        best = document["whole_run"]["best"]
+        document = of_both = advise(capsys, fast, "--also", slow, *base)
+        best = flat(document["answer"])
         assert 600 < best["engine_mhz"] < 1755
         assert best["energy_mj"] < 110 * 10_000
-        assert any("even steps up to the highest clock measured" in w for w in document["warnings"])
+        assert any("even steps up to the highest clock measured" in w for w in note_texts(document))
         at = ("--at", "engine=1170", "--json")
         document = json.loads(succeed(capsys, "predict", fast, "--also", slow, *base, *at)[0])
         [prediction] = document["predictions"]
         assert prediction["time_ms"] == pytest.approx(12_000, rel=0.01)
         assert prediction["power_w"] == pytest.approx(70, rel=0.01)
         swapped = advise(capsys, slow, "--also", fast, *base)
-        assert swapped["whole_run"]["best"]["engine_mhz"] == best["engine_mhz"]
+        least, other = (one["menu"][-1]["at"]["engine_mhz"] for one in (of_both, swapped))
+        assert least == other
 
     def test_gpus_at_nearly_one_clock_count_as_at_its_mean(
         self, capsys: Capture, tmp_path: Path
@@ -102,7 +103,7 @@ class TestAnswers:
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=2)
         document = advise(capsys, fast, "--also", slow)
         assert document["base"]["engine_mhz"] == 1750
-        assert document["whole_run"]["at_base"]["time_ms"] == pytest.approx(20_000)
+        assert document["run"]["time_ms"] == pytest.approx(20_000)
         of_gpu_1(slow, "1170 MHz", "1164 MHz")
         tables = [
             imported(capsys, file, "--time", time_ms, "--application", "server")
@@ -110,14 +111,14 @@ class TestAnswers:
         ]
         document = advise(capsys, tables[0], "--also", tables[1])
         assert document["base"]["engine_mhz"] == 1750
-        assert document["whole_run"]["at_base"]["time_ms"] == pytest.approx(10_000)
+        assert document["run"]["time_ms"] == pytest.approx(10_000)
 
     def test_commands_are_for_the_gpu_of_the_log(self, capsys: Capture, tmp_path: Path) -> None:
         fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=3)
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
         given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
         assert "nvidia-smi -i 2 -rgc" in succeed(capsys, *given, "--gpu", 2)[0]
-        assert "note: for GPU 0; set 1, 2 alike" in succeed(capsys, *given)[0]
+        assert "note: for GPU 0; set 1, 2 alike" in succeed(capsys, *given)[1]
         page = tmp_path / "page.html"
         succeed(capsys, "report", *given[1:], "--gpu", 2, "-o", page)
         assert "nvidia-smi -i 2 -rgc" in page.read_text()
@@ -138,7 +139,7 @@ class TestAnswers:
         said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *base)
         assert said.endswith("at which engine clock it ran: --also slow.csv@engine=…")
         document = advise(capsys, fast, "--also", f"{slow}@engine=1170", *base)
-        assert 900 < document["whole_run"]["best"]["engine_mhz"] < 1755
+        assert 900 < document["answer"]["at"]["engine_mhz"] < 1755
 
 
 class TestTold:
@@ -172,10 +173,9 @@ class TestTold:
     ) -> None:
         """They are read by others, who do not see the terminal."""
         given = [fast, "--also", log(tmp_path / "other.csv", 1170, 100, 300)]
-        for command in ("advise", "predict"):
-            out, told = succeed(capsys, command, *given, "--json")
-            [warning] = [w for w in json.loads(out)["warnings"] if "no clock seems to matter" in w]
-            assert told == f"mlscale: R02: {warning}\n"
+        warnings = json.loads(succeed(capsys, "predict", *given, "--json")[0])["warnings"]
+        for texts in (note_texts(advise(capsys, *given)), warnings):
+            assert len([text for text in texts if "no clock seems to matter" in text]) == 1
         succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
         assert "so that no clock seems to matter" in (tmp_path / "page.html").read_text()
 
@@ -193,13 +193,13 @@ class TestTold:
             return tmp_path / name
 
         fast, slow = bursts("fast.csv", 1755, 40, 480), bursts("slow.csv", 1170, 60, 300)
-        told = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", "5")[1]
+        told = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", "5", "--notes")[1]
         assert "the GPU worked 1.50 times as long as at 1755 MHz, and the run takes 1.08 t" in told
         assert "pauses hide how much the work slows, perhaps no more below 1170 MHz" in told
         assert "fast.csv, GPU 0: 120 of 240 samples of the busy span are idle" in told
         assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
         assert "50% of the run's log are pauses, which its mean power" in capsys.readouterr().err
-        other_way = succeed(capsys, "advise", slow, "--also", fast)[1]
+        other_way = succeed(capsys, "advise", slow, "--also", fast, "--notes")[1]
         assert "fast.csv: at 1755 MHz the GPU worked 0.67 times as long as at 1170" in other_way
 
 
@@ -272,7 +272,7 @@ class TestRefused:
         most = ("--max-slowdown", 5)
         by_tables = advise(capsys, tables[0], "--also", tables[1], *most)
         whole = advise(capsys, fast, "--also", log(slow, 1170, 120, 300), *most)
-        clocks = [one["whole_run"]["best"]["engine_mhz"] for one in (by_tables, whole)]
+        clocks = [one["answer"]["at"]["engine_mhz"] for one in (by_tables, whole)]
         assert clocks[0] == clocks[1]
 
     def test_gpus_of_other_jobs(self, capsys: Capture, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, note_texts, refuse, succeed
 from synthetic.exports import NCU_TEXT
 from synthetic.monitor_logs import query
 from synthetic.monitor_readings import block
@@ -72,7 +72,8 @@ def refused(capsys: Capture, *arguments: object) -> str:
 def widths(document: Any) -> dict[str, float]:
     """Of the interval of each kernel's slowdown where the whole run is best [%]."""
     return {
-        kernel["kernel"]: kernel["slowdown_high_percent"] - kernel["slowdown_low_percent"]
+        kernel["kernel"]: kernel["best"]["slowdown_percent"][2]
+        - kernel["best"]["slowdown_percent"][1]
         for kernel in document["kernels"]
     }
 
@@ -83,26 +84,27 @@ class TestTwoTraces:
     ) -> None:
         """At 2/3 of the clock gemm takes 1.5 times as long; at the best, in between, by its law."""
         document = advise(capsys, fast, *BASE, *also, "--max-slowdown", 10)
-        run = document["whole_run"]
-        mhz = run["best"]["engine_mhz"]
+        run = document["run"]
+        mhz = document["answer"]["at"]["engine_mhz"]
         assert (document["device"], document["objective"]) == ("h100-sxm5", "clock")
-        assert run["at_base"]["time_ms"] == pytest.approx(150.0)
+        assert run["time_ms"] == pytest.approx(150.0)
         assert run["launches"] == 300
         assert 1320 < mhz < 1980
         slowdowns = {
-            kernel["kernel"]: kernel["at_whole_run_best"]["slowdown_percent"]
+            kernel["kernel"]: kernel["at_answer"]["slowdown_percent"][0]
             for kernel in document["kernels"]
         }
         assert slowdowns["gemm"] == pytest.approx(100 * (1980 / mhz - 1), abs=0.6)
         assert slowdowns["axpy"] == pytest.approx(0, abs=0.6)
-        assert run["slowdown_percent"] == pytest.approx(800 / 1500 * slowdowns["gemm"], abs=0.6)
+        slowdown = document["answer"]["slowdown_percent"][0]
+        assert slowdown == pytest.approx(800 / 1500 * slowdowns["gemm"], abs=0.6)
         whole = ("--also", f"{also[1]},cu=132,memory=2619")
         same = advise(capsys, fast, *BASE, *whole, "--max-slowdown", 10)
-        assert same["whole_run"] == run
+        assert same["answer"] == document["answer"]
         given = (fast, *BASE, *also, "--max-slowdown", 5, "--power", 600)
         document = advise(capsys, *given)
         assert document["objective"] == "energy"
-        assert document["whole_run"]["at_base"]["energy_mj"] == pytest.approx(150 * 600)
+        assert document["run"]["energy_mj"] == pytest.approx(150 * 600)
 
     def test_a_kernel_of_one_trace_alone_is_as_others_are(
         self, capsys: Capture, tmp_path: Path, fast: Path
@@ -131,17 +133,17 @@ class TestTwoTraces:
         assert widths(advise(capsys, *given, "--also", table)) == alone
         every = with_grid(trace(tmp_path / "every.json", at(1320)), 100)
         document = advise(capsys, *given, "--also", f"{every}@engine=1320")
-        [told] = [w for w in document["warnings"] if "at the grid and block that they have" in w]
-        assert "every.json: has no launch of 1 kernel ('axpy')" in told
-        assert ", 40.0 % of the run's time: they are taken to scale as training runs do" in told
+        [said] = [w for w in note_texts(document) if "at the grid and block that they have" in w]
+        assert "every.json: has no launch of 1 kernel ('axpy')" in said
+        assert ", 40.0 % of the run's time: they are taken to scale as training runs do" in said
         assert widths(document)["axpy"] > 2 * widths(document)["gemm"]
         table.unlink()
         for path, mhz in ((trace(tmp_path / "mid.json", at(1650)), 1650), (every, 1320)):
             base = f"engine={mhz},memory=2619"
             succeed(capsys, "import", path, "--base", base, "--append", "-o", table)
         kernels = {k["kernel"]: k for k in advise(capsys, *given, "--also", table)["kernels"]}
-        of_axpy = kernels["axpy"]["at_whole_run_best"]
-        assert of_axpy["slowdown_percent"] == pytest.approx(0, abs=0.6)
+        of_axpy = kernels["axpy"]["at_answer"]
+        assert of_axpy["slowdown_percent"][0] == pytest.approx(0, abs=0.6)
 
     def test_a_gpu_that_the_device_table_lacks_is_named(
         self, capsys: Capture, tmp_path: Path, fast: Path, also: tuple[str, str]
@@ -152,10 +154,11 @@ class TestTwoTraces:
         given = (fast, "--device", "my-gpu", "--base", "cu=132,engine=1980,memory=2619")
         document = advise(capsys, *given, *also)
         assert document["device"] == "my-gpu"
-        assert document["whole_run"]["best"]["engine_mhz"] < 1980
+        assert document["answer"]["at"]["engine_mhz"] < 1980
         alone = advise(capsys, *given)
-        assert "between unchanged and in proportion" in alone["verdict"]
-        assert alone["second_run"]["set"] == []  # no command is known for a GPU that is not
+        assert alone["run"]["is_bounded"]
+        first = alone["next_commands"][0]  # no command is known for a GPU that is not
+        assert first.startswith("# run the same work again, locked or by a low power cap, ")
 
     def test_power_of_the_further_run_comes_in_its_table(
         self, capsys: Capture, tmp_path: Path, fast: Path
@@ -168,7 +171,7 @@ class TestTwoTraces:
         slow, config = trace(tmp_path / "slow.json", at(1320)), "engine=1320,memory=2619"
         succeed(capsys, "import", slow, "--base", config, "--power", 330, "-o", table)
         document = advise(capsys, fast, *BASE, "--power", 600, "--also", table, "--max-time", 300)
-        powers = {p["engine_mhz"]: p["power_w"] for p in document["whole_run"]["front"]}
+        powers = {p["at"]["engine_mhz"]: p["power_w"][0] for p in document["front"]}
         nearest = min(powers, key=lambda mhz: abs(mhz - 1320))
         assert abs(nearest - 1320) <= 30
         assert powers[nearest] == pytest.approx(330, rel=0.05)
@@ -205,7 +208,8 @@ class TestTwoTraces:
     def test_a_refusal_asks_for_what_lacks_alone(
         self, capsys: Capture, fast: Path, also: tuple[str, str]
     ) -> None:
-        assert succeed(capsys, "advise", fast, *BASE, *also)[1] == ""
+        _, err = succeed(capsys, "advise", fast, *BASE, *also)
+        assert "give --base" not in err
         asked = "give --base engine=…,memory=… with what the GPU was set to (memory: usually its"
         assert asked in refused(capsys, fast, *also)
         said = refused(capsys, fast, *BASE, *also, "--model", "kernels")
@@ -225,10 +229,10 @@ def with_grid(path: Path, launches: int) -> Path:
 def test_one_trace_alone_has_all_kernels_bounded_alike(capsys: Capture, fast: Path) -> None:
     """By hand: 1980 / 1.05 = 1885.7, above which an H100 offers 1890 MHz."""
     document = advise(capsys, fast, *BASE)
-    assert {kernel["best"]["engine_mhz"] for kernel in document["kernels"]} == {1890}
-    out, err = succeed(capsys, "advise", fast, *BASE)
-    assert err == ""
-    assert [line.split()[0] for line in out.splitlines()[3:6]] == ["kernel", "---------", "whole"]
+    assert {kernel["best"]["at"]["engine_mhz"] for kernel in document["kernels"]} == {1890}
+    out, _ = succeed(capsys, "advise", fast, *BASE)
+    assert " share " not in out
+    assert "\n  whole run, 150 ms " in out
 
 
 class TestCountersAndTwoTraces:
@@ -265,8 +269,9 @@ class TestCountersAndTwoTraces:
         assert after < 0.6 * before  # regression only; the kernels are no exact laws
 
     def test_a_clock_above_the_trained_ones_is_noted(self, capsys: Capture, slower: Path) -> None:
-        out, _ = succeed(capsys, "advise", *self.GIVEN, "--also", f"{slower}@engine=1500")
-        assert "engine_mhz 1500 is above 1410, the highest in training: " in out
+        document = advise(capsys, *self.GIVEN, "--also", f"{slower}@engine=1500")
+        noted = "engine_mhz 1500 is above 1410, the highest in training: "
+        assert any(noted in text for text in note_texts(document))
 
     def test_what_is_refused(self, capsys: Capture, tmp_path: Path, slower: Path) -> None:
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
@@ -304,15 +309,17 @@ class TestTwoProfiles:
         )
         given = self.ORIN if is_known else ("--device", "my-gpu", "--base", "cu=16,memory=3199")
         further = ("--also", f"{slow}@engine=900", "--max-slowdown", 10)
-        run = advise(capsys, fast, *given, *further)["whole_run"]
-        mhz = run["best"]["engine_mhz"]
-        assert run["at_base"]["time_ms"] == pytest.approx(0.04)
+        document = advise(capsys, fast, *given, *further)
+        mhz = document["answer"]["at"]["engine_mhz"]
+        assert document["run"]["time_ms"] == pytest.approx(0.04)
         assert 900 < mhz < 1300
-        assert run["slowdown_percent"] == pytest.approx(100 * (1300 / mhz - 1), abs=0.6)
+        slowdown = document["answer"]["slowdown_percent"][0]
+        assert slowdown == pytest.approx(100 * (1300 / mhz - 1), abs=0.6)
         if is_known:
-            out, _ = succeed(capsys, "advise", fast, *given)
-            assert "it is between unchanged and in proportion" in out
-            assert "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight (" in out
+            alone = advise(capsys, fast, *given)
+            assert alone["run"]["is_bounded"]
+            enough = "One run is enough with the DRAM traffic: ncu's --section SpeedOfLight ("
+            assert enough in alone["next"]
         else:
             alone = refused(capsys, fast, *given)
             assert "the GPU 'my-gpu' is unknown; to describe it" in alone

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, succeed
+from command import Capture, note_texts, succeed
 from synthetic.tidy import rows, write_csv
 
 AT = {"device": "a100-sxm4-80gb", "application": "app", "cu_count": 108, "memory_mhz": 1593}
@@ -28,7 +28,11 @@ def part(time_ms: float, launches: float, **others: float) -> Row:
 def document(capsys: Capture, command: str, *arguments: object) -> tuple[Any, list[str]]:
     """The JSON of a command, without its warnings, which come apart."""
     found = json.loads(succeed(capsys, command, *arguments, "--format", "json")[0])
-    return found, found.pop("warnings")
+    if command == "predict":
+        return found, found.pop("warnings")
+    texts = note_texts(found)
+    del found["notes"]
+    return found, texts
 
 
 def assert_alike(one: Any, other: Any) -> None:
@@ -53,19 +57,18 @@ class TestPartsOfARun:
         base = a100(tmp_path / "base.csv", 1410, *fast)
         second = a100(tmp_path / "second.csv", 1005, *slow)
         at_second = ("--at", "engine=1005,memory=1593")
-        advice, told = document(capsys, "advise", base, "--also", second)
-        assert advice["whole_run"]["launches"] == 1010
-        at_base = advice["whole_run"]["at_base"]
+        advice, said = document(capsys, "advise", base, "--also", second)
+        assert advice["run"]["launches"] == 1010
+        at_base = advice["run"]
         assert (at_base["time_ms"], at_base["energy_mj"]) == pytest.approx((3010, 901_000))
-        assert "for the run of 3.01 s (1010 launches of 1 kernel)" in advice["verdict"]
-        assert sum(ADDED in warning for warning in told) == 2  # of each file
+        assert sum(ADDED in warning for warning in said) == 2  # of each file
         predicted, _ = document(capsys, "predict", base, "--also", second, *at_second)
 
         a100(base, 1410, part(3010 / 1010, 1010, power_w=901_000 / 3010))
         a100(second, 1005, part(3114 / 1010, 1010, power_w=776_260 / 3114))
-        in_one_row, told = document(capsys, "advise", base, "--also", second)
+        in_one_row, said = document(capsys, "advise", base, "--also", second)
         assert_alike(advice, in_one_row)
-        assert not any(ADDED in warning for warning in told)
+        assert not any(ADDED in warning for warning in said)
         in_one_row, _ = document(capsys, "predict", base, "--also", second, *at_second)
         assert_alike(predicted, in_one_row)
 
@@ -108,10 +111,10 @@ def test_repetitions_of_about_the_same_launches_are_one_run(
     )
     second = a100(tmp_path / "second.csv", 1005, part(1.2, 1), {"kernel": "b", **part(2.2, 1)})
     second.write_text(second.read_text().replace("\nk,", "\na,"))
-    found, told = document(capsys, "advise", base, "--also", second)
-    assert [kernel["launches"] for kernel in found["kernels"]] == [100, 100.5]
-    assert found["whole_run"]["at_base"]["time_ms"] == pytest.approx(110 + 201)
-    assert not any(ADDED in warning for warning in told)
+    found, said = document(capsys, "advise", base, "--also", second)
+    assert {k["kernel"]: k["launches"] for k in found["kernels"]} == {"a": 100, "b": 100.5}
+    assert found["run"]["time_ms"] == pytest.approx(110 + 201)
+    assert not any(ADDED in warning for warning in said)
 
 
 @pytest.mark.filterwarnings("ignore:.*repetitions differ")

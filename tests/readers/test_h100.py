@@ -5,6 +5,7 @@ What they say is held against what CUDA's events and NVML said of the same work 
 """
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,12 @@ def test_shares_by_gpm(imported: object) -> None:
 @pytest.mark.parametrize("name", ["ncu-gemm.csv", "ncu-layernorm.csv"])
 def test_advice(capsys: Capture, name: str) -> None:
     out, _ = succeed(capsys, "advise", HERE / name, "--max-slowdown", "5")
-    assert out.startswith("Set the engine clock to ")
+    assert out.startswith("  Set the engine clock to ")
 
 
 def test_a_training_step(capsys: Capture) -> None:
     """ncu counted 4 kernels of the trace's 71 in its 45 s; the trace has all launches."""
     names = ["ncu-step.csv", "trace-step.json.gz"]
-    out, _ = succeed(capsys, "advise", *(HERE / name for name in names), "--base", "engine=1980")
-    assert "1302 launches of 71 kernels" in out
+    asked = [*(HERE / name for name in names), "--base", "engine=1980", "--json"]
+    run = json.loads(succeed(capsys, "advise", *asked)[0])["run"]
+    assert (run["launches"], run["kernels"]) == (1302, 71)

@@ -23,15 +23,17 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
         assert output(command, folder) == text
 
 
-def test_the_python_of_the_page_gives_the_same_verdict(
+def test_the_python_of_the_page_gives_the_same_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (DOCS / "sampled-logs.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    verdict, _ = re.findall(r"^Set the engine clock to \d+ MHz \(of 1755\).*$", page, re.MULTILINE)
+    answer, *_ = re.findall(
+        r"^  (Set the engine clock to \d+ MHz \(now 1755\).*)$", page, re.MULTILINE
+    )
     monkeypatch.chdir(DOCS / "logs")
     exec(code, {})
-    assert capsys.readouterr().out.splitlines()[0] == verdict
+    assert capsys.readouterr().out.splitlines()[0] == answer
 
 
 def test_the_means_of_the_dcgm_log() -> None:

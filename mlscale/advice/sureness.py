@@ -1,0 +1,82 @@
+"""How sure an answer is: the table of reasons, each under a code, and those that an answer has.
+
+The level of an answer is the lowest of its reasons'.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlscale.data.devices import known_device
+
+LEVELS = ("low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What makes an answer as sure as a level of LEVELS, in words."""
+
+    level: str
+    words: str
+
+
+REASONS = {
+    "S01": Reason("high", "The run was read at two settings or more"),
+    "S02": Reason("high", "The model learnt from this GPU"),
+    "S03": Reason("medium", "The model did not learn from this GPU"),
+    "S04": Reason("medium", "The model learnt from unlike GPUs alone"),
+    "S05": Reason("low", "Power was read at one setting: energy may not fall"),
+    "S06": Reason("low", "Time was read at one clock: it is between bounds"),
+    "S07": Reason("low", "The answer lies beyond the trained settings"),
+}
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What an answer rests on.
+
+    is_learnt: whether the model learnt from the GPU. readings, power_readings: at how many settings
+    time and power were read. needs_power: whether the answer is of power or energy. is_bounded:
+    whether times are bounds. is_beyond: whether the answer lies beyond the trained settings.
+    """
+
+    device: str
+    is_learnt: bool
+    readings: int = 1
+    power_readings: int = 1
+    needs_power: bool = False
+    is_bounded: bool = False
+    is_beyond: bool = False
+
+
+def reasons(grounds: Grounds) -> tuple[str, ...]:
+    """The codes of the reasons that hold, the least sure first."""
+    is_read_twice, device = grounds.readings > 1, known_device(grounds.device)
+    is_alike = device is not None and device.vendor == "NVIDIA" and not device.is_jetson
+    is_new = not grounds.is_learnt
+    holds = {
+        "S01": is_read_twice,
+        "S02": grounds.is_learnt,
+        "S03": is_new and not is_read_twice and not grounds.is_bounded,
+        "S04": is_new and not is_alike,
+        "S05": is_new and grounds.needs_power and grounds.power_readings == 1,
+        "S06": grounds.is_bounded,
+        "S07": grounds.is_beyond,
+    }
+    codes = [code for code, is_so in holds.items() if is_so]
+    return tuple(sorted(codes, key=lambda code: LEVELS.index(REASONS[code].level)))
+
+
+def level(codes: Sequence[str]) -> str:
+    """How sure an answer is, by the codes of its reasons: 'low', 'medium' or 'high'."""
+    return min((REASONS[code].level for code in codes), key=LEVELS.index, default="low")
+
+
+def in_words(codes: Sequence[str]) -> str:
+    """The reasons that hold an answer at its level, in sentences.
+
+    Example:
+        >>> level(["S05", "S03"]), in_words(["S05", "S03"])
+        ('low', 'Power was read at one setting: energy may not fall.')
+    """
+    lowest = level(codes)
+    return " ".join(f"{REASONS[c].words}." for c in codes if REASONS[c].level == lowest)
