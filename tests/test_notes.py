@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command import Capture, refuse, succeed
 
+from mlscale.advice.sureness import REASONS
 from mlscale.data.checks import RULES
 from mlscale.data.datasets import path
 from mlscale.errors import DataWarning, warn
@@ -61,7 +62,7 @@ def test_a_code_is_explained(capsys: Capture, code: str) -> None:
 
 def test_all_codes_are_listed(capsys: Capture, tmp_path: Path) -> None:
     out, _ = succeed(capsys, "explain")
-    assert [line[:3] for line in out.splitlines()] == [*NOTES]
+    assert [line[:3] for line in out.splitlines()] == [*NOTES, *REASONS]
     told = refuse(capsys, tmp_path, "explain", "G3")
     assert "there is no code 'G3'; did you mean 'G03'?" in told
 
@@ -125,5 +126,5 @@ def test_a_warning_has_its_note() -> None:
 
 def test_what_is_read_is_told_once_with_its_code(capsys: Capture) -> None:
     _, err = succeed(capsys, "predict", path("h100-by-hand.csv"), "--at", "engine=1200")
-    assert err.count("mlscale: L04: ") == 1
-    assert re.fullmatch(r"(mlscale: [GLMTRP]\d\d: [^\n]+\n)+", err)
+    assert err.count("mlscale: note L04: ") == 1
+    assert re.fullmatch(r"(mlscale: (warning|note) [GLMTRP]\d\d: [^\n]+\n)+", err)

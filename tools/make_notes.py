@@ -6,6 +6,7 @@ python tools/make_notes.py
 from itertools import groupby
 from pathlib import Path
 
+from mlscale.advice.sureness import REASONS
 from mlscale.notes import NOTES
 
 PAGE = Path(__file__).parents[1] / "docs" / "notes.md"
@@ -38,6 +39,9 @@ def page() -> str:
             meaning = NOTES[code]
             parts.append(f"### {code}: {meaning.title}\n")
             parts.append(f"{meaning.explanation}\n\n**What to do.** {meaning.mend}\n")
+    parts.append("## How sure an answer is\n\nThe least sure of the reasons that hold counts.\n")
+    lines = [f"| {code} | {one.level} | {one.words} |" for code, one in REASONS.items()]
+    parts.append("\n".join(["| | | |", "|---|---|---|", *lines]) + "\n")
     return "\n".join(parts)
 
 

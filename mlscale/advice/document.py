@@ -88,7 +88,8 @@ def capped_document(
     next_step: NextStep | None = None,
 ) -> Row:
     """As `document`, of runs that were read under caps, of whose clocks nothing is known."""
-    why = reasons(Grounds(caps.device, is_learnt=False, readings=2, power_readings=2))
+    grounds = Grounds(caps.device, False, readings=2, power_readings=2, has_clock=False)
+    why = reasons(grounds)
     row: Row = {
         **_head(None, caps.device or None, _at(caps.at_base.config)),
         "objective": caps.objective,

@@ -24,6 +24,7 @@ REASONS = {
     "S02": Reason("high", "The model learnt from this GPU"),
     "S03": Reason("medium", "The model did not learn from this GPU"),
     "S04": Reason("medium", "The model learnt from unlike GPUs alone"),
+    "S08": Reason("medium", "The files tell no clock: caps follow from power alone"),
     "S05": Reason("low", "Power was read at one setting: energy may not fall"),
     "S06": Reason("low", "Time was read at one clock: it is between bounds"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
@@ -37,6 +38,7 @@ class Grounds:
     is_learnt: whether the model learnt from the GPU. readings, power_readings: at how many settings
     time and power were read. needs_power: whether the answer is of power or energy. is_bounded:
     whether times are bounds. is_beyond: whether the answer lies beyond the trained settings.
+    has_clock: whether the files tell the clocks.
     """
 
     device: str
@@ -46,6 +48,7 @@ class Grounds:
     needs_power: bool = False
     is_bounded: bool = False
     is_beyond: bool = False
+    has_clock: bool = True
 
 
 def reasons(grounds: Grounds) -> tuple[str, ...]:
@@ -57,10 +60,11 @@ def reasons(grounds: Grounds) -> tuple[str, ...]:
         "S01": is_read_twice,
         "S02": grounds.is_learnt,
         "S03": is_new and not is_read_twice and not grounds.is_bounded,
-        "S04": is_new and not is_alike,
+        "S04": is_new and not is_alike and grounds.has_clock,
         "S05": is_new and grounds.needs_power and grounds.power_readings == 1,
         "S06": grounds.is_bounded,
         "S07": grounds.is_beyond,
+        "S08": not grounds.has_clock,
     }
     codes = [code for code, is_so in holds.items() if is_so]
     return tuple(sorted(codes, key=lambda code: LEVELS.index(REASONS[code].level)))

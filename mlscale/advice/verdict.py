@@ -97,14 +97,14 @@ def _base(base: Row) -> str:
 
 def _nothing(document: Row) -> str:
     """Why nothing is better than the base."""
-    objective, limit = document["objective"], _limit(document)
+    objective, limits = document["objective"], Limits(**document["limits"]).words()
     sure = "surely " if document["expected"] else ""
-    keeps = f" {sure}keeps {limit}" if limit else ""
+    keeps = f" {sure}keeps {' and '.join(limits)}" if limits else ""
     if objective == "clock":
         return f"no lower clock{keeps}"
     saved = "power" if objective == "power" else "energy"
     better = "is faster" if objective == "time" else f"needs less {saved}"
-    return f"nothing that {better}{keeps}" if limit else f"nothing {better}"
+    return f"nothing that {better}{keeps}" if limits else f"nothing {better}"
 
 
 def _expected(document: Row) -> str:

@@ -290,10 +290,7 @@ def _closing(document: Row, layout: Layout) -> list[Line]:
 
 def _names_of_notes(notes: Sequence[Row]) -> str:
     """The codes of the notes, each once, and how to read them."""
-    codes = list(dict.fromkeys(note["code"] for note in notes if note["code"]))
-    if not codes:
-        count = len(notes)
-        return f"{count} note{'s' * (count > 1)}: --notes for all."
+    codes = list(dict.fromkeys(note["code"] for note in notes))
     return f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all."
 
 
@@ -361,9 +358,8 @@ def tell_notes(found: Row, tells_all: bool = True) -> None:
     """Print the notes to stderr, warnings first; else a few, and those of the commands."""
     notes = sorted(found["notes"], key=lambda note: note["severity"] == "note")
     for note in notes if tells_all else notes[:MOST_NOTES]:
-        code = f" {note['code']}" * bool(note["code"])
         about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
-        print_line(f"mlscale: {note['severity']}{code}: {note['text']}{about}")
+        print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}{about}")
     for text in found["commands"]["notes"] if found["commands"] else ():
         print_line(f"mlscale: note: {text}")
 

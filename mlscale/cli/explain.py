@@ -3,6 +3,7 @@
 import argparse
 import textwrap
 
+from mlscale.advice.sureness import REASONS
 from mlscale.cli.parser import Parser
 from mlscale.errors import InputError
 from mlscale.notes import NOTES
@@ -20,11 +21,16 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the meaning of a code, or all codes. Raises InputError."""
     if arguments.code is None:
-        print("".join(f"{code}  {meaning.title}\n" for code, meaning in NOTES.items()), end="")
+        titles = {code: meaning.title for code, meaning in NOTES.items()}
+        titles |= {code: reason.words for code, reason in REASONS.items()}
+        print("".join(f"{code}  {title}\n" for code, title in titles.items()), end="")
         return
     code = arguments.code.upper()
+    if reason := REASONS.get(code):
+        print(f"{code}: {reason.words}\n\nThis makes an answer {reason.level} in sureness.")
+        return
     if code not in NOTES:
-        hint = did_you_mean(code, NOTES) or "; mlscale explain lists them all"
+        hint = did_you_mean(code, [*NOTES, *REASONS]) or "; mlscale explain lists them all"
         raise InputError(f"there is no code '{arguments.code}'{hint}")
     meaning = NOTES[code]
     paragraphs = (f"{code}: {meaning.title}", meaning.explanation, f"What to do: {meaning.mend}")

@@ -140,7 +140,7 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
         kernels = document["run"]["kernels"]
     else:
         for note in document["notes"]:
-            print_line(f"mlscale: {note['code']}: {note['text']}")
+            print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}")
         kernels = document["kernels"]
     counts = f"{counted(kernels, 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")

@@ -218,7 +218,7 @@ def held_warnings() -> Iterator[list[Note]]:
 def print_warnings(notes: Iterable[Note]) -> None:
     """Print what a result has no place for, each in a line."""
     for note in notes:
-        print_line(f"mlscale: {note.code}: {note}")
+        print_line(f"mlscale: {note.severity} {note.code}: {note}")
 
 
 def print_line(text: str) -> None:

@@ -146,7 +146,7 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
     utilisations = {n: u for n, u in UTILISATIONS.items() if not u.missing_counters(profiles)}
     if not any(utilisation.counters for utilisation in utilisations.values()):
         return {}
-    if profiles.metadata.get(NO_TIMES):
+    if profiles.metadata.get(NO_TIMES) and (profiles.time_ms == 1).all():
         del utilisations[LOG_TIME]
     return {name: u.compute(profiles, device) for name, u in utilisations.items()}
 

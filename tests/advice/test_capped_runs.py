@@ -149,7 +149,7 @@ class TestAdvice:
         [point] = caps.points
         assert point.time_per_power > 0.7
         said = capped_document(caps)["notes"][0]["text"]
-        assert said.startswith("better lock the engine clock in place of this cap: there 1 % of ")
+        assert said.startswith("at this cap 1 % of power is 2.4 % of time")
 
     def test_a_cap_that_was_set_but_not_kept_is_offered(self) -> None:
         """As an A40, which drew 242 W under 200: 200 W is offered, and told to draw 242."""
@@ -159,7 +159,8 @@ class TestAdvice:
         assert run is not None
         assert (run.time_ms, run.power_w) == pytest.approx((13, 242))
         assert (
-            "no lower cap does more, and a cap above it may not be kept either" in caps.warnings[0]
+            "no lower cap does more, and a cap above it may not be kept either"
+            in caps.warnings[0].text
         )
 
     def test_refused(self) -> None:

@@ -14,7 +14,6 @@ from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
 from mlscale.advice.verdict import answer_lines
 from mlscale.data.surfaces import BOUNDED
-from mlscale.errors import DataWarning
 from mlscale.notes import Note
 
 BASE = HardwareConfig(8, 800.0, 700.0)
@@ -73,13 +72,13 @@ def test_the_document() -> None:
         "power_w": [60.0, None, None],
         "energy_mj": [120.0, None, None],
     }
-    flags = ("use 0.05 below trained 0.1", BOUNDED)
+    flags = (Note("P02", "use 0.05 below trained 0.1"), BOUNDED)
     kernels = tuple(
         Recommendation(name, AT_LOWER, AT_BASE, (), flags, launches, share, in_run=AT_LOWER)
         for name, launches, share in (("small", 3.0, 40.0), ("large", 2.0, 60.0))
     )
-    told = advice(kernels=kernels, menu=(Offer(None, AT_LOWER),), warnings=("w", "w"))
-    notes = [Note("G01", "of the files"), DataWarning("doubtful", "T02", kernels=("large",))]
+    told = advice(kernels=kernels, menu=(Offer(None, AT_LOWER),), warnings=(Note("P04", "w"),) * 2)
+    notes = [Note("G01", "of the files"), Note("T02", "doubtful", "warning", ("large",))]
     commands, step = Commands(("set it",), ("reset it",), ("as root",)), NextStep("measure", ("x",))
     found = document(told, "made", notes=notes, commands=commands, next_step=step)
     kernel = {"at_answer": {k: v for k, v in choice.items() if k not in ("set", "at")}}
@@ -111,8 +110,8 @@ def test_the_document() -> None:
         "notes": [
             {"code": "G01", "severity": "note", "kernels": "all", "text": "of the files"},
             {"code": "T02", "severity": "warning", "kernels": ["large"], "text": "doubtful"},
-            {"code": "", "severity": "warning", "kernels": "all", "text": "w"},
-            {"code": "", "severity": "note", "kernels": "all", "text": flags[0]},
+            {"code": "P04", "severity": "note", "kernels": "all", "text": "w"},
+            {"code": "P02", "severity": "note", "kernels": "all", "text": flags[0].text},
         ],
         "next": "measure",
         "next_commands": ["x"],
@@ -162,7 +161,7 @@ def test_a_lower_clock_says_by_how_much() -> None:
             advice(best=AT_BASE),
             (
                 "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: nothing that needs less energy "
-                "keeps 12 %."
+                "keeps a slowdown of at most 12 %."
             ),
         ),
         (
@@ -171,7 +170,10 @@ def test_a_lower_clock_says_by_how_much() -> None:
         ),
         (
             advice("clock", AT_BASE, expected=AT_LOWER),
-            "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: no lower clock surely keeps 12 %.",
+            (
+                "Stay at the base, 8 CUs, 800 MHz, memory 700 MHz: no lower clock surely keeps a "
+                "slowdown of at most 12 %."
+            ),
         ),
     ],
 )
@@ -226,7 +228,10 @@ def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
         (capped(default_w=None), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
         (
             capped(helps=False),
-            "Leave the power cap as it is: nothing that needs less energy keeps 12 %.",
+            (
+                "Leave the power cap as it is: nothing that needs less energy keeps a slowdown of "
+                "at most 12 %."
+            ),
         ),
         (capped(best=None), "No power cap of these can be set and keeps 12 %."),
         (capped(None), "No power cap of these can be judged: below the clocks tried."),
@@ -245,5 +250,5 @@ def test_a_steep_cap_is_better_a_clock() -> None:
     """1 % of power is 0.8 % of time, above the 0.7 from which a lock is better."""
     best = CapPoint(300.0, AT_LOWER, 0, (), time_per_power=0.8)
     found = document(advice(), "made", capped(best=best, lock_mhz=600.0), "cap")
-    said = "better lock the engine clock at 600 MHz in place of this cap: there 1 % of power is 0.8"
+    said = "better lock the engine clock at 600 MHz in its place: there 1 % of power is 0.8"
     assert found["notes"][0]["text"].startswith(said)

@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 class TestFormats:
     def test_table(self, capsys: Capture, files: tuple[Path, Path]) -> None:
         out, err = succeed(capsys, "advise", *files)
-        assert err == "mlscale: note: busy_bandwidth 1.091 above trained 1.073 (1 kernel)\n"
+        assert err == "mlscale: note P02: busy_bandwidth 1.091 above trained 1.073 (1 kernel)\n"
         words = " ".join(out.split())
         assert words.startswith("Set the CU count to 16 (now 8) and the engine clock to 400 MHz ")
         # The run takes 4.8 ms at 34.48 W in place of 6 ms at 65.84 W.
@@ -55,7 +55,7 @@ class TestFormats:
         assert document["answer"]["at"]["engine_mhz"] == 400
         [note] = document["notes"]
         assert note == {
-            "code": "",
+            "code": "P02",
             "severity": "note",
             "kernels": ["bandwidth0"],
             "text": "busy_bandwidth 1.091 above trained 1.073",
@@ -89,7 +89,7 @@ class TestFormats:
     def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
         model, profile = frugal.files(tmp_path, power=None)
         out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
-        warning = "mlscale: P04: looking for the lowest clock, not least energy: "
+        warning = "mlscale: note P04: looking for the lowest clock, not least energy: "
         assert warning + "the profile has no power_w; give power= (--power)" in err
         assert "warning" not in out
 

@@ -149,7 +149,7 @@ def test_warnings_of_the_data_are_a_line_once_and_others_as_python_shows_them(
     assert entry.main(TRAIN.split()) == 2
     first, *_, data, error = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r".*test_main\.py:\d+: UserWarning: old", first)
-    assert (data, error) == ("mlscale: T05: odd data", "mlscale: error: enough")
+    assert (data, error) == ("mlscale: warning T05: odd data", "mlscale: error: enough")
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

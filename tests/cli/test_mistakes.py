@@ -61,8 +61,8 @@ MEANT = {
     "advise ncu.csv --max-slowdown 5 %": "advise ncu.csv --max-slowdown 5",
     "advise ncu.csv --power 500W": "advise ncu.csv --power 500",
     "advise ncu.csv --power 0.5kW": "advise ncu.csv --power 500",
-    "advise ncu.csv --max-time 1.5s --max-power 0.3kW --power 500": (
-        "advise ncu.csv --max-time 1500 --max-power 300 --power 500"
+    "advise ncu.csv --max-time 1.5s --max-power 0.4kW --power 500": (
+        "advise ncu.csv --max-time 1500 --max-power 400 --power 500"
     ),
     "predict ncu.csv --at engine=1.2GHz": "predict ncu.csv --at engine=1200",
     "predict ncu.csv --at sm_clock=1200MHz": "predict ncu.csv --at engine=1200",
