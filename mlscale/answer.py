@@ -17,7 +17,7 @@ from mlscale.data.surfaces import run_in_sequence
 from mlscale.errors import InputError, extra_named
 from mlscale.files import write_text
 from mlscale.keywords import in_python
-from mlscale.model.plots import Curve, draw_curves
+from mlscale.model.plots import draw_curves
 from mlscale.notes import Note
 from mlscale.subject import Subject
 from mlscale.text import html_table, shortened
@@ -196,27 +196,22 @@ class Answer:
 
         Without power, time alone. Needs matplotlib; returns its figure.
         """
-        return draw_curves(shortened(self._headline(), 90), self._curves(), self.best.engine_mhz)
-
-    def _curves(self) -> list[Curve]:
         advice, best = self.advice, self.best
         time, power = advice.held["time"], advice.held.get("power")
         grid, launches = time.grid, self.subject.profiles.weights
         place = grid.cu_count.index(best.cu_count), ..., grid.memory_mhz.index(best.memory_mhz)
         times: dict[str, Floats] = {}
         energies: dict[str, Floats] = {}
-        for end in ("values", "low", "high"):
-            if (each_ms := getattr(time, end)) is not None:
-                run_ms, run_w = run_in_sequence(each_ms, getattr(power, end, None), launches)
-                times[end] = run_ms[place]
-                energies |= {} if run_w is None else {end: (run_ms * run_w)[place]}
+        for side in ("values", "low", "high"):
+            if (each_ms := getattr(time, side)) is not None:
+                run_ms, run_w = run_in_sequence(each_ms, getattr(power, side, None), launches)
+                times[side] = run_ms[place]
+                if run_w is not None and advice.no_energy is None:
+                    energies[side] = (run_ms * run_w)[place]
+        panels = {"time [ms]": times} | ({"energy [mJ]": energies} if energies else {})
         longest_ms = advice.limits.longest_ms(advice.whole_run.base.time_ms)
-        limit_ms = longest_ms if np.isfinite(longest_ms) else None
-        axis, steps = "engine_mhz", np.array(grid.engine_mhz)
-        curves = [Curve(axis, steps, "time [ms]", limit=limit_ms, **times)]
-        if energies and advice.no_energy is None:
-            curves.append(Curve(axis, steps, "energy [mJ]", limit=None, **energies))
-        return curves
+        title, steps = shortened(self._headline(), 90), np.array(grid.engine_mhz)
+        return draw_curves(title, "engine_mhz", steps, panels, longest_ms, best.engine_mhz)
 
     def save(self, path: Path | str) -> None:
         """Write the report (.html), the document (.json) or the rows of the command's CSV (.csv).

@@ -2,13 +2,10 @@
 
 import functools
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,7 +20,17 @@ _CALLED = {  # options whose keyword has another name
 _SWITCHES = ("extrapolate", "force", "profiled-only", "skip-untimed")
 _OPTIONS = (
     *("also", "at", "base", "clusters", "counters", "device", "features", "gpu", "incomplete"),
-    *("lever", "max-power", "max-slowdown", "max-time", "minimize", "model", "peaks", "power"),
+    *(
+        "lever",
+        "max-power",
+        "max-slowdown",
+        "max-time",
+        "minimize",
+        "model",
+        "notes",
+        "peaks",
+        "power",
+    ),
     *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
 )
 _BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \(--[^()]*\)")  # a keyword, and its option beside it
@@ -44,6 +51,8 @@ def in_python(text: str) -> str:
 
     def keyword(option: re.Match[str]) -> str:
         name, value = option[1], option[2] or ""
+        if name == "notes":
+            return ".notes"
         written = _CALLED.get(name, name).replace("-", "_")
         if name in _SWITCHES:
             return f"{written}=True"
@@ -52,40 +61,15 @@ def in_python(text: str) -> str:
     return _OPTION.sub(keyword, _BOTH.sub(r"\1", text))
 
 
-@contextmanager
-def kept_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep what is warned of meanwhile; it and an error are in Python's words."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", DataWarning)
-        try:
-            yield told
-        except InputError as error:
-            error.args = (in_python(str(error)), *error.args[1:])
-            raise
-        finally:
-            for one in told:
-                if isinstance(one.message, DataWarning):
-                    note = one.message.note
-                    one.message.note = replace(note, text=in_python(note.text))
-                    one.message.args = (one.message.note,)
-
-
-def warn_again(told: list[warnings.WarningMessage]) -> None:
-    """Warn of what was kept, as of the line that it was of."""
-    for one in told:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, its errors and warnings in Python's words."""
+    """The function, its errors in Python's words."""
 
     @functools.wraps(function)
     def called(*args: P.args, **options: P.kwargs) -> T:
-        told: list[warnings.WarningMessage] = []
         try:
-            with kept_warnings() as told:
-                return function(*args, **options)
-        finally:
-            warn_again(told)
+            return function(*args, **options)
+        except InputError as error:
+            error.args = (in_python(str(error)), *error.args[1:])
+            raise
 
     return called

@@ -156,25 +156,28 @@ def is_model_name(text: str) -> bool:
     return Path(text).suffix == _MODEL_SUFFIX
 
 
-def load_model(text: str, predictors: Sequence[type[Predictor]] = ()) -> Model:
-    """Load a model file, or the shipped model of that name. Raises InputError.
+def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+    """Load a model file, or the shipped model of that name; no code is run on its word.
 
-    predictors: the classes of predictors that the file only names.
+    predictors: the classes of predictors of one's own, which a file only names. Raises InputError.
+
+    Example:
+        model = mlscale.load("kernels")
     """
-    file = Path(text)
+    text, file = str(name), Path(name)
     if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
-        name = text.removesuffix(_MODEL_SUFFIX)
-        if name in FORMER:
-            raise InputError(f"{text}: this model is not shipped any more; {FORMER[name]}")
+        stem = text.removesuffix(_MODEL_SUFFIX)
+        if stem in FORMER:
+            raise InputError(f"{text}: this model is not shipped any more; {FORMER[stem]}")
         models = {
             path.stem: path for path in datasets.shipped().values() if is_model_name(path.name)
         }
-        if name not in models:
+        if stem not in models:
             raise InputError(
                 f"{text}: there is no such model file; those that ship are "
                 f"{', '.join(sorted(models))}"
             )
-        file = models[name]
+        file = models[stem]
     return load(file, predictors)
 
 

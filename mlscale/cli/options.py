@@ -35,17 +35,13 @@ LEAST_CLEAR_PERCENT = 1.5  # below it and above 1 a slowdown may be meant as a r
 
 
 def device_key(text: str) -> str:
-    """The key of the GPU that --device names; a name that is not known stays.
-
-    text: a key or another name of the device table, or a device file, which is made known.
-    """
-    from mlscale.data.devices import find_device, load_device_file
+    """The key of the GPU that --device names, as `key_or_name` reads it."""
+    from mlscale.data.devices import key_or_name
 
     try:
-        device = load_device_file(text) if text.endswith(".json") else find_device(text)
+        return key_or_name(text)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text if device is None else device.key
 
 
 def predictor_name(text: str) -> str:

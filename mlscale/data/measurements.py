@@ -332,13 +332,13 @@ class Measurements:
 
 
 def read(
-    path: "Path | str | pd.DataFrame",
+    path: "Path | str | pd.DataFrame | Measurements",
     incomplete: Incomplete = "error",
     aggregate: Aggregate = "median",
     columns: Columns = NO_COLUMNS,
     snap_clocks: float = 0.0,
 ) -> Measurements:
-    """Read a tidy table from CSV, Parquet or a pandas DataFrame.
+    """Read a tidy table from CSV, Parquet or a pandas DataFrame; measurements stay as they are.
 
     incomplete: what to do where a kernel lacks configurations that others have: 'error', 'drop'
     such kernels, 'drop-settings' until what is left is complete, or 'keep' what was measured; the
@@ -351,6 +351,8 @@ def read(
     Example:
         data = mlscale.read("table.parquet", columns={"time_ms": "duration_ns:ns", "cu_count": 28})
     """
+    if isinstance(path, Measurements):
+        return path
     if isinstance(path, str | Path):
         table = read_table(path, REQUIRED, columns)
         return from_table(table, incomplete, aggregate, snap_clocks)

@@ -204,8 +204,7 @@ class Model:
         test: measurements at the base and elsewhere on the model's grid, of kernels that the model
         did not learn from; the mean is over all of them, but the base. Raises InputError.
         """
-        data = test if isinstance(test, Measurements) else read(test)
-        data = data.with_base(self.base)
+        data = read(test).with_base(self.base)
         predictions = self.predict(data.profiles(self.base), at=list(data.grid))
         table, scores = predictions.columns(), {}
         for quantity in predictions:
@@ -322,16 +321,17 @@ class Model:
 
 
 def train(
-    measurements: Measurements,
-    base: Base,
+    table: "Measurements | Path | str | pd.DataFrame",
+    base: Base | None = None,
     predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
     quantity: str | None = None,
     **parameters: Any,
 ) -> Model:
-    """Train a model on every quantity that the measurements have, or on one alone.
+    """Train a model on every quantity that a table of measurements has, or on one alone.
 
-    base: a configuration of the grid, its index (c, e, m), or a text such as 'mid' or 'highest'.
+    base: where new kernels are profiled, a configuration of the grid, its index (c, e, m), or a
+    text such as 'mid'; by default 'highest', which a note says.
     predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
     take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
@@ -340,8 +340,14 @@ def train(
     predictor predicts time alone. Raises InputError.
 
     Example:
-        model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
+        model = mlscale.train("table.parquet", base="mid", predictor="wu")
+        model.score("further-kernels.parquet")
     """
+    measurements = read(table)
+    if base is None:
+        base = measurements.grid.highest
+        told = f"the base is the highest setting, {base}: profile new kernels there, or give base="
+        warn("P08", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
     for name in (quantity,) if quantity else measurements.quantities:

@@ -1,8 +1,8 @@
-"""Figures: new ones, and curves over an axis with their bands, for `plot` in Python."""
+"""Figures: new ones, and quantities over an axis with their bands, for `plot` in Python."""
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,6 @@ from mlscale.arrays import Floats
 from mlscale.errors import extra_named
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 AXIS_LABELS = {
@@ -19,22 +18,6 @@ AXIS_LABELS = {
     "engine_mhz": "engine clock [MHz]",
     "memory_mhz": "memory clock [MHz]",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """A quantity (T,) over the steps of an axis, such as engine_mhz; low, high: None for no band.
-
-    label: of the quantity, with its unit. limit: of it, None for no line.
-    """
-
-    axis: str
-    steps: Floats
-    label: str
-    values: Floats
-    low: Floats | None = None
-    high: Floats | None = None
-    limit: float | None = None
 
 
 @extra_named("a figure")
@@ -59,28 +42,36 @@ def new_figure(width: float, height: float, title: str = "") -> "Figure":
     return figure
 
 
-def draw_curves(title: str, curves: Sequence[Curve], advised: float | None = None) -> "Figure":
-    """A figure with a panel for each curve; advised: a step to mark."""
-    figure = new_figure(0.6 + 3.6 * len(curves), 3.4, title)
-    for panel, curve in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
-        _draw(panel, curve)
+def draw_curves(
+    title: str,
+    axis: str,
+    steps: Floats,
+    panels: Mapping[str, Mapping[str, Floats]],
+    limit: float = math.inf,
+    advised: float | None = None,
+) -> "Figure":
+    """A figure with a panel for each quantity over the steps (T,) of an axis, such as engine_mhz.
+
+    panels: by label, with the unit, 'values' (T,) and, where there is a band, its 'low' and 'high'.
+    limit: of the first panel's quantity. advised: a step to mark.
+    """
+    figure = new_figure(0.6 + 3.6 * len(panels), 3.4, title)
+    axes, order = figure.subplots(1, len(panels), squeeze=False)[0], np.argsort(steps)
+    marker = "." if len(steps) < 30 else ""
+    for panel, (label, sides) in zip(axes, panels.items(), strict=True):
+        curve = {name: side[order] for name, side in sides.items()}
+        panel.plot(steps[order], curve["values"], color="#0072B2", marker=marker)
+        if "low" in curve:
+            band = {"color": "#0072B2", "alpha": 0.2, "lw": 0, "label": "90 %"}
+            panel.fill_between(steps[order], curve["low"], curve["high"], **band)
         if advised is not None:
             panel.axvline(advised, color="#009E73", label="advised")
-        if advised is not None or curve.limit is not None:
-            panel.legend(fontsize=9)
+        panel.set_xlabel(AXIS_LABELS[axis], fontsize=9)
+        panel.set_ylabel(label, fontsize=9)
+        panel.tick_params(labelsize=9)
+        panel.grid(visible=True, alpha=0.3)
+    if math.isfinite(limit):
+        axes[0].axhline(limit, color="#D55E00", linestyle="--", label="limit")
+    if advised is not None:
+        axes[0].legend(fontsize=9)
     return figure
-
-
-def _draw(panel: "Axes", curve: Curve) -> None:
-    order = np.argsort(curve.steps, kind="stable")
-    steps = curve.steps[order]
-    panel.plot(steps, curve.values[order], color="#0072B2", marker="." if len(steps) < 30 else "")
-    if curve.low is not None and curve.high is not None and np.isfinite(curve.low).any():
-        low, high = curve.low[order], curve.high[order]
-        panel.fill_between(steps, low, high, color="#0072B2", alpha=0.2, lw=0, label="90 %")
-    if curve.limit is not None:
-        panel.axhline(curve.limit, color="#D55E00", linestyle="--", label="limit")
-    panel.set_xlabel(AXIS_LABELS[curve.axis], fontsize=9)
-    panel.set_ylabel(curve.label, fontsize=9)
-    panel.tick_params(labelsize=9)
-    panel.grid(visible=True, alpha=0.3)

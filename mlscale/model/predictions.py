@@ -21,8 +21,10 @@ from mlscale.data.surfaces import (
     run_in_sequence,
 )
 from mlscale.errors import InputError, extra_named
+from mlscale.keywords import speaks_python
+from mlscale.model.plots import draw_curves
 from mlscale.notes import Note
-from mlscale.text import counted, html_table
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,10 +50,10 @@ COLUMNS = (
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
 INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
+_LABELS = {"time [ms]": "time_ms", "power [W]": "power_w", "energy [mJ]": "energy_mj"}  # of a plot
 MEASURED, TIME_MEASURED = "measured", "time measured"
 ABOVE_LIMIT = "above power limit"
 
-MOST_ROWS = 12  # of the table that a notebook shows
 Column = NDArray[Any]
 Targets = Sequence[HardwareConfig]
 Marks = tuple[str, ...]
@@ -114,10 +116,6 @@ class Predictions(Mapping[str, Surfaces]):
             f"<Predictions of {' and '.join(self.surfaces)}: "
             f"{counted(len(self.profiles.kernels), 'kernel')} on '{self.device}', {where}>"
         )
-
-    def _repr_html_(self) -> str:
-        """A table of the whole run for a notebook, of many settings some. All text is escaped."""
-        return html_table(repr(self), self._whole_run_in_few_rows())
 
     def __getitem__(self, quantity: str) -> Surfaces:
         return self.surfaces[quantity]
@@ -214,6 +212,7 @@ class Predictions(Mapping[str, Surfaces]):
         """A row for each kernel and setting that was asked for, as a pandas DataFrame."""
         return self.to_frame()
 
+    @speaks_python
     def at(self, **settings: float | Sequence[float]) -> "Predictions":
         """These predictions at some settings alone; what is left out is as at the base.
 
@@ -223,10 +222,7 @@ class Predictions(Mapping[str, Surfaces]):
         Example:
             predictions.at(engine_mhz=[1200, 1400]).frame
         """
-        from mlscale.keywords import kept_warnings
-
-        with kept_warnings():
-            return self.asked_at(settings)
+        return self.asked_at(settings)
 
     def asked_at(self, at: Any, **wrong: Any) -> "Predictions":
         """These predictions at the settings alone that `settings_of` reads. Raises InputError.
@@ -247,35 +243,18 @@ class Predictions(Mapping[str, Surfaces]):
 
         Needs matplotlib; returns its figure.
         """
-        from mlscale.model.plots import Curve, draw_curves
-
         run = self.whole_run()
         axis = max(AXES, key=lambda one: len(set(run[one].tolist())))
         others = [one for one in AXES if one != axis]
         here = np.all([run[one] == getattr(self.base, one) for one in others], axis=0)
         here = here if here.any() else np.ones(len(here), dtype=bool)
-        nothing = np.full(len(here), np.nan)
-        labels = {"time_ms": "time [ms]", "power_w": "power [W]", "energy_mj": "energy [mJ]"}
-        curves = [
-            Curve(
-                axis,
-                run[axis][here],
-                label,
-                run[name][here],
-                run.get(f"{name}_low", nothing)[here],
-                run.get(f"{name}_high", nothing)[here],
-            )
-            for name, label in labels.items()
-            if np.isfinite(run[name]).any()
-        ]
-        return draw_curves(f"{self.device}, base {self.base}", curves)
-
-    def _whole_run_in_few_rows(self) -> dict[str, Column]:
-        """The numbers of the whole run, at MOST_ROWS settings at most, evenly spaced."""
-        run = {name: column for name, column in self.whole_run().items() if name != "flags"}
-        count = len(run["time_ms"])
-        places = np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(int))
-        return {name: column[places] for name, column in run.items() if np.isfinite(column).any()}
+        ends = {"values": "", "low": "_low", "high": "_high"}
+        panels: dict[str, dict[str, Column]] = {}
+        for label, name in _LABELS.items():
+            sides = {side: run[name + end] for side, end in ends.items() if name + end in run}
+            known = {side: c[here] for side, c in sides.items() if np.isfinite(c).any()}
+            panels |= {label: known} if known else {}
+        return draw_curves(f"{self.device}, base {self.base}", axis, run[axis][here], panels)
 
     def whole_run(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return `columns` without the kernel for the whole run, a row for each target (T,).

@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlscale.data.measurements import Measurements, read
+from mlscale.data.measurements import read
 from mlscale.errors import InputError, extra_named
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
@@ -93,17 +93,13 @@ def options_of(name: str) -> list[str]:
 def tables_by_name(tables: AnyTables) -> Tables:
     """Return tables by name: the file's without suffix, or the device. Raises InputError."""
     if isinstance(tables, Mapping):
-        return {name: _measurements(table) for name, table in tables.items()}
+        return {name: read(table) for name, table in tables.items()}
     named: Tables = {}
     several = tables if isinstance(tables, list | tuple) else [tables]
     for table in several:
-        data = _measurements(table)
+        data = read(table)
         name = Path(table).stem if isinstance(table, str | Path) else data.device
         if name in named:
             raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
         named[name] = data
     return named
-
-
-def _measurements(table: Any) -> Measurements:
-    return table if isinstance(table, Measurements) else read(table)

@@ -16,27 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
-    """Errors of predictors: rows of figures, errors in percent; each_kernel: those of the kernels.
+    """Errors of predictors [%]: frame, a row for each table, quantity and predictor.
 
-    A column's meaning: docs/file-formats.md.
+    A column's meaning: docs/file-formats.md. each_kernel: rows of the kernels' errors.
     """
 
-    rows: Rows
+    frame: "pd.DataFrame"
     each_kernel: Rows
-
-    @property
-    def frame(self) -> "pd.DataFrame":
-        """A row for each table, quantity and predictor, as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame([flat(row) for row in self.rows])
 
     def __repr__(self) -> str:
         shown = ["table", "quantity", "predictor", "features", "n_kernels", "mape", "coverage"]
         return str(self.frame[shown].to_string(index=False))
-
-    def _repr_html_(self) -> str:
-        return str(self.frame.to_html(index=False))
 
     @extra_named("'plot'")
     def plot(self) -> "Figure":
@@ -68,6 +58,9 @@ def cross_validate(
         errors = mlscale.cross_validate(["nearest", "wu"], "table.parquet", quantity="time")
         errors.frame
     """
+    import pandas as pd
+
     planned = plan("errors", tables_by_name(tables), predictors=predictors, **options)
     results = results_of(planned, jobs)
-    return CrossValidation(planned.rows(results), planned.files(results)["kernels"])
+    frame = pd.DataFrame([flat(row) for row in planned.rows(results)])
+    return CrossValidation(frame, planned.files(results)["kernels"])
