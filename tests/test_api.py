@@ -77,7 +77,7 @@ GUESSES = {
     "a.verdict": "an answer has no 'verdict'; print it, or take its best, expected",
     "a.save('answer.pdf')": "an answer is saved as .html, .json or .csv",
     "a.commands()": "write .commands.set or .commands.reset",
-    "ms.report(a, 'x.html')": "write mlscale.advise(run).save('page.html')",
+    "ms.__getattr__('report')": "write mlscale.advise(run).save('page.html')",
     # Notebook B: training and prediction.
     "ms.read(df)": "",
     "ms.train(df, base='highest')": "",

@@ -21,8 +21,6 @@ from mlscale.data.surfaces import (
     run_in_sequence,
 )
 from mlscale.errors import InputError, extra_named
-from mlscale.keywords import speaks_python
-from mlscale.model.plots import draw_curves
 from mlscale.notes import Note
 from mlscale.text import counted
 
@@ -212,7 +210,6 @@ class Predictions(Mapping[str, Surfaces]):
         """A row for each kernel and setting that was asked for, as a pandas DataFrame."""
         return self.to_frame()
 
-    @speaks_python
     def at(self, **settings: float | Sequence[float]) -> "Predictions":
         """These predictions at some settings alone; what is left out is as at the base.
 
@@ -222,7 +219,9 @@ class Predictions(Mapping[str, Surfaces]):
         Example:
             predictions.at(engine_mhz=[1200, 1400]).frame
         """
-        return self.asked_at(settings)
+        from mlscale.keywords import speaks_python
+
+        return speaks_python(self.asked_at)(settings)
 
     def asked_at(self, at: Any, **wrong: Any) -> "Predictions":
         """These predictions at the settings alone that `settings_of` reads. Raises InputError.
@@ -243,6 +242,8 @@ class Predictions(Mapping[str, Surfaces]):
 
         Needs matplotlib; returns its figure.
         """
+        from mlscale.model.plots import draw_curves
+
         run = self.whole_run()
         axis = max(AXES, key=lambda one: len(set(run[one].tolist())))
         others = [one for one in AXES if one != axis]
