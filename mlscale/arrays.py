@@ -1,7 +1,6 @@
 """Types of arrays, and checks of numbers that come from a file or a user."""
 
 from collections.abc import Iterable
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +25,3 @@ def positive(array: Floats, what: str) -> Floats:
     if not ((array > 1 / LARGEST) & (array < LARGEST)).all():
         raise ValueError(f"{what} is not positive and below {LARGEST:g}")
     return array
-
-
-def require_rising(low: Floats, *higher: Floats) -> None:
-    """Raise ValueError unless no number of an array is above its fellow in the next."""
-    for one, other in pairwise((low, *higher)):
-        if (one > other).any():
-            raise ValueError("a range ends below where it begins")

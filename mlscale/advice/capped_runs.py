@@ -6,8 +6,8 @@ Between two neighbouring readings of watts W1 > W2, with u = (W1 - W) / (W1 - W2
 
 is a concave quadratic: near W1 the clock falls little, near W2 more. B, and the ends of its
 interval, are from runs of eight GPUs under caps (docs/power-caps.md). Below the lowest reading no
-one form holds: nothing is said there. A cap is what the run draws, but for caps between a reading's
-own cap and what it drew: these draw what it drew.
+one form holds: nothing is said there. Of a cap a run draws the share that it drew of the next lower
+one that was read, as training runs draw less in mean than a cap that slows them.
 """
 
 import math
@@ -29,7 +29,7 @@ from mlscale.advice.caps import (
     require_cap_objective,
     with_steepness,
 )
-from mlscale.advice.objectives import Limits
+from mlscale.advice.objectives import SAME, Limits
 from mlscale.advice.recommendation import Setting
 from mlscale.arrays import Floats
 from mlscale.data.checks import check
@@ -64,6 +64,11 @@ class CappedReading:
             if not 0 < value < math.inf:
                 raise InputError(f"{self.source}: {value:g} is not {what}")
 
+    @property
+    def under_w(self) -> float:
+        """Its cap, or what it drew where that is not known [W]."""
+        return self.power_w if math.isnan(self.cap_w) else self.cap_w
+
 
 def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
     """Time at so many watts (P,): as expected, shortest and longest (P, 3) [ms]; NaN outside.
@@ -86,22 +91,25 @@ def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
     rate = rates[upper, None] - fall[:, None] * (u[:, None] - bends * (u - u**2)[:, None])
     rate = np.minimum(rate, np.maximum(rates[upper], rates[upper + 1])[:, None])
     times = np.column_stack([1 / rate[:, 0], 1 / rate.max(axis=1), 1 / rate.min(axis=1)])
-    is_read = (watts[:, None] == power_w).any(axis=1)
+    is_read = np.isclose(watts[:, None], power_w, rtol=SAME, atol=0).any(axis=1)
     times *= np.where(is_read[:, None], 1.0, [1.0, 1 - NOISE, 1 + NOISE])
     times[(watts < power_w[-1]) | (watts > power_w[0])] = np.nan
     return times
 
 
 def drawn_under(cap_w: Floats, readings: Sequence[CappedReading]) -> Floats:
-    """What the run draws under caps (P,) [W]: the cap, or what a reading drew whose cap is near.
+    """What the run draws under caps (P,) [W], of which readings of any order tell.
 
-    Above the reading of most watts it draws what that drew.
+    Of a cap it draws the share that the reading of the next lower cap drew, or the whole where that
+    drew more; but no less than this one and no more than the next. A reading whose cap is not known
+    is taken to draw it.
     """
-    watts = np.minimum(cap_w, max(reading.power_w for reading in readings))
-    for reading in readings:
-        low, high = sorted((reading.power_w, reading.cap_w))
-        watts = np.where((low <= cap_w) & (cap_w <= high), reading.power_w, watts)
-    return np.asarray(watts)
+    caps, drew = np.array(sorted((one.under_w, one.power_w) for one in readings)).T
+    place = np.searchsorted(caps, cap_w, side="right") - 1
+    lower, upper = np.maximum(place, 0), np.minimum(place + 1, len(caps) - 1)
+    watts = cap_w * np.minimum(drew / caps, 1)[lower]
+    watts = np.where(place < 0, watts, np.maximum(watts, drew[lower]))
+    return np.asarray(np.minimum(watts, drew[upper]))
 
 
 def advise_capped(
@@ -134,14 +142,18 @@ def advise_capped(
             f"{first.power_w:.0f} W; run it under a cap of about {SECOND * first.power_w:.0f} W "
             "too, and give that with --also"
         )
+    by_plateau = zip(distinct, plateaus, strict=True)
+    alike = [replace(mean, cap_w=one.cap_w) for mean, plateau in by_plateau for one in plateau]
     set_w = [reading.cap_w for reading in readings if not math.isnan(reading.cap_w)]
     was_set_w = (min(set_w, default=math.inf), max(set_w, default=-math.inf))
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     if not len(caps):
-        lowest = min(math.ceil(last.power_w / STEP_W) * STEP_W, first.power_w, was_set_w[0])
-        caps = cap_steps(lowest, max(first.power_w, np.nan_to_num(first.cap_w)))
+        lowest_w = min(one.under_w for one in alike)
+        if lowest_w not in set_w:
+            lowest_w = min(math.ceil(lowest_w / STEP_W) * STEP_W, first.power_w)
+        caps = cap_steps(lowest_w, max(first.power_w, was_set_w[1]))
     at = np.append(caps, math.inf)
-    curves, steep = with_steepness(lambda nudged: _curves(nudged, distinct), at)
+    curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), at)
     energy_mj = first.time_ms * first.power_w
     base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
     runs = CapRuns(
@@ -149,13 +161,13 @@ def advise_capped(
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
-    is_lowest = advice.best is not None and advice.best.cap_w == _lowest_told(advice)
-    if is_lowest or drawn_under(caps, distinct)[0] < last.power_w:
-        told = (
+    told = [point for point in advice.points if point.run]
+    if curves[0].too_low[0] or advice.best in told[:1]:
+        text = (
             f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
             "reading there: also= (--also)"
         )
-        warnings.append(Note("P03", told))
+        warnings.append(Note("P03", text))
     return replace(advice, warnings=tuple(warnings))
 
 
@@ -172,17 +184,14 @@ def _require_same_work(readings: Sequence[CappedReading]) -> None:
             )
 
 
-def _lowest_told(advice: CapAdvice) -> float:
-    """The lowest cap of which the run is known; NaN without any."""
-    return next((point.cap_w for point in advice.points if point.run), math.nan)
-
-
-def _curves(cap_w: Floats, readings: Sequence[CappedReading]) -> tuple[CapCurve, ...]:
+def _curves(
+    cap_w: Floats, readings: Sequence[CappedReading], distinct: Sequence[CappedReading]
+) -> tuple[CapCurve, ...]:
     """The run under caps (P,): as expected, and at the shortest and the longest times."""
     watts = drawn_under(cap_w, readings)
-    times = times_under(watts, readings)
+    times = times_under(watts, distinct)
     power_w = np.where(np.isnan(times[:, 0]), math.nan, watts)
-    unknown_mhz, too_low = np.full(len(watts), math.nan), (watts < readings[-1].power_w).astype(int)
+    unknown_mhz, too_low = np.full(len(watts), math.nan), (watts < distinct[-1].power_w).astype(int)
     return tuple(
         CapCurve(power_w[None], time_ms, power_w, time_ms * power_w, unknown_mhz, too_low)
         for time_ms in times.T
@@ -201,13 +210,10 @@ def _plateaus(readings: Sequence[CappedReading]) -> list[list[CappedReading]]:
 
 
 def _merged(plateau: Sequence[CappedReading]) -> CappedReading:
-    """The mean of the readings of a plateau, under the cap that is farthest from what it drew."""
+    """The mean of the readings of a plateau, of no one cap."""
+    time_ms = fmean(reading.time_ms for reading in plateau)
     power_w = fmean(reading.power_w for reading in plateau)
-    caps = [reading.cap_w for reading in plateau if not math.isnan(reading.cap_w)]
-    cap_w = max(caps, key=lambda cap: abs(cap - power_w), default=math.nan)
-    return CappedReading(
-        fmean(reading.time_ms for reading in plateau), power_w, cap_w, plateau[0].source
-    )
+    return CappedReading(time_ms, power_w, source=plateau[0].source)
 
 
 def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[Note]:

@@ -13,7 +13,7 @@ from mlscale import __version__
 from mlscale.advice.recommendation import Advice, Interval, Recommendation, Row, Setting
 from mlscale.advice.sureness import Grounds, level, reasons
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT
+from mlscale.data.surfaces import BOUNDS
 from mlscale.model.predictions import COVERAGE
 from mlscale.notes import Note, note_rows, notes_by_kernel
 from mlscale.text import short_names
@@ -271,9 +271,8 @@ def _notes(notes: Iterable[Note], advice: Advice | None, caps: "CapAdvice | None
     told += [*_better_lock(caps), *caps.warnings] if caps else []
     if advice is not None:
         kernels = sorted(advice.kernels, key=lambda one: one.share_percent or 0.0, reverse=True)
-        said = (BOUNDED, BOUNDED_BY_COUNT)  # by the answer
         flags = {
-            one.kernel or "": [flag for flag in one.flags if flag not in said] for one in kernels
+            one.kernel or "": [flag for flag in one.flags if flag not in BOUNDS] for one in kernels
         }
         told += notes_by_kernel(flags)
     return note_rows(told)

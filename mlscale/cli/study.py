@@ -28,6 +28,7 @@ from mlscale.studies.study import options_of, plan
 from mlscale.text import counted, shortened, spreadsheet_cell
 
 ERRORS, ADVICE = "errors", "advice"
+BOARD = " (board: of other GPUs' tables, each run read at two clocks)"
 DOCUMENT = "study.json"
 OF_PREDICTORS = ("loss", "log_ratios", "counters")  # hyper-parameters that are options
 AGAIN = "may be given again"
@@ -382,10 +383,12 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
         ("by > 1 %", _percent("passes_limit_percent")),
     )
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
+    trained = BOARD * (first["table"] in document.get("board_from_other_gpus", ()))
     return (
         f"{first['table']}: regret of {objective_name(first['objective'])} [%]{under}, "
         f"{counted(first[f'n_{what}s'], kind)}{beyond if first['n_beyond_limits'] else ''}, "
-        f"{_conditions(document, first)}; the optimum saves {first['best_saving_mean']:z.1f} %\n"
+        f"{_conditions(document, first, trained)}; the optimum saves "
+        f"{first['best_saving_mean']:z.1f} %\n"
         f"{_table(cells, rows)}"
     )
 

@@ -38,6 +38,7 @@ BOUNDED_BY_COUNT = Note(
     "measured at one CU count only: time lies between unchanged and in proportion to the CUs",
     "warning",
 )
+BOUNDS = frozenset({BOUNDED, BOUNDED_BY_COUNT})
 WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
 KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
 
@@ -86,7 +87,7 @@ class Surfaces:
     @property
     def is_bounded(self) -> bool:
         """Whether kernels were measured at one clock or count alone: their ends are bounds."""
-        return any({BOUNDED, BOUNDED_BY_COUNT} & {*flags} for flags in self.flags)
+        return any(BOUNDS.intersection(flags) for flags in self.flags)
 
     def holds(self, measured: Floats) -> Mask | None:
         """Where the intervals hold measured factors (K, C, E, M); None without intervals."""

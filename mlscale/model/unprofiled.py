@@ -12,7 +12,7 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles, is_exchange
-from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT, Surfaces, scaling_bounds
+from mlscale.data.surfaces import BOUNDS, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.text import listed, share_in_percent, shortened
@@ -178,7 +178,7 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     alone, or by neither. Those with a time at a further clock, or with bounds alone, are left.
     """
     kept = exchanging(profiles) & ~profiles.has_further_time
-    kept &= [not {BOUNDED, BOUNDED_BY_COUNT} & {*flags} for flags in times.flags]
+    kept &= [BOUNDS.isdisjoint(flags) for flags in times.flags]
     if not kept.any():
         return times
     bounds = scaling_bounds(times.grid, times.base)

@@ -286,6 +286,12 @@ class RegretStudy(Study):
             for part in self.parts
         ]
 
+    def document(self, results: Sequence[Any]) -> Row:
+        """Return everything as JSON values, and where `board` learnt from other GPUs' tables."""
+        learnt = {part.table: None for part in self.parts if self._others(part)}
+        told = {"board_from_other_gpus": [*learnt]} if learnt else {}
+        return {**super().document(results), **told}
+
     def _others(self, part: Part) -> list[TrainingSet]:
         """The tables of other GPUs with their bases, for `board`; none for other advisors."""
         if part.candidate.name != Board.name:

@@ -52,6 +52,16 @@ class TestOutput:
             assert (tmp_path / f"out/advice-made-energy.{kind}").stat().st_size > 5000
         assert {c["engine_mhz"] for c in choices if c["advisor"] == "highest-clocks"} == {"1000.0"}
 
+    def test_board_is_said_to_learn_from_the_other_tables_gpus(self, capsys: Capture) -> None:
+        folder = Path(__file__).parents[2] / "datasets"
+        tables = [folder / f"headroom-{gpu}.csv" for gpu in ("rtx5060ti", "rtx2060s")]
+        options = ("--incomplete", "keep", "--base", "highest", "--predictor", "board")
+        out, _ = succeed(
+            capsys, "study", "advice", *tables, *options, "--minimize", "energy", "--seeds", 1
+        )
+        told = "(board: of other GPUs' tables, each run read at two clocks)"
+        assert out.count(told) == 2
+
     def test_runs_are_advised_instead_of_kernels(
         self, capsys: Capture, table: Path, tmp_path: Path
     ) -> None:
