@@ -136,9 +136,12 @@ class Answer:
     @property
     def notes(self) -> tuple[Note, ...]:
         """What a reader should know, each under its code."""
-        rows = self.content["notes"]
-        named = [() if row["kernels"] == "all" else tuple(row["kernels"]) for row in rows]
-        return tuple(Note(**{**row, "kernels": k}) for row, k in zip(rows, named, strict=True))
+        notes = []
+        for row in self.content["notes"]:
+            code, names = row["code"], row["kernels"]
+            kernels = () if names == "all" else tuple(names)
+            notes.append(Note(code, row["text"], row["severity"], kernels))
+        return tuple(notes)
 
     @property
     def sure(self) -> str:
