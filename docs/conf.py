@@ -45,7 +45,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|np|pandas|pd|pa|pathlib|collections|typing|abc|argparse|os|sklearn)\b.*"),
     (
         r"py:.*",
-        r"(Floats|Indices|Mask|NDArray|Rates|DataFrame|Path|ABC|Any|ClassVar|Self|optional|Client)",
+        r"(Floats|Indices|Mask|NDArray|Rates|DataFrame|Path|ABC|Any|ClassVar|Self|optional|Client|Figure)",
     ),
 ]
 

@@ -4,9 +4,9 @@ The public API, imported on first use: `import mlscale` itself imports nothing h
 
     import mlscale
 
-    model = mlscale.load("model.mlscale")
-    profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
-    frame = model.predict(profiles, coverage=0.9).to_frame()
+    answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
+    answer.best.engine_mhz, answer.commands.set
+    frame = mlscale.predict("ncu.csv", at={"engine": [1200, 1400]}).frame
 
 The models of the literature are functions of `mlscale.papers`.
 """
@@ -20,14 +20,24 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _MODULES = {
+    "mlscale.answer": ("Answer",),
+    "mlscale.api": (
+        "advise",
+        "devices",
+        "import_profile",
+        "load",
+        "predict",
+        "read",
+        "read_profiles",
+        "save",
+        "train",
+    ),
     "mlscale.data.grid": ("ConfigGrid", "HardwareConfig"),
-    "mlscale.data.measurements": ("Measurements", "read"),
-    "mlscale.data.profiles": ("MeasuredPoint", "Profiles", "read_profiles"),
+    "mlscale.data.measurements": ("Measurements",),
+    "mlscale.data.profiles": ("MeasuredPoint", "Profiles"),
     "mlscale.data.surfaces": ("Surfaces",),
-    "mlscale.readers.reading": ("import_profile",),
-    "mlscale.model.model": ("Model", "load", "predict", "save", "train"),
+    "mlscale.model.model": ("Model",),
     "mlscale.model.predictions": ("Predictions",),
-    "mlscale.advice.advise": ("advise",),
     "mlscale.advice.objectives": ("Limits",),
     "mlscale.predictors": ("PREDICTORS", "create", "find_predictor"),
     "mlscale.predictors.base": ("Predictor",),
@@ -43,8 +53,12 @@ _MODULES = {
     "mlscale.predictors.bottleneck.estimator": ("Bottleneck",),
     "mlscale.predictors.wang_chu": ("MaxOverlap", "WangChu"),
     "mlscale.predictors.wu": ("Wu",),
-    "mlscale.studies.study": ("study",),
+    "mlscale.studies.validation": ("cross_validate",),
     "mlscale.errors": ("InputError", "DataWarning"),
+}
+_INSTEAD = {
+    "report": "mlscale.advise(run).save('page.html')",
+    "study": "mlscale.cross_validate(predictors, tables), or study of mlscale.studies.study",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -56,7 +70,8 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("mlscale.papers")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'mlscale' has no attribute '{name}'")
+    instead = f"; write {_INSTEAD[name]}" if name in _INSTEAD else ""
+    raise AttributeError(f"module 'mlscale' has no attribute '{name}'{instead}")
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # Patterns are compiled on first use, by the module re: most commands need none of them.
@@ -190,6 +190,18 @@ def share_in_percent(share: float) -> str:
     if _TENTH / 2 > 100 - percent > _ROUNDING:
         return f">{100 - _TENTH}"
     return f"{percent:.1f}"
+
+
+def html_table(title: str, columns: Mapping[str, Iterable[Any]]) -> str:
+    """Columns by their headings below a title, for a notebook; all text is escaped."""
+    from html import escape
+
+    def cells(tag: str, texts: Iterable[Any]) -> str:
+        shown = [number(x) if isinstance(x, float) else shortened(str(x), 90) for x in texts]
+        return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in shown)}</tr>"
+
+    rows = "".join(cells("td", row) for row in zip(*columns.values(), strict=True))
+    return f"<div>{escape(printable(title))}</div><table>{cells('th', columns)}{rows}</table>"
 
 
 def near_names(

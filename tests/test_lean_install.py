@@ -78,8 +78,9 @@ class TestImports:
         model, profile = tmp_path / "m.mlscale", tmp_path / "profile.csv"
         save(train(table, base, "bottleneck"), model)
         table.select([0]).write(profile)
-        script = "import sys, mlscale; assert len(mlscale.predict(*sys.argv[1:], 0.9)) == 2"
-        assert imported("-c", script, str(model), str(profile)).isdisjoint(HEAVY)
+        call = f"mlscale.predict({str(profile)!r}, model={str(model)!r})"
+        script = f"import mlscale; assert len({call}) == 2"
+        assert imported("-c", script).isdisjoint(HEAVY)
 
     def test_a_large_export_is_read_without_pandas(self, tmp_path: Path) -> None:
         """Arrow's own conversions to and from NumPy import it."""

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlscale import Limits, Profiles, advise
+from mlscale import Limits, Profiles
+from mlscale.advice.advise import advise
 from mlscale.advice.recommendation import Setting
 from mlscale.advice.search import TOO_SLOW
 from mlscale.data.datasets import path

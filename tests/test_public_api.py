@@ -158,10 +158,11 @@ class TestPredict:
         model.save(tmp_path / "m.mlscale")
         data.write(tmp_path / "p.csv")
         profiles = mlscale.read_profiles(tmp_path / "p.csv", MID, "made-gpu")
-        expected = model.predict(profiles).to_frame()
+        expected = model.predict(profiles, 0.9).to_frame()
         for one in (model, tmp_path / "m.mlscale"):
             for other in (profiles, str(tmp_path / "p.csv")):
-                pd.testing.assert_frame_equal(mlscale.predict(one, other).to_frame(), expected)
+                predicted = mlscale.predict(other, model=one).to_frame()
+                pd.testing.assert_frame_equal(predicted, expected)
 
     def test_intervals_are_asked_for_by_their_coverage(self) -> None:
         data = bottleneck_kernels.measurements(12)

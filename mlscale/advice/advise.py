@@ -65,11 +65,12 @@ def advise(
 
     Example:
         >>> import mlscale
+        >>> from mlscale.advice.advise import advise
         >>> model = mlscale.load("models/simulated-gcn3.mlscale")
         >>> profile = "datasets/simulated-gcn3-profile.csv"
         >>> profiles = mlscale.read_profiles(profile, model.base, model.device)
         >>> limits = mlscale.Limits(max_slowdown_percent=5)
-        >>> advice = mlscale.advise(model, profiles, "time", limits)
+        >>> advice = advise(model, profiles, "time", limits)
         >>> best = advice.kernels[0].best
         >>> str(best.config), round(best.saving_percent, 1)
         ('cu=32,engine=1000,memory=1000', 21.4)

@@ -4,11 +4,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from mlscale import subject
 from mlscale.advice.advise import advise
 from mlscale.advice.document import NextStep, capped_document, document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Row, Setting
-from mlscale.cli import answer, capped, options, outputs, subject
+from mlscale.cli import answer, capped, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
@@ -77,7 +78,7 @@ def _layout(arguments: argparse.Namespace) -> answer.Layout:
 def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
     """The document of the advice on a run. Raises InputError."""
     with held_warnings() as told:
-        read = subject.read(subject.asked(arguments, arguments.weights))
+        read = subject.read(options.asked_run(arguments, arguments.weights))
         if arguments.lever == "cap":
             from mlscale.advice.caps import require_other_clock
 
@@ -161,4 +162,4 @@ def _next_step(
     if arguments.lever == "cap":
         best = caps.best.run if caps and caps.best else None
 
-    return next_step(arguments, read.files[0], read.model, read.profiles, advice, best)
+    return next_step(arguments, read.files, read.model, read.profiles, advice, best)

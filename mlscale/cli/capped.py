@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.cli import options
-from mlscale.cli.subject import is_log, is_model_name, tells_engine_clock
+from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
+from mlscale.subject import is_log, is_model_name, tells_engine_clock
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
@@ -41,7 +42,7 @@ def is_asked(arguments: argparse.Namespace) -> bool:
         return False
     if not arguments.also and options.caps_asked(arguments) is None:
         return False
-    if not all(_lacks_clock(options.input_file(text), arguments) for text in files):
+    if not all(_lacks_clock(input_file(text), arguments) for text in files):
         return False
     if not is_cap:
         raise InputError(
@@ -75,7 +76,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
             raise UsageError(f"--{flag} is of no use with runs under caps of unknown clocks")
     readings: list[CappedReading] = []
     devices = {arguments.device} - {None}
-    for path in map(options.input_file, [*arguments.file, *arguments.also]):
+    for path in map(input_file, [*arguments.file, *arguments.also]):
         if _is_table(path, arguments):
             found, names = _read_rows(path, arguments)
         else:

@@ -118,8 +118,10 @@ def _as_text(grid: ConfigGrid, predicted: Floats, simulated: Floats) -> str:
 
 def _show_errors(data: Measurements) -> None:
     """Print the errors of predictors on held-out applications, the trivial ones beside them."""
+    from mlscale.studies.study import study
+
     predictors = ["wu", "bottleneck"]
-    rows = mlscale.study(
+    rows = study(
         "errors", data, predictors, 1, quantity="time", clusters=12, protocol="holdout", seeds=1
     )
     print(f"\nError of all {rows['n_kernels'][0]} left-out kernels [%]:\n")

@@ -10,12 +10,13 @@ from typing import Any
 
 import joblib
 
-from mlscale import __version__
+from mlscale import __version__, subject
 from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
-from mlscale.cli import answer, options, outputs, subject
+from mlscale.cli import answer, options, outputs
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import json_text, print_line
+from mlscale.data.datasets import input_file
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.logs import is_sampled
 from mlscale.errors import InputError, UsageError
@@ -41,7 +42,7 @@ MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
 def predict(arguments: argparse.Namespace) -> None:
     """Predict a fleet into a folder. Raises InputError."""
     _refuse(arguments, ("parquet", "json"))
-    head, fleet = _subject(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
+    head, fleet = _subject(options.asked_run(arguments, at=arguments.at, peaks=arguments.peaks))
     folder = Path(arguments.output).resolve()
     _carry_out(arguments, head, prediction_work(fleet, folder, head.targets))
 
@@ -49,7 +50,7 @@ def predict(arguments: argparse.Namespace) -> None:
 def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
     _refuse(arguments, ("table", "json"))
-    head, fleet = _subject(subject.asked(arguments, arguments.weights))
+    head, fleet = _subject(options.asked_run(arguments, arguments.weights))
     limits = options.read_limits(arguments)
     terms = terms_of(head.model, head.profiles, arguments.minimize, limits, arguments.static_power)
     _carry_out(arguments, head, advice_work(fleet, Path(arguments.output).resolve(), terms))
@@ -68,7 +69,7 @@ def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
     """The model, which the first rows choose, and the fleet. Raises InputError."""
     if len(asked.files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
-    groups, columns = row_groups(options.input_file(asked.files[0]), asked.columns)
+    groups, columns = row_groups(input_file(asked.files[0]), asked.columns)
     rows = first_rows(groups, HEAD_ROWS, asked.profiled_only)
     head = subject.read(replace(asked, also=()), rows)
     has_power = head.profiles.power_w is not None

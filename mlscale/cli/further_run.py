@@ -11,7 +11,6 @@ from mlscale.advice.commands import commands_for_further_run
 from mlscale.advice.document import NextStep
 from mlscale.advice.objectives import WITHOUT_POWER
 from mlscale.advice.recommendation import Advice, Setting
-from mlscale.cli.subject import is_log, tells_engine_clock
 from mlscale.counters.kernel_use import (
     DESCRIBED,
     half_of_traffic,
@@ -25,14 +24,15 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.model import Model
 from mlscale.model.unprofiled import kernels_of_most
+from mlscale.subject import is_log, tells_engine_clock
 
 _TIME = "MS"  # stands for what the user alone knows of the further run
 _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
 
 
 def next_step(
-    arguments: argparse.Namespace,
-    first: Path,
+    arguments: argparse.Namespace | None,
+    files: Sequence[Path],
     model: Model,
     profiles: Profiles,
     advice: Advice,
@@ -40,15 +40,15 @@ def next_step(
 ) -> NextStep | None:
     """What would make an answer surer, or tell energy too, if anything.
 
-    first: the first file. best: the run as advised, under a cap at its mean clock; None where no
-    cap is.
+    arguments: None of a call from Python, which gets no commands. files: of the run. best: the run
+    as advised, under a cap at its mean clock; None where no cap is.
     """
     if advice.is_bounded:
         engine_mhz = second_clock_mhz(profiles)
         instead = _instead(profiles)
         enough = f" One run is enough with {instead}" if instead else ""
         text = f"To be sure, run it at about {engine_mhz} MHz too: --also FILE.{enough}"
-        return NextStep(text, _commands_at(engine_mhz, arguments, first, profiles))
+        return NextStep(text, _commands_at(engine_mhz, arguments, files, profiles))
     if model.lead.name == "board":
         advised_mhz = math.inf if best is None else best.config.engine_mhz
         third_mhz = third_clock_mhz(profiles, advised_mhz)
@@ -57,7 +57,7 @@ def next_step(
         text = (
             f"To be surer below the clocks run, run it at about {third_mhz} MHz too: --also FILE."
         )
-        return NextStep(text, _commands_at(third_mhz, arguments, first, profiles))
+        return NextStep(text, _commands_at(third_mhz, arguments, files, profiles))
     if profiles.power_w is None and advice.no_energy and model.untrained:
         return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
     if model.untrained and not profiles.points and advice.objective not in WITHOUT_POWER:
@@ -67,10 +67,15 @@ def next_step(
 
 
 def _commands_at(
-    engine_mhz: int, arguments: argparse.Namespace, first: Path, profiles: Profiles
+    engine_mhz: int,
+    arguments: argparse.Namespace | None,
+    files: Sequence[Path],
+    profiles: Profiles,
 ) -> tuple[str, ...]:
     """What sets that clock for the same work again, resets it, and advises with both runs."""
-    commands = commands_for_further_run(profiles, engine_mhz)
+    if arguments is None:
+        return ()
+    commands, first = commands_for_further_run(profiles, engine_mhz), files[0]
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
     is_table = is_tidy(first, arguments.map)

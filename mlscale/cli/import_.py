@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, print_or_write
+from mlscale.data.datasets import input_file
+from mlscale.data.table_files import is_table
 from mlscale.errors import InputError
 from mlscale.text import counted, number, share_in_percent
 
@@ -76,10 +78,10 @@ def run(arguments: argparse.Namespace) -> None:
         text = _import_dvfs(files[0], arguments.device, arguments.incomplete, output)
     elif first == "kernel-tuner" and files:
         text = _import_tuned(files, arguments.device, arguments.base, output)
-    elif options.is_table(Path(first)):
+    elif is_table(Path(first)):
         raise InputError(f"{first}: is a tidy table; other commands take it as it is")
     else:
-        paths = [options.input_file(name) for name in arguments.file]
+        paths = [input_file(name) for name in arguments.file]
         given = options.given(arguments, arguments.application, arguments.each)
         text = _import_run(paths, given, output, arguments.append, arguments.verbose)
     print_or_write(f"{text}\n", None)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from mlscale.cli.parser import Group, Parser
 from mlscale.cli.terminal import COLOURS
-from mlscale.data import datasets
-from mlscale.data.column_names import NO_COLUMNS, Columns
+from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError, warn
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
     from mlscale.data.measurements import Measurements
     from mlscale.predictors.base import Predictor
+    from mlscale.subject import Asked
 
 LARGEST = 2**32 - 1
 LEVERS = ("clock", "cap")
@@ -35,17 +35,13 @@ LEAST_CLEAR_PERCENT = 1.5  # below it and above 1 a slowdown may be meant as a r
 
 
 def device_key(text: str) -> str:
-    """The key of the GPU that --device names; a name that is not known stays.
-
-    text: a key or another name of the device table, or a device file, which is made known.
-    """
-    from mlscale.data.devices import find_device, load_device_file
+    """The key of the GPU that --device names, as `key_or_name` reads it."""
+    from mlscale.data.devices import key_or_name
 
     try:
-        device = load_device_file(text) if text.endswith(".json") else find_device(text)
+        return key_or_name(text)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text if device is None else device.key
 
 
 def predictor_name(text: str) -> str:
@@ -275,6 +271,41 @@ def given(
     )
 
 
+def asked_run(
+    arguments: argparse.Namespace,
+    weights: str | None = None,
+    at: Sequence[str] = (),
+    peaks: str | None = None,
+) -> "Asked":
+    """What the options of `add_subject` say. Raises UsageError.
+
+    weights, at, peaks: of the options that not all commands have.
+    """
+    from mlscale.subject import Asked, is_model_name
+
+    model, files = arguments.model, arguments.file
+    if is_model_name(files[0]):
+        if model:
+            raise UsageError(f"{files[0]} is a model too; give --model or MODEL PROFILE, not both")
+        model, *files = files
+        if not files:
+            raise UsageError(f"{model} is a model; name the profile to predict too")
+    return Asked(
+        files=tuple(files),
+        given=given(arguments),
+        model=model,
+        predictor=arguments.predictor,
+        also=tuple(arguments.also),
+        weights=weights,
+        profiled_only=arguments.profiled_only,
+        extrapolate=arguments.extrapolate,
+        force=arguments.force,
+        at=tuple(at),
+        peaks=peaks,
+        columns=arguments.map,
+    )
+
+
 # Advice: what is to be least, within which limits, and what is to set it.
 
 
@@ -456,31 +487,3 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
         arguments.map,
         arguments.snap_clocks,
     )
-
-
-def input_file(text: str) -> Path:
-    """A file to read: the path, or else the shipped file of that name.
-
-    Raises InputError where it is not there, and its folder has one of a name like it.
-    """
-    path = Path(text)
-    if os.path.exists(text):  # noqa: PTH110, which raises on some names
-        return path
-    from difflib import get_close_matches
-
-    shipped = {} if "/" in text else datasets.shipped()
-    if text in shipped:
-        return shipped[text]
-    beside = [*shipped]
-    with suppress(OSError):
-        beside += os.listdir(path.parent)  # noqa: PTH208, names alone
-    by_stem = {name.partition(".")[0]: name for name in beside}
-    if near := get_close_matches(path.name.partition(".")[0], by_stem, n=1, cutoff=0.75):
-        hint = f"did you mean '{path.parent / by_stem[near[0]]}'?"
-        raise InputError(f"{text}: cannot be read: No such file or directory; {hint}")
-    return path
-
-
-def is_table(path: Path, columns: Columns = NO_COLUMNS) -> bool:
-    """Whether a file that is there is a tidy table; columns: what it calls ours."""
-    return os.path.isfile(path) and is_tidy(path, columns)  # noqa: PTH113, which raises on some names

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mlscale import subject
 from mlscale.advice.recommendation import WHOLE_RUN
-from mlscale.cli import options, outputs, subject
+from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import (
     axis_headings,
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     form = outputs.format_of_output(arguments, FORMATS)
     with kept_warnings() as told:
-        found = subject.read(subject.asked(arguments, at=arguments.at, peaks=arguments.peaks))
+        found = subject.read(options.asked_run(arguments, at=arguments.at, peaks=arguments.peaks))
     model, profiles, targets = found.model, found.profiles, list(found.targets) or None
     if form in ("csv", "parquet"):
         if arguments.output is None:

@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
-from mlscale.cli import options, outputs, subject
+from mlscale import subject
+from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import kept_warnings
 from mlscale.errors import InputError
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = outputs.output_file(arguments.output)
     with kept_warnings() as told:
-        found = subject.read(subject.asked(arguments, arguments.weights))
+        found = subject.read(options.asked_run(arguments, arguments.weights))
     profiles = found.profiles
     shown = largest_kernels(profiles)
     if arguments.kernel is not None:

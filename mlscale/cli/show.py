@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options, outputs, subject
+from mlscale import subject
+from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_document
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
@@ -24,7 +25,9 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds. Raises InputError."""
-    model = subject.load_model(arguments.model, arguments.predictor)
+    model = subject.load_model(
+        arguments.model, [arguments.predictor] if arguments.predictor else []
+    )
     document = {"model": Path(arguments.model).name, **contents(model)}
     print_document(document, arguments.json, _as_text)
 

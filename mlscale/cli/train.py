@@ -12,6 +12,7 @@ import numpy as np
 from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
+from mlscale.data.datasets import input_file
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
@@ -65,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
-    from mlscale.model.model import save, train
+    from mlscale.model.model import train
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
     words = ["MODEL" if word == arguments.output else word for word in arguments.words]
     command = options.command_line(words)  # so that the file is the same whatever its name
     model.card["made_by"] = {"command": command, "versions": _versions()}
-    save(model, output)
+    model.save(output)
     print(f"{output}: '{predictor}' for {_summary(model)}")
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
@@ -102,7 +103,7 @@ def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
     """Each table without what is left out. Raises InputError."""
     from mlscale.readers.mapping import with_obtainable
 
-    paths = [options.input_file(text) for text in arguments.table]
+    paths = [input_file(text) for text in arguments.table]
     files = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
         raise UsageError(f"{twice[0]}: is given twice, and would count twice")

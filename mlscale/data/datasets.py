@@ -8,6 +8,7 @@ checksum counts.
 import functools
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,6 +86,29 @@ def shipped() -> dict[str, Path]:
         for file in sorted((root / kind).glob("*.*"))
         if file.suffix in (".parquet", ".csv", ".gz", ".mlscale")
     }
+
+
+def input_file(text: str) -> Path:
+    """A file to read: the path, or else the shipped file of that name.
+
+    Raises InputError where it is not there, and its folder has one of a name like it.
+    """
+    path = Path(text)
+    if os.path.exists(text):  # noqa: PTH110, which raises on some names
+        return path
+    from difflib import get_close_matches
+
+    named = {} if "/" in text else shipped()
+    if text in named:
+        return named[text]
+    beside = [*named]
+    with suppress(OSError):
+        beside += os.listdir(path.parent)  # noqa: PTH208, names alone
+    by_stem = {name.partition(".")[0]: name for name in beside}
+    if near := get_close_matches(path.name.partition(".")[0], by_stem, n=1, cutoff=0.75):
+        hint = f"did you mean '{path.parent / by_stem[near[0]]}'?"
+        raise InputError(f"{text}: cannot be read: No such file or directory; {hint}")
+    return path
 
 
 def path(name: str) -> Path:

@@ -384,6 +384,15 @@ def find_device(name: str, cu_count: float | None = None) -> Device | None:
     return load_device(keys[0])
 
 
+def key_or_name(text: str) -> str:
+    """The key of the GPU that a user names; a name that is not known stays. Raises InputError.
+
+    text: a key or another name of the device table, or a device file, which is made known.
+    """
+    device = load_device_file(text) if text.endswith(".json") else find_device(text)
+    return text if device is None else device.key
+
+
 def devices_named(name: str, cu_count: float | None = None) -> tuple[str, ...]:
     """The keys of the devices that a name may stand for.
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -247,6 +247,29 @@ def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
         if axis == "cu_count" and settings[axis] != int(settings[axis]):
             raise InputError(f"'{value}' in '{text}' must be a whole number of compute units")
     return settings
+
+
+def settings_of(at: Any, cu_axis: str = "cu") -> list[dict[str, float]]:
+    """What a Python user names, as {axis: value} each; an axis that is not named is left out.
+
+    at: a configuration, a text such as 'engine=1200', a mapping such as {'engine': 1200} or
+    {'engine_mhz': [1200, 1400]}, or several of these. Raises InputError.
+
+    Example:
+        >>> settings_of({"engine": [1200, 1400], "cu": 8})
+        [{'engine_mhz': 1200.0, 'cu_count': 8.0}, {'engine_mhz': 1400.0, 'cu_count': 8.0}]
+    """
+    if isinstance(at, HardwareConfig):
+        return [at.as_dict()]
+    if isinstance(at, str):
+        return [parse_settings(at, cu_axis)]
+    if isinstance(at, Mapping):
+        steps = [[value] if np.isscalar(value) else value for value in at.values()]
+        pairs = [zip(at, values, strict=True) for values in itertools.product(*steps)]
+        return [parse_settings(",".join(f"{n}={v}" for n, v in each), cu_axis) for each in pairs]
+    if isinstance(at, Iterable):
+        return [settings for one in at for settings in settings_of(one, cu_axis)]
+    raise InputError(f"{at} of what? Write at={{'engine': {at}}}")
 
 
 def step_weights(

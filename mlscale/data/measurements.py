@@ -85,6 +85,13 @@ class Measurements:
             f"{len(self.counter_names)} counters, {power} power>"
         )
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"Measurements have no '{name}'; to_frame() gives their rows as a pandas DataFrame"
+            )
+
     @classmethod
     def from_frame(
         cls,
@@ -325,13 +332,13 @@ class Measurements:
 
 
 def read(
-    path: Path | str,
+    path: "Path | str | pd.DataFrame | Measurements",
     incomplete: Incomplete = "error",
     aggregate: Aggregate = "median",
     columns: Columns = NO_COLUMNS,
     snap_clocks: float = 0.0,
 ) -> Measurements:
-    """Read a tidy table from CSV or Parquet.
+    """Read a tidy table from CSV, Parquet or a pandas DataFrame; measurements stay as they are.
 
     incomplete: what to do where a kernel lacks configurations that others have: 'error', 'drop'
     such kernels, 'drop-settings' until what is left is complete, or 'keep' what was measured; the
@@ -344,7 +351,14 @@ def read(
     Example:
         data = mlscale.read("table.parquet", columns={"time_ms": "duration_ns:ns", "cu_count": 28})
     """
-    return from_table(read_table(path, REQUIRED, columns), incomplete, aggregate, snap_clocks)
+    if isinstance(path, Measurements):
+        return path
+    if isinstance(path, str | Path):
+        table = read_table(path, REQUIRED, columns)
+        return from_table(table, incomplete, aggregate, snap_clocks)
+    return Measurements.from_frame(
+        path, None, incomplete, aggregate, columns=columns, snap_clocks=snap_clocks
+    )
 
 
 def from_table(

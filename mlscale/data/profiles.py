@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -222,6 +222,11 @@ def read_profiles(
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
+    if isinstance(path, Mapping):
+        raise InputError(
+            "a dict is no profile; make a data frame of it, with kernel and time_ms beside the "
+            "counters: pandas.DataFrame([…])"
+        )
     if isinstance(path, Path | str):
         table = read_table(Path(path), columns=columns)
     else:

@@ -86,6 +86,11 @@ def is_tidy(path: Path, columns: Columns = NO_COLUMNS) -> bool:
     return len((names - {""}) & {"kernel", *AXES, "time_ms", "power_w", *called}) > 1
 
 
+def is_table(path: Path, columns: Columns = NO_COLUMNS) -> bool:
+    """Whether a file that is there is a tidy table; columns: what it calls ours."""
+    return os.path.isfile(path) and is_tidy(path, columns)  # noqa: PTH113, which raises on some names
+
+
 def read_table(
     path: Path | str, needs: Collection[str] = (), columns: Columns = NO_COLUMNS
 ) -> Table:

@@ -12,11 +12,16 @@ from mlscale.counters.features import BASE_POWER
 from mlscale.counters.kernel_use import doubtful_traffic
 from mlscale.data.checks import check, notes_on
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
-from mlscale.data.measurements import Measurements
+from mlscale.data.measurements import Measurements, read
 from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
-from mlscale.data.surfaces import Surfaces, widened_beyond
+from mlscale.data.surfaces import (
+    Surfaces,
+    absolute_percentage_error,
+    widened_beyond,
+    without_base,
+)
 from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
@@ -139,17 +144,24 @@ class Model:
         return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
 
     def predict(
-        self, profiles: "Profiles | Path | str | pd.DataFrame", coverage: float | None = None
+        self,
+        profiles: "Profiles | Path | str | pd.DataFrame",
+        coverage: float | None = None,
+        at: Any = None,
+        **wrong: Any,
     ) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
         profiles: or a table of them, see `read_profiles`. coverage: with intervals that hold this
-        share of the truth, from predictors that have them. Kernels of which counters tell nothing
+        share of the truth, from predictors that have them. at: where, as {'engine': [1200, 1400]},
+        by default everywhere, see `settings_of`. Kernels of which counters tell nothing
         are completed at the end, see `mlscale.model.unprofiled`. What was measured at further
         points is not predicted. Raises InputError where the profiles lack what a predictor needs,
         where they have further points that it makes nothing of, where their power is of another
         kind, and where the model learnt from simulated data of another device.
         """
+        if at is not None or wrong:
+            return self.predict(profiles, coverage).asked_at(at, **wrong)
         if not isinstance(profiles, Profiles):
             profiles = read_profiles(profiles, self.base, self.device, snap_clocks=self.snap_clocks)
         if not self.untrained:
@@ -185,6 +197,22 @@ class Model:
             self.trained_range,
             unmeasured=self.unmeasured,
         )
+
+    def score(self, test: "Measurements | Path | str | pd.DataFrame") -> dict[str, float]:
+        """The mean absolute percentage error of each quantity [%], such as 2.1 of 'time'.
+
+        test: measurements at the base and elsewhere on the model's grid, of kernels that the model
+        did not learn from; the mean is over all of them, but the base. Raises InputError.
+        """
+        data = read(test).with_base(self.base)
+        predictions = self.predict(data.profiles(self.base), at=list(data.grid))
+        table, scores = predictions.columns(), {}
+        for quantity in predictions:
+            measured = data.measured_relative(quantity, self.base)
+            predicted = table[f"{quantity}_factor"].reshape(measured.shape)
+            errors = absolute_percentage_error(predicted, measured)
+            scores[quantity] = float(np.nanmean(without_base(errors, data.grid.index(self.base))))
+        return scores
 
     def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
         """Predict power; times are not looked at where none were learnt. Raises InputError."""
@@ -293,16 +321,17 @@ class Model:
 
 
 def train(
-    measurements: Measurements,
-    base: Base,
+    table: "Measurements | Path | str | pd.DataFrame",
+    base: Base | None = None,
     predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
     quantity: str | None = None,
     **parameters: Any,
 ) -> Model:
-    """Train a model on every quantity that the measurements have, or on one alone.
+    """Train a model on every quantity that a table of measurements has, or on one alone.
 
-    base: a configuration of the grid, its index (c, e, m), or a text such as 'mid' or 'highest'.
+    base: where new kernels are profiled, a configuration of the grid, its index (c, e, m), or a
+    text such as 'mid'; by default 'highest', which a note says.
     predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
     take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
@@ -311,8 +340,14 @@ def train(
     predictor predicts time alone. Raises InputError.
 
     Example:
-        model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
+        model = mlscale.train("table.parquet", base="mid", predictor="wu")
+        model.score("further-kernels.parquet")
     """
+    measurements = read(table)
+    if base is None:
+        base = measurements.grid.highest
+        told = f"the base is the highest setting, {base}: profile new kernels there, or give base="
+        warn("P08", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
     for name in (quantity,) if quantity else measurements.quantities:
@@ -363,11 +398,6 @@ def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str,
     return predictors
 
 
-def save(model: Model, path: Path | str) -> None:
-    """Write a model file whole or not at all. Raises InputError."""
-    model.save(path)
-
-
 def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     """Read a model file; no code is imported or run on its word.
 
@@ -376,24 +406,6 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     was not given.
     """
     return Model(*model_file.read(Path(path), list(predictors)))
-
-
-def predict(
-    model: Model | Path | str,
-    profiles: "Profiles | Path | str | pd.DataFrame",
-    coverage: float | None = None,
-) -> Predictions:
-    """Predict time and, where it can be, power of profiled kernels at every configuration.
-
-    model and profiles: themselves, or files of them; profiles in a data frame too. coverage: with
-    intervals that hold this share of the truth, from predictors that have them. Raises InputError.
-
-    Example:
-        frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
-    """
-    if not isinstance(model, Model):
-        model = load(model)
-    return model.predict(profiles, coverage)
 
 
 def warnings_for(model: Model, profiles: Profiles) -> list[Note]:

@@ -9,22 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, settings_of
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
 from mlscale.data.surfaces import (
     Surfaces,
     absolute_values,
     by_power_laws,
+    configuration_weights,
     interpolate,
     run_in_sequence,
 )
-from mlscale.errors import extra_named
+from mlscale.errors import InputError, extra_named
 from mlscale.notes import Note
 from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 COLUMNS = (
@@ -46,6 +48,7 @@ COLUMNS = (
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
 INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
+_LABELS = {"time [ms]": "time_ms", "power [W]": "power_w", "energy [mJ]": "energy_mj"}  # of a plot
 MEASURED, TIME_MEASURED = "measured", "time measured"
 ABOVE_LIMIT = "above power limit"
 
@@ -91,7 +94,8 @@ class Predictions(Mapping[str, Surfaces]):
     trained_range: the settings that training speaks for, where the grid goes beyond; else None.
     run_drawn_w: the most that any kernel of the run was measured to draw, where these are only
     some of them [W]; 0 where that is not known. unmeasured: configurations of the grid that no
-    training kernel was measured at; they are given where they are asked for alone.
+    training kernel was measured at; they are given where they are asked for alone. asked: where
+    the tables are of, if they name no targets; None for everywhere.
     """
 
     profiles: Profiles
@@ -102,11 +106,13 @@ class Predictions(Mapping[str, Surfaces]):
     trained_range: ConfigGrid | None = None
     run_drawn_w: float = 0.0
     unmeasured: frozenset[HardwareConfig] = frozenset()
+    asked: tuple[HardwareConfig, ...] | None = None
 
     def __repr__(self) -> str:
+        where = self.grid.text if self.asked is None else f"at {'; '.join(map(str, self.asked))}"
         return (
             f"<Predictions of {' and '.join(self.surfaces)}: "
-            f"{counted(len(self.profiles.kernels), 'kernel')} on '{self.device}', {self.grid.text}>"
+            f"{counted(len(self.profiles.kernels), 'kernel')} on '{self.device}', {where}>"
         )
 
     def __getitem__(self, quantity: str) -> Surfaces:
@@ -199,6 +205,58 @@ class Predictions(Mapping[str, Surfaces]):
 
         return pd.DataFrame(self.columns(targets))
 
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each kernel and setting that was asked for, as a pandas DataFrame."""
+        return self.to_frame()
+
+    def at(self, **settings: float | Sequence[float]) -> "Predictions":
+        """These predictions at some settings alone; what is left out is as at the base.
+
+        settings: cu_count, engine_mhz, memory_mhz, a number or several each. Raises InputError
+        outside the grid's range.
+
+        Example:
+            predictions.at(engine_mhz=[1200, 1400]).frame
+        """
+        from mlscale.keywords import speaks_python
+
+        return speaks_python(self.asked_at)(settings)
+
+    def asked_at(self, at: Any, **wrong: Any) -> "Predictions":
+        """These predictions at the settings alone that `settings_of` reads. Raises InputError.
+
+        wrong: keywords that there are not.
+        """
+        if wrong:
+            raise InputError(f"predict has no '{next(iter(wrong))}'; say where as at={wrong}")
+        base = self.base.as_document()
+        settings = settings_of(at, self.base.cu_axis or "cu")
+        asked = [HardwareConfig(**{**base, **setting}) for setting in settings]
+        for config in asked:
+            configuration_weights(self.grid, config)  # refuses what is outside
+        return replace(self, asked=tuple(asked))
+
+    def plot(self) -> "Figure":
+        """The whole run over the axis of most settings: a panel for time, power and energy each.
+
+        Needs matplotlib; returns its figure.
+        """
+        from mlscale.model.plots import draw_curves
+
+        run = self.whole_run()
+        axis = max(AXES, key=lambda one: len(set(run[one].tolist())))
+        others = [one for one in AXES if one != axis]
+        here = np.all([run[one] == getattr(self.base, one) for one in others], axis=0)
+        here = here if here.any() else np.ones(len(here), dtype=bool)
+        ends = {"values": "", "low": "_low", "high": "_high"}
+        panels: dict[str, dict[str, Column]] = {}
+        for label, name in _LABELS.items():
+            sides = {side: run[name + end] for side, end in ends.items() if name + end in run}
+            known = {side: c[here] for side, c in sides.items() if np.isfinite(c).any()}
+            panels |= {label: known} if known else {}
+        return draw_curves(f"{self.device}, base {self.base}", axis, run[axis][here], panels)
+
     def whole_run(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return `columns` without the kernel for the whole run, a row for each target (T,).
 
@@ -233,6 +291,7 @@ class Predictions(Mapping[str, Surfaces]):
 
     def _configs(self, targets: Targets | None) -> list[HardwareConfig]:
         """The targets; where none are named, what was trained, and the further points beside it."""
+        targets = self.asked if targets is None else targets
         if targets is not None:
             return list(targets)
         points = [point.config for point in self.profiles.points]

@@ -49,7 +49,7 @@ def shipped_model(profiles: Profiles) -> tuple[str, Model]:
 
     Example:
         name, model = shipped_model(profiles)
-        advice = mlscale.advise(model_for(model, profiles), profiles)
+        predictions = model_for(model, profiles).predict(profiles)
     """
     is_of_runs = is_sampled(profiles.metadata) or profiles.are_times_alone
     if is_of_runs or _is_over_cus(profiles) or not tells_traffic(profiles):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.data.checks import check
+from mlscale.data.datasets import input_file
 from mlscale.data.devices import devices_named, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
@@ -32,7 +33,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     if power_w is not None:
         source = f"{power_w:g} W, as given"
     else:
-        log = one_gpu(read_log(Path(str(power))), gpu)
+        log = one_gpu(read_log(input_file(str(power))), gpu)
         span = busy_span(log)
         warn_of_pauses(log, span)
         _check_same_gpu(table, log)

@@ -5,6 +5,7 @@ import numpy as np
 from mlscale.advice.objectives import objective_values, saving_percent
 from mlscale.counters.roofline import meaning, readable
 from mlscale.data.grid import AXES
+from mlscale.model.plots import AXIS_LABELS
 from mlscale.model.predictions import ABOVE_LIMIT, COVERAGE
 from mlscale.report.charts import ChartCurve, axis_chart, chart, front_chart, front_table
 from mlscale.report.heat_map import HeatMap
@@ -26,7 +27,6 @@ from mlscale.report.markup import (
     table,
     times,
 )
-from mlscale.studies.figures import AXIS_LABELS
 from mlscale.text import number
 
 WITHOUT_COUNTERS = (

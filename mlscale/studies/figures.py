@@ -17,7 +17,6 @@ from matplotlib import colormaps, rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,6 +27,7 @@ from mlscale.advice.objectives import objective_name
 from mlscale.arrays import Floats
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
+from mlscale.model.plots import new_figure
 from mlscale.model.predictions import Predictions
 from mlscale.studies.base import Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
@@ -41,11 +41,6 @@ MARKERS = "osD^vP*X"
 # Okabe and Ito, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
 COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
-AXIS_LABELS = {
-    "cu_count": "CU count",
-    "engine_mhz": "engine clock [MHz]",
-    "memory_mhz": "memory clock [MHz]",
-}
 DPI = 150
 WIDTH = 5.6  # inches: 9 points are read on a phone
 FONT = 9
@@ -156,9 +151,35 @@ def strips(
     diamond with its number beside. plain: the names that are compared against, in grey and
     hollow; plain_label says what they are.
     """
+    figure = new_figure(WIDTH, 1.5 + 0.36 * len(values), title)
+    _draw_strips(figure.subplots(), values, plain, label)
+    _legend_of_strips(figure, plain_label)
+    return figure
+
+
+def error_figure(kernels: Rows) -> Figure:
+    """A strip of kernels' mean errors for each predictor, a panel for each table and quantity.
+
+    kernels: the rows of kernels.csv.
+    """
+    values = {
+        " ".join(key): _by_name(rows, "predictor", "kernel", "mape")
+        for key, rows in grouped(kernels, "table", "quantity").items()
+    }
+    heights = [1.0 + 0.36 * len(names) for names in values.values()]
+    figure = new_figure(WIDTH, 0.5 + sum(heights))
+    panels = figure.subplots(len(values), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, (title, names) in zip(panels, values.items(), strict=True):
+        _draw_strips(panel, names, (*BASELINES, ORACLE), "mean absolute percentage error [%]")
+        panel.set_title(title, fontsize=FONT, parse_math=False)
+    _legend_of_strips(figure, "baseline or bound")
+    return figure
+
+
+def _draw_strips(
+    panel: Axes, values: Mapping[str, Sequence[float]], plain: Sequence[str], label: str
+) -> None:
     order = sorted(values, key=lambda name: -float(np.mean(values[name])))
-    figure = new_figure(WIDTH, 1.5 + 0.36 * len(order), title)
-    panel = figure.subplots()
     beside: Any = {"xycoords": ("axes fraction", "data"), "fontsize": FONT}
     for place, name in enumerate(order):
         each = np.sort(values[name])
@@ -178,6 +199,9 @@ def strips(
     panel.set_ylim(-0.6, len(order) - 0.4)
     _percent_axis(panel, [value for each in values.values() for value in each])
     panel.set_xlabel(label, fontsize=FONT)
+
+
+def _legend_of_strips(figure: Figure, plain_label: str) -> None:
     handles: list[Artist] = [
         Line2D([], [], color=_LEARNT, marker="o", linestyle="", label="learnt"),
         Line2D([], [], color=_PLAIN, marker="o", mfc="none", linestyle="", label=plain_label),
@@ -185,7 +209,6 @@ def strips(
         Patch(color="black", alpha=0.2, lw=0, label="middle half"),
     ]
     legend_below(figure, handles, 2)
-    return figure
 
 
 def _by_name(rows: Rows, who: str, what: str, value: str) -> dict[str, list[float]]:
@@ -282,15 +305,6 @@ def with_origin(table: str, origin: str | None) -> str:
     origin: 'made', 'simulated', 'measured', or None where the table does not say.
     """
     return f"{table} ({origin} data, not measured)" if origin in ("made", "simulated") else table
-
-
-def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """Return a figure of that size [inches] that needs no display, with a title alone."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    if title:
-        figure.suptitle(title, fontsize=10)
-    return figure
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:

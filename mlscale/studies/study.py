@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlscale.data.measurements import Measurements, read
+from mlscale.data.measurements import read
 from mlscale.errors import InputError, extra_named
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
@@ -17,8 +17,7 @@ from mlscale.studies.regret import RegretStudy
 if TYPE_CHECKING:
     import pandas as pd
 
-AnyTable = Measurements | str | Path
-AnyTables = AnyTable | Sequence[AnyTable] | Mapping[str, Measurements]
+AnyTables = Any  # measurements, a file or a data frame; several in a list, or in a dict by name
 
 STUDIES: dict[str, type[Study]] = {study.name: study for study in (ErrorStudy, RegretStudy)}
 
@@ -44,13 +43,18 @@ def study(
     The columns are those of docs/file-formats.md. Raises InputError.
 
     Example:
-        rows = mlscale.study("errors", "table.parquet", ["nearest", "wu"], quantity="time")
+        rows = study("advice", "table.parquet", ["nearest", "wu"])
     """
     import pandas as pd
 
     planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
-    results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
+    results = results_of(planned, jobs)
     return pd.DataFrame([flat(row) for row in planned.rows(results)])
+
+
+def results_of(planned: Study, jobs: int | None) -> list[Any]:
+    """The result of each part; jobs: processes, by default as many as there are cores."""
+    return planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
 
 
 def plan(name: str, tables: Tables, **options: Any) -> Study:
@@ -89,14 +93,12 @@ def options_of(name: str) -> list[str]:
 def tables_by_name(tables: AnyTables) -> Tables:
     """Return tables by name: the file's without suffix, or the device. Raises InputError."""
     if isinstance(tables, Mapping):
-        return dict(tables)
+        return {name: read(table) for name, table in tables.items()}
     named: Tables = {}
-    several: Any = tables if isinstance(tables, list | tuple) else [tables]
+    several = tables if isinstance(tables, list | tuple) else [tables]
     for table in several:
-        if isinstance(table, Measurements):
-            name, data = table.device, table
-        else:
-            name, data = Path(table).stem, read(table)
+        data = read(table)
+        name = Path(table).stem if isinstance(table, str | Path) else data.device
         if name in named:
             raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
         named[name] = data

@@ -243,8 +243,8 @@ class TestIncomplete:
         assert len(found.to_frame()) == 4
 
     def test_nothing_left_is_an_error(self, tmp_path: Path) -> None:
-        left = "drop leaves 0 kernels, drop-settings 1 kernel x 2 configurations, keep all with a"
-        with refused(f"2 of 2 kernels lack .*; measure them; or --incomplete {left}"):
+        left = "'drop' leaves 0 kernels, drop-settings 1 kernel x 2 configurations, keep all with a"
+        with refused(f"2 of 2 kernels lack .*; measure them; or incomplete={left}"):
             read_rows(tmp_path, rows()[1:7], incomplete="drop")
 
     def test_settings_are_dropped_that_most_lack(self, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from public_tables import measured
 
 import mlscale
 from mlscale import ConfigGrid
+from mlscale.advice.advise import advise
 from mlscale.data.datasets import path
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.surfaces import Surfaces
@@ -138,7 +139,7 @@ def test_the_next_clock_of_a_gpu_without_training_data() -> None:
     export = path("h100-by-hand.csv")
     profiles = import_profile(export, device="h100-sxm5", base=clocks, power=520)
     _, model = shipped_model(profiles)
-    advice = mlscale.advise(model_for(model, profiles), profiles, "energy")
+    advice = advise(model_for(model, profiles), profiles, "energy")
     for quantity, percent in (("time", 2.8), ("power", 4.4)):
         surfaces = advice.surfaces[quantity]
         assert surfaces.high is not None

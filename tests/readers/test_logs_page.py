@@ -33,7 +33,7 @@ def test_the_python_of_the_page_gives_the_same_answer(
     )
     monkeypatch.chdir(DOCS / "logs")
     exec(code, {})
-    assert capsys.readouterr().out.splitlines()[0] == answer
+    assert capsys.readouterr().out.splitlines()[0].strip() == answer
 
 
 def test_the_means_of_the_dcgm_log() -> None:

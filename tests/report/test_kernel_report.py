@@ -9,7 +9,8 @@ from report_pages import SOURCE, report, section, text_of
 from synthetic import frugal
 from synthetic import kernels as made
 
-from mlscale import Limits, Model, Profiles, advise, train
+from mlscale import Limits, Model, Profiles, train
+from mlscale.advice.advise import advise
 from mlscale.advice.recommendation import Advice
 from mlscale.data.datasets import path
 from mlscale.model.shipped import model_for, shipped_model

@@ -10,7 +10,8 @@ from predictor_calls import counted
 from report_pages import MID, SOURCE, report
 from synthetic import frugal
 
-from mlscale import Model, Profiles, advise, train
+from mlscale import Model, Profiles, train
+from mlscale.advice.advise import advise
 from mlscale.advice.caps import advise_caps
 from mlscale.advice.document import document
 from mlscale.advice.verdict import answer_lines

@@ -10,11 +10,11 @@ from synthetic import kernels as made
 from synthetic import profiled
 from synthetic.tidy import refused
 
-import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
 from mlscale.studies import base, candidates, errors
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import BASELINES, Candidate, with_baselines
+from mlscale.studies.study import study as study_frame
 
 LOAO = "leave-one-application-out"
 MID = made.GRID.mid
@@ -177,7 +177,7 @@ class TestPlan:
         data = made.measurements().select(range(6))
         asked = {"quantity": "time", "seeds": 1, "jobs": 1}
         default, five = (
-            mlscale.study("errors", data, "wu", **asked, **given) for given in ({}, {"clusters": 5})
+            study_frame("errors", data, "wu", **asked, **given) for given in ({}, {"clusters": 5})
         )
         for name in ("wu", "wu-oracle"):
             mapes = [frame[frame.predictor == name].mape.item() for frame in (default, five)]

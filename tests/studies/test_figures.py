@@ -12,12 +12,12 @@ from matplotlib.collections import PolyCollection
 from mlscale import load, read_profiles
 from mlscale.arrays import Floats
 from mlscale.data.datasets import path
+from mlscale.model.plots import new_figure
 from mlscale.model.predictions import Predictions
 from mlscale.studies import figures
 from mlscale.studies.figures import (
     DPI,
     draw_surface,
-    new_figure,
     save_figure,
     strips,
     surface_figure,

@@ -13,8 +13,10 @@ import pytest
 from public_tables import measured
 from synthetic import profiled
 
-from mlscale import ConfigGrid, Measurements, advise, load, study, train
+from mlscale import ConfigGrid, Measurements, load, train
+from mlscale.advice.advise import advise
 from mlscale.data.measurements import from_table
+from mlscale.studies.study import study
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,))
 

@@ -1,4 +1,4 @@
-"""mlscale.study: a frame of the rows that the command prints, for tables in any shape."""
+"""The function study: a frame of the rows that the command prints, for tables in any shape."""
 
 import json
 from dataclasses import replace
@@ -12,10 +12,9 @@ from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-import mlscale
 from mlscale import ConfigGrid
 from mlscale.predictors.wu import Wu
-from mlscale.studies.study import STUDIES, plan
+from mlscale.studies.study import STUDIES, plan, study
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 DATA = made.measurements(per_group=2, grid=GRID)
@@ -24,7 +23,7 @@ CHEAP: dict[str, Any] = {"predictors": "nearest", "features": "raw", "seeds": 1,
 
 def test_rows_are_those_of_the_command(capsys: Capture, tmp_path: Path) -> None:
     DATA.write(tmp_path / "t.csv")
-    frame = mlscale.study("errors", tmp_path / "t.csv", quantity="time", **CHEAP)
+    frame = study("errors", tmp_path / "t.csv", quantity="time", **CHEAP)
     given = ("--predictor", "nearest", "--features", "raw", "--seeds", 1, "--quantity", "time")
     out, _ = succeed(capsys, "study", "errors", tmp_path / "t.csv", *given, "--json")
     rows = json.loads(out)["rows"]
@@ -39,13 +38,13 @@ def test_rows_are_those_of_the_command(capsys: Capture, tmp_path: Path) -> None:
     [(DATA, ["made-gpu"]), ([DATA], ["made-gpu"]), ({"a": DATA, "b": DATA}, ["a", "b"])],
 )
 def test_tables_in_any_shape(tables: Any, names: list[str]) -> None:
-    frame = mlscale.study("errors", tables, quantity="time", **CHEAP)
+    frame = study("errors", tables, quantity="time", **CHEAP)
     assert list(dict.fromkeys(frame["table"])) == names
 
 
 @pytest.mark.parametrize("base", ["mid", GRID.mid, [np.int64(1), 1, 1]])
 def test_bases_in_any_shape(base: Any) -> None:
-    frame = mlscale.study("errors", DATA, quantity="time", base=base, **CHEAP)
+    frame = study("errors", DATA, quantity="time", base=base, **CHEAP)
     assert set(frame["cu_count"]) == {8}
 
 
@@ -55,7 +54,7 @@ def test_tables_of_other_grids_take_their_own_highest_and_mid() -> None:
     tables = {"a": DATA, "b": small}
     for base, engines in (("mid", [1000, 700]), ("highest", [1000, 900])):
         for name in STUDIES:
-            frame = mlscale.study(name, tables, base=base, **CHEAP)
+            frame = study(name, tables, base=base, **CHEAP)
             assert frame.groupby("table")["engine_mhz"].unique().explode().tolist() == engines
 
 
@@ -87,7 +86,7 @@ def test_what_suits_another_table_alone_is_left_out() -> None:
 
 def test_regret() -> None:
     """`nearest` finds every optimum of kernels of two laws: synthetic/frugal.py."""
-    frame = mlscale.study("advice", frugal.measurements(), objectives="energy", **CHEAP)
+    frame = study("advice", frugal.measurements(), objectives="energy", **CHEAP)
     regrets = dict(zip(frame["advisor"], frame["regret_mean"], strict=True))
     assert regrets["nearest"] == pytest.approx(0, abs=1e-9)
     assert regrets["highest-clocks"] > 0
@@ -151,13 +150,13 @@ def test_what_is_wrong_is_told(
     name: str, tables: Any, options: dict[str, Any], problem: str
 ) -> None:
     with refused(f"^{problem}"):
-        mlscale.study(name, tables, **options)
+        study(name, tables, **options)
 
 
 def test_time_where_power_is_lacking() -> None:
     """The kernels' times are whole, so the errors are those of the whole table."""
     found, whole = (
-        mlscale.study("errors", table, quantity="time", **CHEAP)["mape"]
+        study("errors", table, quantity="time", **CHEAP)["mape"]
         for table in (ONE_LACKS_POWER, DATA)
     )
     assert found.tolist() == whole.tolist()
@@ -166,4 +165,4 @@ def test_time_where_power_is_lacking() -> None:
 def test_what_one_fold_lacks_is_told_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Wu, "fit_together", None)
     with refused("application odd held out"):
-        mlscale.study("errors", ONE_TELLS_APART, "wu", jobs=1)
+        study("errors", ONE_TELLS_APART, "wu", jobs=1)

@@ -12,6 +12,7 @@ from synthetic.tidy import refused
 import mlscale
 from mlscale import ConfigGrid, Measurements, create
 from mlscale.studies.errors import ErrorStudy
+from mlscale.studies.study import study
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,))
 RAW: dict[str, Any] = {"features": "raw", "seeds": 1, "jobs": 1}
@@ -55,7 +56,7 @@ def rows(
     trained: Any, predictor: str = "mean-surface", tested: Measurements = TESTED
 ) -> dict[str, dict[str, Any]]:
     """The rows of `tested` by predictor."""
-    frame = mlscale.study("errors", {"t": tested}, predictor, train_on=trained, **RAW)
+    frame = study("errors", {"t": tested}, predictor, train_on=trained, **RAW)
     return {row["predictor"]: row for row in frame.to_dict("records")}
 
 
@@ -72,7 +73,7 @@ class TestKnownTruth:
     def test_kernels_of_the_same_laws_are_predicted_without_error(self) -> None:
         """Counters near 1 tell the law of each group, and factors of time do not matter."""
         tested, trained = made.measurements(2, seed=1), other_kernels(made.measurements())
-        frame = mlscale.study("errors", {"t": tested}, "nearest", train_on=trained, **RAW)
+        frame = study("errors", {"t": tested}, "nearest", train_on=trained, **RAW)
         nearest = frame[frame["predictor"] == "nearest"]
         assert list(nearest["quantity"]) == ["time", "power"]
         assert nearest["mape"].max() == pytest.approx(0, abs=1e-9)
@@ -87,7 +88,7 @@ class TestKnownTruth:
         grid = ConfigGrid((16,), (600.0, 800.0, 1000.0), (1500.0, 2500.0, 3500.0))
         tested = bottleneck_kernels.measurements(8, seed=1, grid=grid)
         trained = other_kernels(bottleneck_kernels.measurements(15))
-        frame = mlscale.study("errors", {"t": tested}, train_on={"m": trained}, seeds=1, jobs=1)
+        frame = study("errors", {"t": tested}, train_on={"m": trained}, seeds=1, jobs=1)
         assert set(frame["quantity"]) == {"time"}
         [row] = frame[frame["predictor"] == "bottleneck"].to_dict("records")
         assert row["mape"] < 2
@@ -128,7 +129,7 @@ class TestKnownTruth:
         tables = {"two": two} if is_apart else {"one": one, "two": two}
         asked = {"quantity": "power", "base": "highest", "seeds": 1}
         predictors = ["board", "engine-bound"]
-        frame = mlscale.study("errors", tables, predictors, **asked, **how)
+        frame = study("errors", tables, predictors, **asked, **how)
         mapes = frame[frame.table == "two"].set_index("predictor").mape
         assert mapes["board"] < 9
         assert mapes["board"] < mapes["engine-bound"] / 2
@@ -211,4 +212,4 @@ OTHER_BASE = replace(TRAINED, grid=ConfigGrid((4,), (600.0, 900.0, 1800.0), (700
 )
 def test_what_cannot_be_studied(train_on: Any, options: dict[str, Any], problem: str) -> None:
     with refused(f"^{problem}"):
-        mlscale.study("errors", {"t": TESTED}, train_on=train_on, **{**RAW, **options})
+        study("errors", {"t": TESTED}, train_on=train_on, **{**RAW, **options})

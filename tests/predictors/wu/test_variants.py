@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from synthetic import kernels as made
 
-from mlscale import ConfigGrid, Measurements, Wu, load, save, study, train
+from mlscale import ConfigGrid, Measurements, Wu, load, save, train
 from mlscale.predictors.wu_clusters import CU_AXIS
+from mlscale.studies.study import study
 
 MID = made.GRID.mid
 

@@ -1,28 +1,26 @@
-"""What predict, advise and report are about: files -> profiles -> the model that fits them.
+"""What predictions and advice are about: files -> profiles -> the model that fits them.
 
 All files are read first, those of further runs too; then the model is chosen.
 """
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import options
-from mlscale.cli.options import input_file, is_table
 from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
+from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
 from mlscale.data.table import Table, with_base_clocks, with_cu_counts
-from mlscale.data.table_files import is_tidy, read_table
+from mlscale.data.table_files import is_table, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model.model import Model, load
 from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
@@ -39,14 +37,16 @@ _MODEL_SUFFIX = ".mlscale"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command line names, as plain values.
+    """What a command line or a call from Python names.
 
     Attributes:
         files: of the run, or the one of a fleet.
         given: what the files do not say.
-        model: a file, or the name of a shipped one; None takes the shipped one that fits.
+        run: a table or profiles in place of files.
+        model: itself, a file, or the name of a shipped one; None takes the shipped one that fits.
         predictor: the class of a predictor that the model file only names.
-        also: further runs, FILE or FILE@CONFIG.
+        also: further runs, FILE or FILE@CONFIG, or a table.
+        also_times_ms: the true time of each further log's run [ms]; none where the log tells it.
         weights: a table that says how often kernels run.
         profiled_only: without the kernels of which only the time is known.
         extrapolate: beyond what the model was trained on too.
@@ -58,16 +58,18 @@ class Asked:
 
     files: tuple[str, ...]
     given: Given
-    model: str | None
-    predictor: type[Predictor] | None
-    also: tuple[str, ...]
-    weights: str | None
-    profiled_only: bool
-    extrapolate: bool
-    force: bool
-    at: tuple[str, ...]
-    peaks: str | None
-    columns: Columns
+    run: Table | Profiles | None = None
+    model: Model | str | None = None
+    predictor: type[Predictor] | None = None
+    also: tuple[str | Table, ...] = ()
+    also_times_ms: tuple[float, ...] = ()
+    weights: str | None = None
+    profiled_only: bool = False
+    extrapolate: bool = False
+    force: bool = False
+    at: tuple[str, ...] = ()
+    peaks: str | None = None
+    columns: Columns = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,45 +90,13 @@ class Subject:
     files: tuple[Path, ...] = ()
 
 
-def asked(
-    arguments: argparse.Namespace,
-    weights: str | None = None,
-    at: Sequence[str] = (),
-    peaks: str | None = None,
-) -> Asked:
-    """What the options of `options.add_subject` say. Raises UsageError.
-
-    weights, at, peaks: of the options that not all commands have.
-    """
-    model, files = arguments.model, arguments.file
-    if is_model_name(files[0]):
-        if model:
-            raise UsageError(f"{files[0]} is a model too; give --model or MODEL PROFILE, not both")
-        model, *files = files
-        if not files:
-            raise UsageError(f"{model} is a model; name the profile to predict too")
-    return Asked(
-        files=tuple(files),
-        given=options.given(arguments),
-        model=model,
-        predictor=arguments.predictor,
-        also=tuple(arguments.also),
-        weights=weights,
-        profiled_only=arguments.profiled_only,
-        extrapolate=arguments.extrapolate,
-        force=arguments.force,
-        at=tuple(at),
-        peaks=peaks,
-        columns=arguments.map,
-    )
-
-
 def read(asked: Asked, head: Table | None = None) -> Subject:
     """Read all files, then choose the model. Raises InputError, with all that lacks at once.
 
     head: the first rows of a fleet, which then stand for it.
     """
-    named = load_model(asked.model, asked.predictor) if asked.model else None
+    predictors = [asked.predictor] if asked.predictor else []
+    named = load_model(asked.model, predictors) if isinstance(asked.model, str) else asked.model
     paths = tuple(map(input_file, asked.files))
     profiles, notes = _profiles(asked, paths, named, head)
     if named is None:
@@ -134,12 +104,12 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
         name, model = shipped_model(profiles)
         notes.append(choice_note(name, model, profiles))
     else:
-        name, model = str(asked.model), named
+        name, model = asked.model if isinstance(asked.model, str) else named.device, named
     targets = _targets(asked.at, model, profiles)
     peaks = _peaks(input_file(asked.peaks), asked.columns, profiles) if asked.peaks else None
     model = model_for(model, profiles, targets, peaks, asked.extrapolate, asked.force)
     notes += extrapolations(model, bool(profiles.points))
-    profile_name = ", ".join(path.name for path in paths)
+    profile_name = ", ".join(path.name for path in paths) or "data from Python"
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
     )
@@ -153,8 +123,12 @@ def _profiles(
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
     readings: list[Reading] = []
-    if len(paths) == 1 and is_tidy(paths[0], asked.columns):
-        table = read_table(paths[0], columns=asked.columns) if head is None else head
+    table = asked.run if isinstance(asked.run, Table) else head
+    if table is None and len(paths) == 1 and is_tidy(paths[0], asked.columns):
+        table = read_table(paths[0], columns=asked.columns)
+    if isinstance(asked.run, Profiles):
+        profiles = asked.run
+    elif table is not None:
         if model is not None:
             base = {**model.base.as_dict(), **asked.given.base}
             table = with_base_clocks(table, base, model.snap_clocks)
@@ -182,26 +156,29 @@ def is_model_name(text: str) -> bool:
     return Path(text).suffix == _MODEL_SUFFIX
 
 
-def load_model(text: str, predictor: type[Predictor] | None = None) -> Model:
-    """Load a model file, or the shipped model of that name. Raises InputError.
+def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+    """Load a model file, or the shipped model of that name; no code is run on its word.
 
-    predictor: the class of a predictor that the file only names.
+    predictors: the classes of predictors of one's own, which a file only names. Raises InputError.
+
+    Example:
+        model = mlscale.load("kernels")
     """
-    file = Path(text)
+    text, file = str(name), Path(name)
     if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
-        name = text.removesuffix(_MODEL_SUFFIX)
-        if name in FORMER:
-            raise InputError(f"{text}: this model is not shipped any more; {FORMER[name]}")
+        stem = text.removesuffix(_MODEL_SUFFIX)
+        if stem in FORMER:
+            raise InputError(f"{text}: this model is not shipped any more; {FORMER[stem]}")
         models = {
             path.stem: path for path in datasets.shipped().values() if is_model_name(path.name)
         }
-        if name not in models:
+        if stem not in models:
             raise InputError(
                 f"{text}: there is no such model file; those that ship are "
                 f"{', '.join(sorted(models))}"
             )
-        file = models[name]
-    return load(file, [predictor] if predictor else [])
+        file = models[stem]
+    return load(file, predictors)
 
 
 # The first run.
@@ -314,7 +291,12 @@ def _further_runs(
     paths: of the profiles. snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
     further: list[Reading] = []
-    for text in asked.also:
+    times_ms = asked.also_times_ms or (None,) * len(asked.also)
+    for text, time_ms in zip(asked.also, times_ms, strict=True):
+        if isinstance(text, Table):
+            table = with_base_clocks(text, profiles.base.as_dict(), snap_clocks)
+            further.append((table, None))
+            continue
         file, separator, settings = text.rpartition("@")
         config = None
         if separator and "=" in settings:
@@ -327,16 +309,23 @@ def _further_runs(
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif is_log(path):
-            further.append((_further_log(profiles, path, config, asked.given), None))
+            further.append((_further_log(profiles, path, config, asked.given, time_ms), None))
         else:
             further.append((_further_trace(profiles, path, config, paths, asked.given), config))
     return further
 
 
 def _further_log(
-    profiles: Profiles, path: Path, config: HardwareConfig | None, given: Given
+    profiles: Profiles,
+    path: Path,
+    config: HardwareConfig | None,
+    given: Given,
+    time_ms: float | None,
 ) -> Table:
-    """The averages of a further run, by a monitor's log, under the names of the first run."""
+    """The averages of a further run, by a monitor's log, under the names of the first run.
+
+    time_ms: its true time [ms], None where the log tells it.
+    """
     from mlscale.readers.reading import read_table
 
     if not is_sampled(profiles.metadata):
@@ -345,7 +334,7 @@ def _further_log(
             "or the traces of both (for the power of a further trace import that trace with "
             "--power LOG, and give the table)"
         )
-    if given.time_ms is not None:
+    if given.time_ms is not None and time_ms is None:
         raise InputError(
             f"{path}: --time tells the time of the first run alone; leave it away, or import "
             "each log with its own (mlscale import LOG --time MS) and give the tables"
@@ -357,7 +346,8 @@ def _further_log(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )
         del base["engine_mhz"]
-    table = read_table([path], replace(given, device=profiles.device, base=base, power=None)).table
+    given = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
+    table = read_table([path], given).table
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: has {counted(len(table), 'busy GPU')}, the first log has "
@@ -382,11 +372,11 @@ def _further_trace(
             f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
             "or cu=… where they are not the base's"
         )
-    if is_tidy(first[0]) or is_log(first[0]):
+    if not first or is_tidy(first[0]) or is_log(first[0]):
         raise InputError(
             f"{path}: is a trace, which needs the exports of the first run beside it, and "
-            f"{first[0]} is none; give these in its place, or import them with this trace and give "
-            "the table that comes out"
+            f"{first[0] if first else 'what was given'} is none; give these in its place, or "
+            "import them with this trace and give the table that comes out"
         )
     return replace(read_again(first, path, profiles, config, given.gpu), source=str(path))
 

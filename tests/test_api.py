@@ -1,0 +1,249 @@
+"""What a data scientist types: it works, or one line says what to write.
+
+Expected: what the command line says of the same files; errors of a prediction that nothing scales,
+by hand; else the words, which are regression only.
+"""
+
+import json
+import re
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import Capture, succeed
+from synthetic import kernels as made
+from synthetic.two_logs import log
+
+import mlscale as ms
+from mlscale.answer import Chosen
+from mlscale.data.datasets import path
+from mlscale.errors import InputError
+from mlscale.keywords import in_python
+from mlscale.studies.study import study
+
+NCU = str(path("h100-by-hand.csv"))
+CHEAP: dict[str, Any] = {"features": ["raw"], "seeds": 1, "jobs": 1}
+
+
+@cache
+def names() -> dict[str, Any]:
+    """What the guesses call things."""
+    table = made.measurements(power=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        profiles = ms.import_profile(NCU)
+    model = ms.train(table, "mid", "nearest")
+    given = {"ncu": NCU, "profiles": profiles, "data": table, "df": table.to_frame()}
+    profile = table.profiles("mid")
+    return {"ms": ms, "pd": pd, **given, "model": model, "at_mid": profile, "a": ms.advise(NCU)}
+
+
+# By what is typed, what the one line says; nothing where it works.
+GUESSES = {
+    # Notebook A: the answer.
+    "ms.advise(ncu, max_slowdown=5)": "",
+    "ms.advise([ncu])": "",
+    "ms.advise(profiles)": "",
+    "ms.advise(ncu, model='kernels', minimize='clock')": "",
+    "ms.advise(ncu, model=ms.load('kernels'))": "",
+    "ms.advise(ncu, device='H100 SXM5', base={'engine': 1980, 'memory': 2619})": "",
+    "ms.advise(ncu, base='engine=1980,memory=2619')": "",
+    "ms.advise(ncu, power='500W', lever='cap', caps=[450, 500])": "",
+    "ms.advise(df, model=model, minimize='time')": "",
+    "ms.load('kernels')": "",
+    "ms.import_profile(ncu)": "",
+    "a.best.engine_mhz, a.expected, a.sure, a.notes, a.menu, a.commands.set, a.commands.reset": "",
+    "a.document(), a.to_dict(), a.frame.head(3), repr(a), str(a), a._repr_html_(), a.plot()": "",
+    "ms.devices().query('cu_count > 100')": "",
+    "ms.load('nvidia-time')": "it is called 'kernels'",
+    "ms.load('nonesuch')": "those that ship are ",
+    "ms.advise(model, profiles)": "write advise(run, model=model)",
+    "ms.advise('my.mlscale', ncu)": "write advise(run, model=model)",
+    "ms.advise()": "advise takes the run first",
+    "ms.advise(profiles, objective='clock')": "has no 'objective'; write minimize=",
+    "ms.advise(profiles, limits=5)": "write max_slowdown=, max_time= or max_power=",
+    "ms.advise(ncu, max_slowdwn=5)": "did you mean 'max_slowdown'?",
+    "ms.advise(profiles, power=500)": "mlscale.import_profile(file, power=500)",
+    "ms.advise(ncu, profiles)": "several files, or one data frame, or one Profiles",
+    "ms.advise({'time_ms': 1})": "a run is a file, a pandas DataFrame or Profiles, not dict",
+    "ms.advise(ncu, minimize='energy')": "the profile has no power_w; give power=",
+    "ms.advise(ncu, lever='fan')": "the lever is 'clock' or 'cap'",
+    "ms.advise(ncu, rate=(1, 2))": "rate= has 2 numbers for 1 runs",
+    "a.verdict": "an answer has no 'verdict'; print it, or take its best, expected",
+    "a.save('answer.pdf')": "an answer is saved as .html, .json or .csv",
+    "a.commands()": "write .commands.set or .commands.reset",
+    "ms.__getattr__('report')": "write mlscale.advise(run).save('page.html')",
+    # Notebook B: training and prediction.
+    "ms.read(df)": "",
+    "ms.train(df, base='highest')": "",
+    "ms.train(data, base='mid', predictor='nearest')": "",
+    "ms.predict(ncu, at={'engine': [1200, 1400]}).frame": "",
+    "ms.predict(ncu).at(engine_mhz=1200)": "",
+    "ms.predict(df, model=model).plot()": "",
+    "model.predict(at_mid, at='engine=600').frame": "",
+    "model.predict(df, at={'cu': [4, 8], 'engine_mhz': 600})": "",
+    "model.predict(at_mid).at(engine_mhz=600, cu_count=16, memory_mhz=700)": "",
+    "model.predict(at_mid).plot()": "",
+    "model.score(df)": "",
+    "ms.cross_validate('nearest', df, base='mid', features=['raw'], seeds=1, jobs=1).frame": "",
+    "data.head()": "to_frame() gives their rows as a pandas DataFrame",
+    "data.shape": "to_frame() gives their rows as a pandas DataFrame",
+    "model.predict(at_mid, engine_mhz=600)": "say where as at={'engine_mhz': 600}",
+    "ms.predict(ncu, engine_mhz=600)": "write at={'engine_mhz': …}",
+    "model.predict({'VALUBusy': 50})": "a dict is no profile; make a data frame of it",
+    "model.predict(at_mid, at=600)": "600 of what? Write at={'engine': 600}",
+    "model.predict(at_mid, at={'clock': 600})": "'clock' is no setting; cu, engine and memory are",
+    "model.predict(at_mid).at(engine_mhz=5000)": "unless asked to (extrapolate=True)",
+    "ms.predict(model, at_mid)": "write predict(run, model=model)",
+    "ms.save('x.mlscale', model)": "mlscale.save(model, 'my.mlscale')",
+    "ms.study('errors', data, 'nearest')": "write mlscale.cross_validate(predictors, tables)",
+}
+
+
+@pytest.mark.parametrize("typed", GUESSES)
+def test_a_guess_works_or_one_line_says_what_to_write(typed: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ms.DataWarning)
+        if not GUESSES[typed]:
+            eval(typed, names())
+            return
+        with pytest.raises((InputError, AttributeError), match=re.escape(GUESSES[typed])) as told:
+            eval(typed, names())
+    assert len(str(told.value).splitlines()) == 1
+    assert "--" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("give --base engine=…; or --force", "give base='engine=…'; or force=True"),
+        ("--base engine=1,memory=2, or --gpu", "base='engine=1,memory=2', or gpu="),
+        ("give --interval SECONDS, --max-power", "give interval_s=SECONDS, max_power="),
+        ("(--power 500)", "(power=500)"),
+        ("ncu's --section SpeedOfLight, --clock-control none", None),
+    ],
+)
+def test_messages_speak_python(text: str, expected: str | None) -> None:
+    assert in_python(text) == (expected or text)
+
+
+def test_warnings_speak_python() -> None:
+    """As of the line that asked, here one of this file."""
+    with pytest.warns(ms.DataWarning, match="if it was set to another, give base= ") as told:
+        ms.import_profile(NCU)
+    assert told[0].filename == __file__
+    with pytest.warns(ms.DataWarning, match="the base is the highest .* or give base="):
+        assert ms.train(names()["data"], predictor="nearest").base == made.GRID.highest
+
+
+class TestAnswer:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"max_slowdown": 5},
+            {"power": 500},
+            {"max_slowdown": 3, "power": 500, "lever": "cap"},
+        ],
+    )
+    def test_is_that_of_the_command(self, capsys: Capture, given: dict[str, Any]) -> None:
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+        told = succeed(capsys, "advise", NCU, *options, "--json", "--commands")[0]
+        answer = ms.advise(NCU, **given)
+        of_command, document = json.loads(told), dict(answer.document())
+        for in_words in ("notes", "next", "next_commands"):
+            del of_command[in_words], document[in_words]
+        assert document == of_command
+
+    def test_its_numbers_agree(self) -> None:
+        """Energy is time x power, and changes are against the base."""
+        answer = ms.advise(NCU, power=500, max_slowdown=5)
+        best, run = answer.best, answer.document()["run"]
+        assert best.set == {"engine_mhz": best.engine_mhz}
+        assert best.time_ms == pytest.approx(run["time_ms"] * (1 + best.slowdown_percent / 100))
+        assert best.power_w is not None
+        assert best.energy_mj == pytest.approx(best.time_ms * best.power_w)
+        energy_percent = 100 * (best.energy_mj / run["energy_mj"] - 1)
+        assert best.energy_percent == pytest.approx(energy_percent)
+        assert answer.frame["share_percent"].sum() == pytest.approx(100)
+        assert answer.frame["share_percent"].is_monotonic_decreasing
+
+    def test_its_document_survives_a_file(self, tmp_path: Path) -> None:
+        answer = ms.advise(NCU, power=500, max_slowdown=5)
+        for name in ("a.html", "a.json", "a.csv"):
+            answer.save(tmp_path / name)
+        document = json.loads((tmp_path / "a.json").read_text("utf-8"))
+        assert document == answer.document()
+        assert document["schema"] == 1
+        assert Chosen.from_row(document["answer"]) == answer.best
+        table = pd.read_csv(tmp_path / "a.csv")
+        assert (table["at"] == "answer").sum() == 1 + len(answer.frame)
+        assert (tmp_path / "a.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+
+    def test_a_frame_is_what_its_file_is(self, tmp_path: Path) -> None:
+        names()["df"].to_csv(tmp_path / "t.csv", index=False)
+        given = {"model": names()["model"], "minimize": "time"}
+        frame, file = (ms.advise(run, **given) for run in (names()["df"], tmp_path / "t.csv"))
+        assert frame.best == file.best
+
+    def test_rates_are_times(self, tmp_path: Path) -> None:
+        """A million units at 2400 and 2250 a second take 416.7 s and 444.4 s."""
+        fast = log(tmp_path / "fast.csv", 1755, 100, 480)
+        slow = log(tmp_path / "slow.csv", 1170, 100, 300)
+        answer = ms.advise(fast, also=slow, rate=(2400, 2250), max_slowdown=10)
+        document = answer.document()
+        assert document["run"]["time_ms"] == pytest.approx(1e9 / 2400)
+        [at_slow] = document["measured"]
+        assert at_slow["time_ms"][0] == pytest.approx(1e9 / 2250)
+        assert "1,000,000 units of work" in " ".join(note.text for note in answer.notes)
+
+    def test_names_are_escaped(self) -> None:
+        data = made.measurements(per_group=1, power=False)
+        frame = data.to_frame().replace(data.kernels[0], "<script>alert(1)</script>")
+        answer = ms.advise(frame, model=ms.train(frame, "mid", "nearest"), minimize="time")
+        assert "<script" not in answer._repr_html_()
+        assert "&lt;script" in answer._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("draw", "panels"),
+    [
+        (lambda: ms.advise(NCU).plot(), 1),
+        (lambda: ms.advise(NCU, power=500).plot(), 2),
+        (lambda: ms.predict(NCU).plot(), 1),
+        (lambda: ms.predict(NCU, power=500).plot(), 3),
+        (lambda: ms.cross_validate("nearest", made.measurements(), **CHEAP).plot(), 2),
+    ],
+    ids=["time", "time and energy", "predicted", "with power", "errors of time and power"],
+)
+def test_a_plot_has_a_panel_for_each_quantity(draw: Callable[[], Any], panels: int) -> None:
+    assert len(draw().axes) == panels
+
+
+def test_predictions_are_of_what_was_asked() -> None:
+    predictions = ms.predict(NCU, at={"engine": [1200, 1400]})
+    assert sorted(set(predictions.frame["engine_mhz"])) == [1200, 1400]
+    assert set(predictions.at(engine_mhz=1400).frame["engine_mhz"]) == {1400}
+
+
+def test_a_score_is_the_mean_error() -> None:
+    """Of a predictor for which nothing scales: |1 / factor - 1|, but at the base."""
+    data = made.measurements(power=False)
+    factors = data.relative("time", "mid").reshape(len(data.kernels), -1)
+    beside = np.delete(factors, made.GRID.position("mid"), axis=1)
+    scores = ms.train(data, "mid", "no-scaling").score(data.to_frame())
+    assert scores == pytest.approx({"time": 100 * np.abs(1 / beside - 1).mean()})
+
+
+def test_cross_validation_is_the_study() -> None:
+    data = made.measurements(power=False)
+    frame, expected = (
+        ms.cross_validate("nearest", data, **CHEAP).frame,
+        study("errors", data, "nearest", **CHEAP),
+    )
+    told = [name for name in expected if "seconds" not in name]
+    pd.testing.assert_frame_equal(frame[told], expected[told])
