@@ -1,16 +1,20 @@
 """mlscale predict: from a model and a profile to time, power and energy everywhere."""
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mlscale import __version__
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import options, outputs, subject
+from mlscale.cli.brief import SPELLED_OUT, as_note, notes_line
 from mlscale.cli.parser import Parser
+from mlscale.cli.predict_text import brief
+from mlscale.cli.terminal import shows_colours
 from mlscale.cli.text import (
     axis_headings,
     columns,
@@ -35,8 +39,10 @@ from mlscale.model.predictions import (
     TIME_MEASURED,
     Predictions,
 )
-from mlscale.text import number
+from mlscale.notes import Note
+from mlscale.text import number, with_ranges, without_numbers
 
+SCHEMA = 1  # of the JSON document
 FORMATS = ("table", "csv", "json", "parquet")
 FROM = f"{COVERAGE:.0%} from"
 TABLE = (  # heading, column, significant digits
@@ -67,7 +73,13 @@ def add_arguments(parser: Parser) -> None:
         "reach is taken for its peak"
     )
     parser.add_more("--peaks", metavar="PROFILES", help=what)
+    what = "by kernel: how much slower each one is at these settings"
+    parser.add("--kernels", action="store_true", help=what)
+    what = "print every kernel at every setting, with all notes"
+    parser.add("--all", action="store_true", help=what)
     outputs.add_output_of_format(parser, FORMATS)
+    outputs.add_notes(parser)
+    outputs.add_colours(parser)
     options.add_fleet(parser)
 
 
@@ -91,10 +103,18 @@ def run(arguments: argparse.Namespace) -> None:
         print_warnings([*found.notes, *warnings_for(model, profiles)])
         return
     predictions = model.predict(profiles, COVERAGE)
-    notes = (*(told if form == "json" else ()), *found.notes)
-    predictions = replace(predictions, warnings=(*notes, *predictions.warnings))
-    text = (_as_json if form == "json" else _as_table)(predictions, targets)
-    print_or_write(text, arguments.output)
+    predictions = replace(predictions, warnings=(*found.notes, *predictions.warnings))
+    if form == "json":
+        name = found.model_name.removesuffix(".mlscale")
+        text = _as_json(predictions, targets, name, _notes(predictions, targets, told))
+        print_or_write(text, arguments.output)
+    elif arguments.output or arguments.all:
+        print_or_write(_as_table(predictions, targets), arguments.output)
+    else:
+        asked = brief(predictions, targets, arguments.kernels, shows_colours(arguments.color))
+        print("\n".join([*asked, *notes_line(_notes(predictions, targets, told))]))
+        notes = _notes(predictions, targets)
+        print_warnings(map(str, notes if arguments.notes else notes[:SPELLED_OUT]))
 
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
@@ -127,16 +147,54 @@ def _is_run(predictions: Predictions) -> bool:
     return profiles.launches is not None and len(profiles.kernels) > 1
 
 
-def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
+def _as_json(
+    predictions: Predictions,
+    targets: list[HardwareConfig] | None,
+    model_name: str,
+    notes: Iterable[Note],
+) -> str:
     rows = predictions.rows(targets)
-    limit_warning = _limit_warning(predictions, [row["flags"] for row in rows])
+    for row in rows:
+        row["flags"] = [flag for flag in row["flags"] if flag in MARKS]
     document = {
+        "schema": SCHEMA,
+        "mlscale": __version__,
+        "model": model_name,
+        "device": predictions.device,
         "base": predictions.base.as_dict(),
         "predictions": rows,
         "whole_run": _run_rows(predictions, targets),
-        "warnings": [*predictions.warnings, *limit_warning],
+        "notes": [_note_row(note) for note in notes],
     }
     return json_text(document)
+
+
+def _notes(
+    predictions: Predictions, targets: list[HardwareConfig] | None, told: Sequence[str] = ()
+) -> list[Note]:
+    """What a reader should know, each once: of all kernels, then of some. told: by the files."""
+    above = _limit_warning(predictions, predictions.whole_run(targets)["flags"].tolist())
+    notes = [as_note(said) for said in (*told, *predictions.warnings, *above)]
+    alike: dict[str, dict[str, Note]] = {}
+    kernels = predictions.profiles.kernels
+    for kernel, flags in zip(kernels, predictions.flags, strict=True):
+        for flag in map(as_note, flags):
+            alike.setdefault(without_numbers(flag.text), {})[kernel] = flag
+    for flagged in alike.values():
+        text = with_ranges([flag.text for flag in flagged.values()])
+        whom = () if len(flagged) == len(kernels) else tuple(flagged)
+        notes.append(replace(next(iter(flagged.values())), text=text, kernels=whom))
+    return notes
+
+
+def _note_row(note: Note) -> dict[str, Any]:
+    """A note as JSON values."""
+    return {
+        "code": note.code,
+        "severity": note.severity,
+        "kernels": list(note.kernels) or "all",
+        "text": note.text,
+    }
 
 
 def _run_rows(

@@ -1,23 +1,29 @@
 """mlscale show: what a model was trained on and holds."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, outputs, subject
+from mlscale.cli.brief import INDENT, errors_in_words, facts
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_document
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
-from mlscale.report.model_contents import Row, contents
+from mlscale.data.profiles import QUANTITIES
+from mlscale.predictors.base import PredictsOtherGpus
+from mlscale.report.model_contents import CAPABILITIES, Row, contents
 from mlscale.text import counted, rounded
 
+MOST_NAMED = 3  # GPUs
 _NOT_FACTS = ("kernels", "applications", "metadata", "unmeasured")
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.add("model", metavar="MODEL", help="model file, or the name of a shipped one")
+    what = "print its grid, applications, sources, parameters and features too"
+    parser.add("--all", action="store_true", help=what)
     options.add_predictor_class(parser)
     outputs.add_json(parser)
 
@@ -26,7 +32,71 @@ def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds. Raises InputError."""
     model = subject.load_model(arguments.model, arguments.predictor)
     document = {"model": Path(arguments.model).name, **contents(model)}
-    print_document(document, arguments.json, _as_text)
+    print_document(document, arguments.json, _as_text if arguments.all else _brief)
+
+
+def _brief(document: Row) -> str:
+    """What the model is for, what it learnt from and needs, and how far off it is."""
+    card, predictors = document["card"], document["predictors"]
+    device, base = document["device"], HardwareConfig(**document["base"])
+    by = [f"{quantity} by {one['name']}" for quantity, one in predictors.items()]
+    if len({one["name"] for one in predictors.values()}) == 1:
+        by = [f"{' and '.join(predictors)} by {next(iter(predictors.values()))['name']}"]
+    first, *_ = predictors.values()
+    goes_elsewhere = CAPABILITIES[PredictsOtherGpus] in first["capabilities"] and "for" not in card
+    elsewhere = "; other GPUs of the device table too" * goes_elsewhere
+    kernels = counted(len(card.get("kernels", ())), "kernel")
+    applications = counted(len(card.get("applications", ())), "application")
+    origin = card["metadata"].get("origin")
+    told = [
+        (document["model"], " and ".join(by)),
+        ("for", f"{card.get('for') or f'profiles of {device} at {base}'}{elsewhere}"),
+        ("learnt from", _learnt_from(predictors) or f"{kernels} of {applications} on {device}"),
+        ("data", str(origin or "")),
+        ("off by", _off_by(card)),
+        ("needs", _needs(predictors.values())),
+        ("other vendors", card.get("other_vendors", "")),
+    ]
+    return "\n".join([*facts(told), f"{INDENT}Grid, kernels, sources, parameters: --all."])
+
+
+def _learnt_from(predictors: Mapping[str, Row]) -> str:
+    """The GPUs of several that each quantity was learnt from."""
+    learnt = {}
+    for quantity, one in predictors.items():
+        devices = list(dict.fromkeys(one.get("learnt_from", ())))
+        if len(devices) > 1:
+            many = len(devices) > MOST_NAMED
+            learnt[quantity] = counted(len(devices), "GPU") if many else ", ".join(devices)
+    return "; ".join(f"{quantity}: {devices}" for quantity, devices in learnt.items())
+
+
+def _needs(predictors: Iterable[Row]) -> str:
+    """The counters that a profile must have, and how many more there may be."""
+    needed = dict.fromkeys(name for one in predictors for name in one.get("features_needed", ()))
+    names = {name for one in predictors for name in one.get("features", ())} - {*needed}
+    more = f"{counted(len(names), 'feature')}{' more help' if needed else ''} (--all)"
+    return "; ".join([*filter(None, [", ".join(needed)]), *([more] if names else [])])
+
+
+def _off_by(card: Row) -> str:
+    """How far off it was on GPUs, or applications, left out; '' where nobody looked."""
+    if found := card.get("left_out_errors"):
+        return f"{errors_in_words(found)}, on applications left out"
+    by_table = card.get("errors_on_gpus_left_out", {}).values()
+    by_quantity = {q: [one[q] for one in by_table if q in one] for q in QUANTITIES}
+    by_quantity["time"] += card.get("time_on_gpus_left_out", {}).values()
+    ranges = []
+    for quantity, figures in by_quantity.items():
+        if figures:
+            off = _range([one["mean_error_percent"] for one in figures], ".1f")
+            held = _range([one["intervals_hold_percent"] for one in figures], ".0f")
+            ranges.append(f"{quantity} {off} % (90 % intervals hold {held} %)")
+    return f"{'; '.join(ranges)}, on GPUs left out" if ranges else ""
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    return f"{min(values):{form}} to {max(values):{form}}"
 
 
 def _as_text(document: Row) -> str:

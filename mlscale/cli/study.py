@@ -10,8 +10,11 @@ from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
+from mlscale.cli.brief import INDENT
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import columns, or_dash, print_document, without_empty
+from mlscale.cli.study_brief import KEPT_BY, errors_brief, regrets_brief
+from mlscale.cli.terminal import shows_colours
+from mlscale.cli.text import columns, or_dash, print_document, print_warnings, without_empty
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
@@ -40,8 +43,6 @@ TRAINED = {
     "pooled": ", trained on all tables at once",
     "unseen-gpu": ", trained on other GPUs alone",
 }
-
-KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
 
 Document = dict[str, Any]
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
@@ -116,7 +117,10 @@ def _add_held_out(parser: Parser) -> None:
 
 def _add_results(parser: Parser, files: str) -> None:
     """Add how tables are read, where results go, and where the work is done."""
+    what = "print every predictor with medians, 90th percentiles and differences"
+    parser.add("--all", action="store_true", help=what)
     outputs.add_json(parser)
+    outputs.add_colours(parser)
     what = f"folder for study.json and {files}, and for what --resume needs"
     parser.add("-o", "--output", metavar="DIR", help=what)
     what = "continue the unfinished study in -o DIR"
@@ -146,14 +150,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
     study = plan(arguments.study, _read_tables(arguments.table, arguments), **_settings(arguments))
     document, written = _carry_out(study, arguments)
-    as_text = _errors_text if study.name == ERRORS else _regrets_text
-    print_document(document, arguments.json, as_text)
+    is_of_errors = study.name == ERRORS
+    if arguments.json or arguments.all:
+        as_text = _errors_text if is_of_errors else _regrets_text
+        print_document(document, arguments.json, as_text)
+    else:
+        brief = errors_brief if is_of_errors else regrets_brief
+        print("\n".join(brief(study, document, shows_colours(arguments.color))))
     if arguments.json:
         return
-    if study.name == ERRORS and not arguments.predictors:
-        print("".join(f"\n{note}\n" for note in _notes(study)), end="")
+    if is_of_errors and not arguments.predictors:
+        print_warnings(_notes(study))
     if written:
-        print(f"\nWritten: {', '.join(map(str, written))}")
+        print(f"{INDENT}Written to {arguments.output}: {counted(len(written), 'file')}.")
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:

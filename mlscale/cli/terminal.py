@@ -28,9 +28,9 @@ def shows_colours(asked: str = "auto") -> bool:
     )
 
 
-def painted(text: str, meaning: Meaning, has_colours: bool) -> str:
+def painted(text: str, meaning: Meaning | None, has_colours: bool) -> str:
     """The text in the colour of a meaning; the same text where there are none."""
-    return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if has_colours and text else text
+    return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if has_colours and meaning and text else text
 
 
 def si(value: float | None, unit: str) -> str:
