@@ -55,13 +55,16 @@ def table(
     ]
 
 
-def sentences(text: str, after: str = "") -> list[str]:
-    """Words as lines that fit. after: what the first line begins with; the others are below it."""
+def sentences(text: str, after: str = "", indent: int | None = None) -> list[str]:
+    """Words as lines that fit. after: what the first line begins with; the others are below it.
+
+    indent: of the other lines instead.
+    """
     return textwrap.wrap(
         printable(text),
         columns_wide(),
         initial_indent=INDENT + after,
-        subsequent_indent=INDENT + " " * len(after),
+        subsequent_indent=INDENT + " " * (len(after) if indent is None else indent),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -2,11 +2,12 @@
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import options, outputs
-from mlscale.cli.brief import INDENT, facts, sentences, table
+from mlscale.cli.brief import INDENT, sentences, table
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide
 from mlscale.cli.text import columns, csv_text, json_text, or_dash
@@ -16,6 +17,7 @@ from mlscale.text import did_you_mean, shortened
 
 TO_TURING = ("Maxwell", "Pascal", "Volta", "Turing")
 SHORTEST_NAME = 8
+_STEM = re.compile(r"^([a-z]{2,}-?|[a-z]\d+-|)(.*)$")  # of a key, and what follows
 _OTHER_COLUMNS = 45  # columns wide, beside those of key and name
 MOST_ROWS = 20
 _UNITS = {
@@ -84,10 +86,10 @@ def _list(form: str, pattern: str | None) -> str:
         return csv_text(rows)
     if pattern is None:
         lines = _families(devices)
-        more = "Facts of some: mlscale devices list h100. Of one, with sources: devices show KEY."
+        more = "Facts of some: mlscale devices list h100. Of one: mlscale devices show KEY."
     else:
         lines = _matches(rows)
-        more = f"{len(device_keys())} GPUs in all. With sources: mlscale devices show {devices[0].key}."
+        more = f"{len(device_keys())} GPUs in all. One: mlscale devices show {devices[0].key}."
     return "\n".join([*lines, "", *sentences(more)]) + "\n"
 
 
@@ -96,31 +98,23 @@ def _plain(name: str) -> str:
 
 
 def _families(devices: Sequence[Device]) -> list[str]:
-    """The keys by family; those that begin alike up to a '-' share it, as in a shell: a-{b,c}."""
+    """The keys by family; those that begin alike share it, as in a shell: mi{50,60}."""
     families: dict[str, dict[str, list[str]]] = {}
-    for device in devices:
-        stem, dash, rest = device.key.partition("-")
-        stems = families.setdefault(_family(device), {})
-        stems.setdefault(stem, []).append(dash + rest)
-    return facts(
-        (family, ", ".join(_keys(stem, rests) for stem, rests in stems.items()))
+    for device in sorted(devices, key=lambda device: device.key):
+        [(stem, rest)] = _STEM.findall(device.key)
+        is_older = device.architecture.split()[0] in TO_TURING
+        generation = "to Turing" if is_older else device.architecture.split()[0]
+        family = generation if device.vendor == "NVIDIA" else "AMD"
+        families.setdefault(family, {}).setdefault(stem, []).append(rest)
+    return [
+        line
         for family, stems in families.items()
-    )
-
-
-def _family(device: Device) -> str:
-    if device.vendor != "NVIDIA":
-        return device.vendor if device.vendor == "AMD" else "simulated"
-    generation = device.architecture.split()[0]
-    return "to Turing" if generation in TO_TURING else generation
+        for line in sentences(", ".join(map(_keys, stems, stems.values())), f"{family}: ", 2)
+    ]
 
 
 def _keys(stem: str, rests: Sequence[str]) -> str:
-    if len(rests) == 1:
-        return stem + rests[0]
-    if all(rests):
-        return f"{stem}-{{{','.join(rest[1:] for rest in rests)}}}"
-    return f"{stem}{{{','.join(rests)}}}"
+    return stem + (rests[0] if len(rests) == 1 else f"{{{', '.join(rests)}}}")
 
 
 def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
