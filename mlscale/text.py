@@ -59,6 +59,53 @@ def shortened(text: str, longest: int = 60) -> str:
     return f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
+def short_names(names: Sequence[str], longest: int = 32) -> dict[str, str]:
+    """Each name in at most that many characters, by what tells it from names like it.
+
+    A long one first loses its namespaces and brackets. If it is still long, or like another, its
+    beginning stays, and the words that not all of these have. Those still alike are numbered.
+
+    Example:
+        >>> names = ["bf16_gemm_bf16_128x64_stages_64x3_nt", "bf16_gemm_bf16_256x64_stages_64x3_tn"]
+        >>> [*short_names(names, 24).values()]
+        ['bf16_gemm_bf16…128x64…nt', 'bf16_gemm_bf16…256x64…tn']
+    """
+    shown = {name: _identifier(printable(name), longest) for name in names}
+    families: dict[str, list[str]] = {}
+    for name, text in shown.items():
+        if len(text) > longest or [*shown.values()].count(text) > 1:
+            families.setdefault(text[: longest // 3], []).append(name)
+    for family in families.values():
+        common = set.intersection(*(set(_words(name)) for name in family))
+        for name in family:
+            words = list(dict.fromkeys(word for word in _words(name) if word not in common))
+            while len(words) > 1 and sum(map(len, words)) + len(words) > longest * 2 // 3:
+                words.pop()
+            differing = shortened("…".join(words), longest * 2 // 3)
+            beginning = shown[name][: longest - len(differing) - 1]
+            shown[name] = f"{beginning}…{differing}" if words else shortened(shown[name], longest)
+    seen: dict[str, int] = {}
+    for name, text in shown.items():
+        seen[text] = count = seen.get(text, 0) + 1
+        shown[name] = text if count == 1 else f"{shortened(text, longest - 4)} ({count})"
+    return shown
+
+
+def _identifier(name: str, longest: int) -> str:
+    """A kernel's name; of a long one the function's alone, '(…)' for its arguments."""
+    if len(name) <= longest:
+        return name
+    bare = re.sub(r"\((anonymous namespace)\)|<(unnamed)>", "", name).removeprefix("void ")
+    function, bracket, _ = bare.partition("(")
+    function = re.sub(r"<.*", "", function)
+    return function.rpartition("::")[2] + "(…)" * (bracket == "(") or name
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name; a launch's grid and block go with their sizes."""
+    return re.findall(r"[^\W_]+", re.sub(r"\b(grid|block) ", r"\1", printable(name)))
+
+
 def without_numbers(text: str) -> str:
     """The form of a message: what messages that differ in their numbers alone have in common."""
     return re.sub(_NUMBER, "#", text)

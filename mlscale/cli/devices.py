@@ -114,7 +114,8 @@ def _families(devices: Sequence[Device]) -> list[str]:
 
 
 def _keys(stem: str, rests: Sequence[str]) -> str:
-    return stem + (rests[0] if len(rests) == 1 else f"{{{', '.join(rests)}}}")
+    names = ", ".join(rests)
+    return f"{stem}{{{names}}}" if stem and len(rests) > 1 else stem + names
 
 
 def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
