@@ -1,5 +1,6 @@
 """The short answer of mlscale predict: the whole run, or each kernel, at a few settings."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,6 @@ from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.arrays import Floats
 from mlscale.cli.brief import INDENT, percent, sentences, table
 from mlscale.cli.terminal import Meaning, painted, si
-from mlscale.cli.text import kernel_names
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.model.predictions import (
     ABOVE_LIMIT,
@@ -19,14 +19,15 @@ from mlscale.model.predictions import (
     Column,
     Predictions,
 )
-from mlscale.text import counted, shortened
+from mlscale.text import counted, share_in_percent, short_names
 
 SIGNS = {ABOVE_LIMIT: "!", MEASURED: "=", TIME_MEASURED: "t", INTERPOLATED: "~", EXTRAPOLATED: "?"}
 HEADINGS = dict(zip(AXES, ("CUs", "engine MHz", "memory MHz"), strict=True))
 SETTINGS = 6  # that are shown where none are asked for
 MOST_SETTINGS = 14
 MOST_KERNELS = 14
-_LONGEST_NAME = 28
+LARGE_PERCENT = 9.95  # from which on the ends of an interval are whole ones
+_LONGEST_NAME = 26
 _LEAST_SHARE_OF_CLOCK = 0.5  # of the base's, below which a clock is shown if there are few others
 
 Run = dict[str, Column]
@@ -68,7 +69,7 @@ def _subject(predictions: Predictions) -> str:
     kernels = profiles.kernels
     who = counted(len(kernels), "kernel")
     if len(kernels) == 1:
-        who = shortened(kernels[0], _LONGEST_NAME)
+        who = short_names(kernels)[kernels[0]]
     elif profiles.launches is None:
         who += ", each counted once,"
     cus = f"{base.cu_count} {base.cu_axis or 'CUs'}, " * (len(predictions.grid.cu_count) > 1)
@@ -127,7 +128,7 @@ def _whole_run(
     rows = []
     for place, setting in enumerate(settings):
         at_base = setting == base
-        low, high = (percent(float(end[place])).removesuffix(" %") for end in ends)
+        low, high = (_end(float(end[place])) for end in ends)
         base_energy = si(float(run["energy_mj"][place]) / 1e3, "J") if at_base else ""
         rows.append([
             *(f"{getattr(setting, axis):g}" for axis in axes),
@@ -150,6 +151,11 @@ def _whole_run(
     return [*lines, *legend]
 
 
+def _end(value: float) -> str:
+    """An end of an interval of percentages in two digits, and all of whole percents."""
+    return "" if math.isnan(value) else f"{value:+z.{int(abs(value) < LARGE_PERCENT)}f}"
+
+
 def _shares(slower: Floats) -> list[float]:
     """How long a bar of each setting is, beside that of the slowest one."""
     most = float(np.nanmax(slower))
@@ -165,17 +171,23 @@ def _by_kernel(
     profiles = predictions.profiles
     factors = predictions.columns(settings)["time_factor"].reshape(-1, len(settings))
     times = profiles.run_times_ms
-    shown = kernel_names(profiles.kernels)
+    shown = short_names(profiles.kernels, _LONGEST_NAME)
     rows = []
-    for k in np.argsort(-times, kind="stable")[:MOST_KERNELS].tolist():
-        name = shortened(shown[profiles.kernels[k]], _LONGEST_NAME)
-        share = percent(float(100 * times[k] / times.sum()), "")
-        rows.append([name, share, *(percent(100 * (one - 1)) for one in factors[k].tolist())])
+    for number, k in enumerate(np.argsort(-times, kind="stable")[:MOST_KERNELS].tolist(), start=1):
+        share = f"{share_in_percent(float(times[k] / times.sum()))} %"
+        rows.append(
+            [
+                str(number),
+                shown[profiles.kernels[k]],
+                share,
+                *(percent(100 * (one - 1)) for one in factors[k].tolist()),
+            ]
+        )
     whole = predictions.whole_run(settings)["time_factor"].tolist()
-    rows.append([WHOLE_RUN, "", *(percent(100 * (one - 1)) for one in whole)])
+    rows.append(["", WHOLE_RUN, "", *(percent(100 * (one - 1)) for one in whole)])
     at = [" / ".join(f"{getattr(one, axis):g}" for axis in axes) for one in settings]
     meanings: list[Meaning | None] = [*[None] * (len(rows) - 1), "bold"]
-    headings = ["kernel", "share", *at]
+    headings = ["", "kernel", "share", *at]
     lines = table(headings, rows, ["kernel"], meanings=meanings, has_colours=has_colours)
     names = " / ".join(HEADINGS[axis] for axis in axes)
     more = len(profiles.kernels) - MOST_KERNELS
