@@ -138,7 +138,7 @@ class TestWhatWasMeasured:
         assert row["energy_mj"] == pytest.approx(240)
         assert row["flags"] == ["measured"]
         assert len({row["engine_mhz"] for row in rows}) == 61 + more
-        table, _ = succeed(capsys, "predict", base, *also, "--at", f"engine={mhz}")
+        table, _ = succeed(capsys, "predict", base, *also, "--at", f"engine={mhz}", "--all")
         assert table.splitlines()[2].split()[-1] == "measured"
         document = json.loads(succeed(capsys, "advise", base, *also, "--json")[0])
         [run] = document["whole_run"]["measured"]

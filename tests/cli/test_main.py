@@ -28,7 +28,6 @@ USAGE = {
     "datasets list all": ("unrecognized arguments: all", "datasets list"),
     f"{ERRORS} --quick": ("there is no option --quick", "study errors"),
     "predict": ("required: FILE", "predict"),
-    "train t.csv -o m": ("required: --base", "train"),
     "train t.csv --base mid": ("required: -o/--output", "train"),
     "import dvfs f.csv": ("required: -o/--output", "import"),
     "predict m.mlscale": ("name the profile to predict too", "predict"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, refuse, succeed, told
 from synthetic import bottleneck_kernels as made
 
 from mlscale import load, read_profiles, train
@@ -77,16 +77,18 @@ class TestAnotherGpu:
             errors.append(abs(row["time_ms"] / true_ms - 1))
             assert row["time_ms_low"] < row["time_ms"] < row["time_ms_high"]
             assert row["power_w"] is None
-            assert any(flag.startswith("no training data of gtx1080ti") for flag in row["flags"])
         assert len(errors) == 6
         assert np.mean(errors) < 0.03
-        assert "no training data of gtx1080ti: time alone is predicted" in found["warnings"]
+        notes = told(found)
+        assert "no training data of gtx1080ti: time alone is predicted" in notes
+        assert any(text.startswith("no training data of gtx1080ti at cu=") for text in notes)
 
     def test_without_peaks_says_what_was_taken(self, capsys: Capture, folder: Path) -> None:
-        out, _ = succeed(capsys, "predict", *self.given(folder), *AT)
+        out, _ = succeed(capsys, "predict", *self.given(folder), *AT, "--all")
         assert "bandwidth reached at most taken as 90% of the peak" in out
         several = self.given(folder, "all-new.csv")
-        among, _ = succeed(capsys, "predict", *several, *AT, "--base", "engine=900,memory=3000")
+        given = (*several, *AT, "--base", "engine=900,memory=3000", "--all")
+        among, _ = succeed(capsys, "predict", *given)
         assert among == out
         message = refuse(capsys, folder, "predict", *several, *AT)
         assert "has rows at 9 configurations; say with --base" in message
@@ -117,7 +119,7 @@ class TestAnotherGpu:
         tables = (folder / "trained.csv", tmp_path / "second.csv")
         succeed(capsys, "train", *tables, "--base", "mid", "-o", two)
         given = (two, *self.given(folder)[1:], *AT, "--at", "engine=700,memory=3000")
-        out, _ = succeed(capsys, "predict", *given)
+        out, _ = succeed(capsys, "predict", *given, "--all")
         assert "by the curve alone" not in out
         assert "power is learnt from the first table: time alone is predicted" in out
         assert "no training data" not in out
@@ -185,7 +187,7 @@ class TestExtrapolate:
         widths = [row["time_ms_high"] / row["time_ms_low"] for row in (inside, beyond)]
         assert widths[1] > widths[0]
         assert 0.5 * inside["time_ms"] < beyond["time_ms"] < 1.05 * inside["time_ms"]
-        out, _ = succeed(capsys, "predict", *SIMULATED, *BEYOND, *INSIDE, "--extrapolate")
+        out, _ = succeed(capsys, "predict", *SIMULATED, *BEYOND, *INSIDE, "--extrapolate", "--all")
         first, second = out.splitlines()[2:4]
         assert first.endswith("  extrapolated")
         assert not second.endswith("extrapolated")

@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command import Capture, main, refuse, succeed
+from command import Capture, main, refuse, succeed, told
 from synthetic.two_logs import log
 
 HEADER = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms,power_w\n"
@@ -191,9 +191,8 @@ def test_on_how_many_gpus_intervals_held_is_said_once(
     held = re.compile(r"90 % intervals held on \d+ of \d+ \(time\) and \d+ of \d+ \(power\) GPUs l")
     for command in ("advise", "predict"):
         two = (command, fast, "--also", slow)
-        assert len(held.findall(succeed(capsys, *two)[0])) == 1
-        warnings = json.loads(succeed(capsys, *two, "--json")[0])["warnings"]
-        assert len([text for text in warnings if held.match(text)]) == 1
+        notes = told(json.loads(succeed(capsys, *two, "--json")[0]))
+        assert len([text for text in notes if held.match(text)]) == 1
         assert "intervals held" not in succeed(capsys, command, fast)[0]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from command import Capture, refuse, succeed
+from command import told as notes_of
 from synthetic.two_logs import HEADER, log, of_gpu_1, without, without_idle
 
 from mlscale.cli.main import main
@@ -174,7 +175,8 @@ class TestTold:
         given = [fast, "--also", log(tmp_path / "other.csv", 1170, 100, 300)]
         for command in ("advise", "predict"):
             out, told = succeed(capsys, command, *given, "--json")
-            [warning] = [w for w in json.loads(out)["warnings"] if "no clock seems to matter" in w]
+            texts = notes_of(json.loads(out))
+            [warning] = [text for text in texts if "no clock seems to matter" in text]
             assert told == f"mlscale: warning: {warning}\n"
         succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
         assert "so that no clock seems to matter" in (tmp_path / "page.html").read_text()

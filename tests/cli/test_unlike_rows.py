@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, succeed
+from command import Capture, succeed, told
 from synthetic.tidy import rows, write_csv
 
 AT = {"device": "a100-sxm4-80gb", "application": "app", "cu_count": 108, "memory_mhz": 1593}
@@ -28,7 +28,8 @@ def part(time_ms: float, launches: float, **others: float) -> Row:
 def document(capsys: Capture, command: str, *arguments: object) -> tuple[Any, list[str]]:
     """The JSON of a command, without its warnings, which come apart."""
     found = json.loads(succeed(capsys, command, *arguments, "--format", "json")[0])
-    return found, found.pop("warnings")
+    texts = told(found)
+    return {k: v for k, v in found.items() if k not in ("notes", "warnings")}, texts
 
 
 def assert_alike(one: Any, other: Any) -> None:

@@ -132,7 +132,7 @@ class TestCommand:
             "one table": [both, "--base", f"cu=84,{CLOCKS}"],
             "a count in the option": [first, "--also", f"{both}@cu=42"],
         }
-        out, _ = succeed(capsys, "predict", *words[form])
+        out, _ = succeed(capsys, "predict", *words[form], "--all")
         rows = [line.split() for line in out.splitlines() if line.startswith("read ")]
         assert [int(row[1]) for row in rows] == list(range(6, 85))
         assert "power at other CU counts is not predicted" in out
