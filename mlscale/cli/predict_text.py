@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.arrays import Floats
 from mlscale.cli.brief import INDENT, percent, sentences, table
-from mlscale.cli.terminal import Meaning, painted, si
+from mlscale.cli.terminal import Meaning, columns_wide, painted, si
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.model.predictions import (
     ABOVE_LIMIT,
@@ -27,7 +27,8 @@ SETTINGS = 6  # that are shown where none are asked for
 MOST_SETTINGS = 14
 MOST_KERNELS = 14
 LARGE_PERCENT = 9.95  # from which on the ends of an interval are whole ones
-_LONGEST_NAME = 26
+_SHORTEST_NAME = 16  # of a kernel, beside columns that are so wide
+_COLUMN_OF_A_SETTING, _OTHER_COLUMNS = 9, 14
 _LEAST_SHARE_OF_CLOCK = 0.5  # of the base's, below which a clock is shown if there are few others
 
 Run = dict[str, Column]
@@ -171,7 +172,8 @@ def _by_kernel(
     profiles = predictions.profiles
     factors = predictions.columns(settings)["time_factor"].reshape(-1, len(settings))
     times = profiles.run_times_ms
-    shown = short_names(profiles.kernels, _LONGEST_NAME)
+    room = columns_wide() - _OTHER_COLUMNS - _COLUMN_OF_A_SETTING * len(settings)
+    shown = short_names(profiles.kernels, max(room, _SHORTEST_NAME))
     rows = []
     for number, k in enumerate(np.argsort(-times, kind="stable")[:MOST_KERNELS].tolist(), start=1):
         share = f"{share_in_percent(float(times[k] / times.sum()))} %"

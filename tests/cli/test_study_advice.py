@@ -19,7 +19,9 @@ def table(tmp_path: Path) -> Path:
 
 class TestOutput:
     def test_text(self, capsys: Capture, table: Path) -> None:
-        out, _ = succeed(capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0, "--all")
+        out, _ = succeed(
+            capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0, "--all"
+        )
         lines = [line.split() for line in out.splitlines()]
         heads = [line for line in out.splitlines() if line.startswith("made: regret of")]
         assert [head.split()[3] for head in heads] == ["energy", "EDP", "ED2P"]

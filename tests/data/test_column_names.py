@@ -84,15 +84,18 @@ PREDICT = ("predict", "t.csv", *MODEL, "--at", "L1 kB=16")
 ADVISE = ("advise", "t.csv", *MODEL, "--minimize", "time", "--commands")
 STUDY = ("t.csv", "--base", "L1 kB=128,engine=800,memory=700", "--predictor", "mean-surface")
 NAMED = [
-    (("show", "m.mlscale"), f"gtx980, {AT_BASE}\ngrid: L1 kB 16 to 128 in 2 steps; engine 400"),
-    (PREDICT, "kernel  L1 kB  engine MHz"),
-    ((*PREDICT, "--base", "cu=128"), f"\n\n{AT_BASE} on gtx980"),
+    (
+        ("show", "m.mlscale", "--all"),
+        f"gtx980, {AT_BASE}\ngrid: L1 kB 16 to 128 in 2 steps; engine 400",
+    ),
+    ((*PREDICT, "--all"), "kernel  L1 kB  engine MHz"),
+    ((*PREDICT, "--base", "cu=128", "--all"), f"\n\n{AT_BASE} on gtx980"),
     ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
     (ADVISE, "Set L1 kB to 16 (of 128)"),
     (ADVISE, "L1 kB  engine MHz  memory MHz  time ms"),
     (ADVISE, "no command is known that sets L1 kB"),
-    (("study", "errors", *STUDY), AT_BASE),
-    (("study", "advice", *STUDY), AT_BASE),
+    (("study", "errors", *STUDY, "--all"), AT_BASE),
+    (("study", "advice", *STUDY, "--all"), AT_BASE),
 ]
 
 
