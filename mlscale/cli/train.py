@@ -128,7 +128,9 @@ def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) ->
 def _where(model: "Model", names: Sequence[str], is_usual: bool) -> str:
     """Where to profile new kernels, and with which counters."""
     at = f"{model.base}, the highest setting (another: --base)" if is_usual else str(model.base)
-    named = ", ".join(names) if len(names) <= MOST_NAMED else "as 'mlscale show' lists them"
+    named = (
+        ", ".join(names) if len(names) <= MOST_NAMED else "'mlscale show MODEL --all' lists them"
+    )
     return f"{at}, with {counted(len(names), 'counter')}: {named}" if names else at
 
 

@@ -28,11 +28,13 @@ REAL = {
     "kernels of a run": ("predict", *STEP, "--kernels"),
     "one kernel": ("predict", *SIMULATED, "--kernels"),
     "settings": ("predict", "h100-by-hand.csv", "--at", "engine=1201", "--at", "memory=1593"),
-    "many settings": ("predict", "h100-by-hand.csv")
-    + tuple(word for mhz in range(1000, 1900, 15) for word in ("--at", f"engine={mhz}")),
+    "many settings": (
+        *("predict", "h100-by-hand.csv"),
+        *(word for mhz in range(1000, 1900, 15) for word in ("--at", f"engine={mhz}")),
+    ),
     "errors": ("study", "errors", "simulated-gcn3.parquet", *CHEAP),
     "two quantities": ("study", "errors", "h200-suite.csv", "--base", "highest", *CHEAP),
-    "advice": ("study", "advice", "h200-suite.csv", "--base", "highest", "--max-slowdown", 5, *CHEAP),
+    "advice": ("study", "advice", "h200-suite.csv", "--base=highest", "--max-slowdown=5", *CHEAP),
     "training": ("train", "simulated-gcn3.parquet", "-o", "m", "--predictor", "mean-surface"),
     **{name: ("show", name) for name in ("kernels", "runs", "h100-sms", "simulated-gcn3")},
     "all GPUs": ("devices", "list"),
