@@ -57,9 +57,10 @@ def brief(
         count = counted(len(every["time_ms"]), "setting")
         further = f"{count} in all: -o all.csv. One: --at {name}={getattr(one, axis):g}."
     settings = [predictions.base, *(one for one in settings if one != predictions.base)]
-    further += "" if by_kernel else " By kernel: --kernels."
+    is_by_kernel = by_kernel or "time" not in predictions  # of a model of power alone
+    further += "" if is_by_kernel else " By kernel: --kernels."
     heading = [painted(line, "bold", has_colours) for line in sentences(_subject(predictions))]
-    body = _by_kernel if by_kernel else _whole_run
+    body = _by_kernel if is_by_kernel else _whole_run
     ending = [painted(line, "dim", has_colours) for line in sentences(further)]
     return [*heading, "", *body(predictions, settings, has_colours), "", *ending]
 
@@ -75,6 +76,8 @@ def _subject(predictions: Predictions) -> str:
         who += ", each counted once,"
     cus = f"{base.cu_count} {base.cu_axis or 'CUs'}, " * (len(predictions.grid.cu_count) > 1)
     at = f"{cus}{base.engine_mhz:g} / {base.memory_mhz:g} MHz"
+    if "time" not in predictions:
+        return f"{counted(len(kernels), 'kernel')} on {predictions.device}, measured at {at}"
     taken = si(float(profiles.run_times_ms.sum()) / 1e3, "s")
     return f"{who} on {predictions.device}, measured at {at}: {taken}"
 
@@ -166,17 +169,21 @@ def _shares(slower: Floats) -> list[float]:
 def _by_kernel(
     predictions: Predictions, settings: Sequence[HardwareConfig], has_colours: bool
 ) -> list[str]:
-    """A row for each kernel, those of the largest share of the run first: how much slower it is."""
+    """A row for each kernel, those of the largest share of the run first: how much slower it is.
+
+    Of a model of power alone, the change of its power.
+    """
+    quantity = "time" if "time" in predictions else "power"
     axes = _varying(settings)
     settings = settings[1:SETTINGS] or settings
     profiles = predictions.profiles
-    factors = predictions.columns(settings)["time_factor"].reshape(-1, len(settings))
+    factors = predictions.columns(settings)[f"{quantity}_factor"].reshape(-1, len(settings))
     times = profiles.run_times_ms
     room = columns_wide() - _OTHER_COLUMNS - _COLUMN_OF_A_SETTING * len(settings)
     shown = short_names(profiles.kernels, max(room, _SHORTEST_NAME))
     rows = []
     for number, k in enumerate(np.argsort(-times, kind="stable")[:MOST_KERNELS].tolist(), start=1):
-        share = f"{share_in_percent(float(times[k] / times.sum()))} %"
+        share = f"{share_in_percent(float(times[k] / times.sum()))} %" * (quantity == "time")
         rows.append(
             [
                 str(number),
@@ -185,13 +192,14 @@ def _by_kernel(
                 *(percent(100 * (one - 1)) for one in factors[k].tolist()),
             ]
         )
-    whole = predictions.whole_run(settings)["time_factor"].tolist()
-    rows.append(["", WHOLE_RUN, "", *(percent(100 * (one - 1)) for one in whole)])
+    if quantity == "time":
+        whole = predictions.whole_run(settings)["time_factor"].tolist()
+        rows.append(["", WHOLE_RUN, "", *(percent(100 * (one - 1)) for one in whole)])
     at = [" / ".join(f"{getattr(one, axis):g}" for axis in axes) for one in settings]
-    meanings: list[Meaning | None] = [*[None] * (len(rows) - 1), "bold"]
+    meanings: list[Meaning | None] = ["bold" if row[1] == WHOLE_RUN else None for row in rows]
     headings = ["", "kernel", "share", *at]
     lines = table(headings, rows, ["kernel"], meanings=meanings, has_colours=has_colours)
     names = " / ".join(HEADINGS[axis] for axis in axes)
     more = len(profiles.kernels) - MOST_KERNELS
     untold = f" {counted(more, 'more kernel')}: --all." if more > 0 else ""
-    return [*lines, *sentences(f"Changes of time from the base, at {names}.{untold}")]
+    return [*lines, *sentences(f"Changes of {quantity} from the base, at {names}.{untold}")]
