@@ -1,8 +1,10 @@
 """Short answers: a table and sentences that fit a terminal, and the notes below them."""
 
 import math
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from mlscale.cli.terminal import Meaning, bar, columns_wide, painted
@@ -45,7 +47,7 @@ def table(
         for cells in shown
     ]
     cells = min(_CELLS, columns_wide() - len(lines[0]) - len(INDENT))
-    if shares and cells >= _FEWEST_CELLS:
+    if shares and cells >= _FEWEST_CELLS and _draws_bars():
         bars = ("", *(bar(share, cells) for share in shares))
         lines = [f"{line}{INDENT}{drawn}" for line, drawn in zip(lines, bars, strict=True)]
     told: list[Meaning | None] = ["dim", *(meanings or [None] * len(rows))]
@@ -53,6 +55,14 @@ def table(
         painted(line.rstrip(), meaning, has_colours)
         for line, meaning in zip(lines, told, strict=True)
     ]
+
+
+def _draws_bars() -> bool:
+    """Whether standard output has the letters of bars."""
+    with suppress(UnicodeEncodeError):
+        bar(1).encode(sys.stdout.encoding or "utf-8")
+        return True
+    return False
 
 
 def sentences(text: str, after: str = "", indent: int | None = None) -> list[str]:

@@ -177,6 +177,7 @@ def test_as_a_module(capsys: Capture) -> None:
 def test_a_terminal_without_all_letters_gets_escapes(capsys: Capture) -> None:
     tidy.write_csv(Path("t.csv"), tidy.rows(("grö\u00dfer", "x", "y")))
     succeed(capsys, *TRAIN.split())
-    done = run("predict", "t.csv", "--model", "m", PYTHONIOENCODING="ascii")
+    done = run("predict", "t.csv", "--model", "m", "--kernels", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfer" in done.stdout
+    assert "\\u2" not in run("predict", "t.csv", "--model", "m", PYTHONIOENCODING="ascii").stdout
