@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from mlscale.notes import Note, Severity
+
 _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "tables": ("pandas", "pyarrow"),
     "figures": ("matplotlib",),
@@ -62,29 +64,17 @@ def extra_named(purpose: str, extra: str | None = None) -> Iterator[None]:
 class DataWarning(UserWarning):
     """Something in the data that the user should know of; the work goes on.
 
-    code and severity ('warning' or 'note'): of the check in `mlscale.data.checks` that tells it;
-    code is empty where none does. kernels: those that it is about, empty where it names none.
+    note: what is told; code: the note's.
     """
 
-    def __init__(
-        self,
-        message: str,
-        code: str = "",
-        severity: str = "warning",
-        kernels: Sequence[str] = (),
-    ) -> None:
-        super().__init__(message)
-        self.code, self.severity, self.kernels = code, severity, tuple(kernels)
+    def __init__(self, note: Note) -> None:
+        super().__init__(note)
+        self.note, self.code = note, note.code
 
 
-def note(message: str) -> None:
-    """Tell what was taken for granted."""
-    warn(DataWarning(message, severity="note"))
-
-
-def warn(message: str | DataWarning) -> None:
-    """Warn about the data, as of the line outside mlscale that asked for the work."""
-    warning = message if isinstance(message, DataWarning) else DataWarning(message)
+def warn(code: str, text: str, severity: Severity = "warning", kernels: Sequence[str] = ()) -> None:
+    """Give a `Note` as a DataWarning, as of the line outside mlscale that asked for the work."""
+    warning = DataWarning(Note(code, text, severity, tuple(kernels)))
     frame, level = sys._getframe(), 1  # noqa: SLF001 - as the standard library's warnings do
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "mlscale":
         frame, level = frame.f_back, level + 1

@@ -14,6 +14,7 @@ from synthetic.tidy import refused
 from mlscale import MeasuredPoint, Model, create, train
 from mlscale.advice.advise import advise
 from mlscale.model.model import feature_warnings
+from mlscale.notes import Note
 
 MID = made.GRID.mid
 KERNELS = replace(made.measurements().profiles(MID), metadata={})
@@ -61,13 +62,13 @@ class TestWarnings:
         ],
     )
     def test_say_what_the_data_were(self, metadata: dict[str, str], expected: list[str]) -> None:
-        assert [*model_of(metadata).predict(KERNELS).warnings] == expected
+        assert [str(note) for note in model_of(metadata).predict(KERNELS).warnings] == expected
 
     def test_say_why_there_is_no_power(self) -> None:
         [told] = model_of({}, power=False).predict(KERNELS).warnings
-        assert told.startswith("the model was trained without power")
+        assert told.text.startswith("the model was trained without power")
         [told] = model_of({}).predict(replace(KERNELS, power_w=None)).warnings
-        assert told.startswith("the profile has no power_w, which --power gives")
+        assert told.text.startswith("the profile has no power_w; give power= (--power)")
 
     def test_two_kinds_of_power_are_refused(self) -> None:
         model = model_of({"power_kind": "dynamic"})
@@ -82,16 +83,14 @@ class TestWarnings:
             point = MeasuredPoint(made.GRID.highest, KERNELS.time_ms, powers_w)
             warnings = feature_warnings(model, replace(KERNELS, points=(point,)))
             assert len(warnings) == count
-            assert all("power at the further measured points" in text for text in warnings)
+            assert all("power at the further measured points" in note.text for note in warnings)
 
     def test_power_that_is_the_runs_is_said_to_be(self) -> None:
         """Of several kernels with one power that was joined to them, 250 W by hand."""
         metadata = {"power_kind": "board", "power_source": "250 W, as given"}
         joined = replace(KERNELS, power_w=np.full(len(KERNELS.kernels), 250.0), metadata=metadata)
-        told = (
-            "every kernel's power at the base is that of the run, 250 W: no sensor tells one "
-            "kernel from another"
-        )
+        text = "every kernel is given the run's power, 250 W: no sensor measures kernels one by one"
+        told = Note("G02", text)
         model = model_of({"power_kind": "board"})
         assert told in model.predict(joined).warnings
         assert told in advise(model, joined).warnings

@@ -256,11 +256,11 @@ class TestShippedModel:
         model, words = load(path(name)), "it learnt from NVIDIA's GPUs alone"
         amd = profiles("mi300x", HardwareConfig(304, 2000.0, 1300.0))
         nvidia = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
-        assert words in choice_note(name, model, amd)
-        assert words not in choice_note(name, model, nvidia)
+        assert words in choice_note(name, model, amd).text
+        assert words not in choice_note(name, model, nvidia).text
 
     def test_clocks_that_are_not_listed_are_told(self) -> None:
         """A GB200's list is not known, an H100's is."""
         for key, cus, is_told in (("gb200", 152, True), ("h100-sxm5", 132, False)):
             name, model = shipped_model(new := profiles(key, HardwareConfig(cus, 1980.0, 2619.0)))
-            assert ("even steps are tried" in choice_note(name, model, new)) == is_told, key
+            assert ("even steps are tried" in choice_note(name, model, new).text) == is_told, key

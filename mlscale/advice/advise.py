@@ -17,7 +17,7 @@ from mlscale.advice.search import (
     settings_at,
 )
 from mlscale.arrays import Floats, Indices, Mask
-from mlscale.data.checks import sentences
+from mlscale.data.checks import notes_on
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.logs import is_sampled
@@ -28,12 +28,15 @@ from mlscale.errors import InputError
 from mlscale.model.model import Model, feature_warnings, training_warnings
 from mlscale.model.predictions import COVERAGE, EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
+from mlscale.notes import Note
 from mlscale.text import percent_in_words, share_in_percent
 
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 LEAST_EXCHANGED = 0.01  # of a run's time, that is told
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
-BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
+BEST_IS_BEYOND = Note(
+    "R06", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
+)
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
 
 
@@ -118,15 +121,14 @@ def terms_of(
     if objective is None:
         objective = "clock" if no_energy else "energy"
         if no_energy:
-            warnings.append(f"the lowest clock is sought, not least energy: {no_energy}")
+            told = f"looking for the lowest clock, not least energy: {no_energy}"
+            warnings.append(Note("P04", told))
     _require_clocks(objective, model.grid)
     if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not no_power and static_power_w is None and model.power_kind(profiles) is None:
-        warnings.append(
-            "power_w is taken for board power; the model does not say what it is: its training "
-            "table's metadata may (power_kind, docs/file-formats.md)"
-        )
+        told = "power_w is taken for board power, as the model's training table names no power_kind"
+        warnings.append(Note("P04", told, "warning"))
     needs = [] if objective in WITHOUT_POWER else [f"the objective '{objective}'"]
     needs += [] if limits.max_power_w is None else ["a limit of power"]
     for need in needs:
@@ -136,7 +138,7 @@ def terms_of(
             raise InputError(f"{need} needs the whole power: {no_energy}")
     keeps_memory = _why_memory_is_kept(model, profiles)
     if keeps_memory and objective != "clock":
-        warnings.append(keeps_memory)
+        warnings.append(Note("R06", keeps_memory))
     return Terms(
         objective=objective,
         limits=limits,
@@ -301,7 +303,7 @@ def absolute(predictions: Predictions, added_w: float) -> dict[str, Surfaces]:
 
 
 def advise_run(
-    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[str]
+    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[Note]
 ) -> Advice:
     """The advice for the whole run alone. Raises InputError.
 
@@ -337,31 +339,34 @@ def advise_run(
     )
 
 
-def _unsure_warnings(limits: Limits, run: Recommendation) -> list[str]:
+def _unsure_warnings(limits: Limits, run: Recommendation) -> list[Note]:
     """That the best is only expected to keep a limit of time, as nothing keeps it surely."""
     ends = run.best.slowdown_range
     if ends is None or ends[1] <= limits.longest_percent(run.base.time_ms) + SAME:
         return []
     words = replace(limits, max_power_w=None).words()
-    return [f"nothing surely keeps {' and '.join(words)}: the best is expected to keep it"]
+    told = f"no setting keeps {' and '.join(words)} for certain: the best is expected to"
+    return [Note("P06", told, "warning")]
 
 
-def _board_warnings(run: Costs, best: Setting) -> list[str]:
+def _board_warnings(run: Costs, best: Setting) -> list[Note]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
     if run.peak_w is None:
         return []
     supply, peak_w = run.supply, run.peak_w[0]
     impossible_w = peak_w[~supply.suffices(peak_w)]
-    warnings = sentences("supply", impossible_w, peak_w.size, supply.most_in_words)
+    warnings = notes_on("supply", impossible_w, peak_w.size, supply.most_in_words)
     best_w = float(peak_w[run.grid.index(best.config)])
     draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
     if not supply.suffices_by_default(np.asarray(best_w)):
-        warnings.append(
+        told = (
             f"{draws}, more than the board's default limit of {supply.default_w:g} W: unless that "
             f"is raised (to {supply.most_w:g} W at most), the GPU lowers its clock"
         )
+        warnings.append(Note("P03", told, "warning"))
     elif best_w > supply.default_w * (1 + SAME):
-        warnings.append(f"{draws}, the board's limit is {supply.default_w:g} W: {WITHIN}")
+        told = f"{draws}, the board's limit is {supply.default_w:g} W: {WITHIN}"
+        warnings.append(Note("P03", told))
     return warnings
 
 
@@ -388,7 +393,7 @@ def _advise_kernels(
     )
 
 
-def kernel_flags(predictions: Predictions, best: Indices, too_slow: Mask) -> list[tuple[str, ...]]:
+def kernel_flags(predictions: Predictions, best: Indices, too_slow: Mask) -> list[tuple[Note, ...]]:
     """What a reader should know of the best of each kernel, see `best_of_kernels`."""
     trained = predictions.trained_range
     is_beyond = [trained is not None and not trained.spans(config) for config in predictions.grid]
@@ -400,7 +405,7 @@ def kernel_flags(predictions: Predictions, best: Indices, too_slow: Mask) -> lis
     ]
 
 
-def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[str, ...]:
+def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[Note, ...]:
     """A flag of the run: a limit of slowdown holds for it, and some of its kernels break it."""
     most = limits.max_slowdown_percent
     slowdowns = [k.in_run.slowdown_percent for k in kernels if k.in_run is not None]
@@ -410,11 +415,10 @@ def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[
     shares = [kernel.share_percent or 0.0 for kernel in kernels]
     percent = sum(share for share, slower in zip(shares, is_slower, strict=True) if slower)
     flag = (
-        f"the limit of {most:g} % is of the run's time: {sum(is_slower)} of {len(kernels)} "
-        f"kernels, {percent_in_words(percent)} % of it, get slower than that, at most "
-        f"{max(slowdowns):+.1f} %"
+        f"the limit of {most:g} % is for the whole run: {sum(is_slower)} of {len(kernels)} kernels "
+        f"({percent_in_words(percent)} % of its time) get slower, by up to {max(slowdowns):.1f} %"
     )
-    return (flag,)
+    return (Note("P06", flag),)
 
 
 def _measured(profiles: Profiles, terms: Terms, base_ms: float) -> tuple[Setting, ...]:
@@ -439,13 +443,12 @@ def exchanged_ms(profiles: Profiles) -> float:
     return float(profiles.run_times_ms[exchanging(profiles)].sum())
 
 
-def exchange_warnings(share: float) -> list[str]:
+def exchange_warnings(share: float) -> list[Note]:
     """That kernels wait for other GPUs; share: of the run's time, in those that exchange data."""
     if share < LEAST_EXCHANGED:
         return []
     warning = (
-        f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
-        "GPUs: they wait for links and for the other GPUs, which no counter tells; set all GPUs "
-        "alike"
+        f"{share_in_percent(share)} % of the run's time goes to exchanging data between GPUs, "
+        "which no counter explains; set all GPUs alike"
     )
-    return [warning]
+    return [Note("P07", warning)]

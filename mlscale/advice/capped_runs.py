@@ -13,12 +13,12 @@ own cap and what it drew: these draw what it drew.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
 
 from mlscale.advice.caps import (
-    NUDGE,
     STEP_W,
     CapAdvice,
     CapCurve,
@@ -27,20 +27,23 @@ from mlscale.advice.caps import (
     choose_cap,
     refused_caps,
     require_cap_objective,
-    steepness,
+    with_steepness,
 )
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Setting
 from mlscale.arrays import Floats
+from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import InputError
+from mlscale.notes import Note
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
 NOISE = 0.02  # of times, beyond what the bend leaves open
 SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
 SECOND = 0.65  # of the first's watts, where a second reading tells most
 NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
+MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # of the next reading's: what is beyond is of other work
 NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 
 
@@ -48,19 +51,25 @@ NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 class CappedReading:
     """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
 
-    source: where it stands, for messages.
+    source: where it stands, for messages. Raises InputError on a time or power that is none.
     """
 
     time_ms: float
     power_w: float
     cap_w: float = math.nan
-    source: str = ""
+    source: str = "a capped run"
+
+    def __post_init__(self) -> None:
+        for what, value in (("a time", self.time_ms), ("a power", self.power_w)):
+            if not 0 < value < math.inf:
+                raise InputError(f"{self.source}: {value:g} is not {what}")
 
 
 def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
     """Time at so many watts (P,): as expected, shortest and longest (P, 3) [ms]; NaN outside.
 
-    readings: two or more, by descending watts, no two alike. What was read has no interval.
+    readings: two or more, by descending watts, no two alike. What was read has no interval;
+    between two readings it goes no more than NOISE beyond theirs.
 
     Example:
         >>> fast, slow = CappedReading(10.0, 300.0), CappedReading(12.5, 200.0)
@@ -75,6 +84,7 @@ def times_under(watts: Floats, readings: Sequence[CappedReading]) -> Floats:
     fall = rates[upper] - rates[upper + 1]
     bends = np.array([BEND, *sorted(BEND_RANGE, reverse=True)])
     rate = rates[upper, None] - fall[:, None] * (u[:, None] - bends * (u - u**2)[:, None])
+    rate = np.minimum(rate, np.maximum(rates[upper], rates[upper + 1])[:, None])
     times = np.column_stack([1 / rate[:, 0], 1 / rate.max(axis=1), 1 / rate.min(axis=1)])
     is_read = (watts[:, None] == power_w).any(axis=1)
     times *= np.where(is_read[:, None], 1.0, [1.0, 1 - NOISE, 1 + NOISE])
@@ -105,12 +115,18 @@ def advise_capped(
 
     The base is the reading of most watts. device: a key of the device table, or any name. cap_w
     [W]: by default in steps from the lowest watts that were read to the highest. objective, limits:
-    as for `advise_caps`. Raises InputError on readings of about one power.
+    as for `advise_caps`. Raises InputError on readings of about one power, of powers that the GPU
+    cannot draw, and of different work.
     """
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
+    if not readings:
+        raise InputError("a power cap needs readings at two powers, and there is none")
+    for reading in readings:
+        check("value", reading.source, known_device(device), "power_w", reading.power_w)
     plateaus = _plateaus(readings)
     distinct = [_merged(plateau) for plateau in plateaus]
+    _require_same_work(distinct)
     first, last = distinct[0], distinct[-1]
     if len(distinct) < 2:
         raise InputError(
@@ -118,18 +134,16 @@ def advise_capped(
             f"{first.power_w:.0f} W; run it under a cap of about {SECOND * first.power_w:.0f} W "
             "too, and give that with --also"
         )
-    caps = np.unique(np.array(cap_w, dtype=np.float64))
-    if not len(caps):
-        lowest = min(math.ceil(last.power_w / STEP_W) * STEP_W, first.power_w)
-        caps = cap_steps(lowest, max(first.power_w, np.nan_to_num(first.cap_w)))
-    at = np.append(caps, math.inf)
-    curves = _curves(at, distinct)
-    lower, upper = (_curves(nudged, distinct)[0] for nudged in (at * (1 - NUDGE), at * (1 + NUDGE)))
-    energy_mj = first.time_ms * first.power_w
-    base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
-    steep = steepness(lower, curves[0], upper)
     set_w = [reading.cap_w for reading in readings if not math.isnan(reading.cap_w)]
     was_set_w = (min(set_w, default=math.inf), max(set_w, default=-math.inf))
+    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    if not len(caps):
+        lowest = min(math.ceil(last.power_w / STEP_W) * STEP_W, first.power_w, was_set_w[0])
+        caps = cap_steps(lowest, max(first.power_w, np.nan_to_num(first.cap_w)))
+    at = np.append(caps, math.inf)
+    curves, steep = with_steepness(lambda nudged: _curves(nudged, distinct), at)
+    energy_mj = first.time_ms * first.power_w
+    base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
     runs = CapRuns(
         device, caps, curves, steep, base, base_peak_w=first.power_w, was_set_w=was_set_w
     )
@@ -137,11 +151,25 @@ def advise_capped(
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
     is_lowest = advice.best is not None and advice.best.cap_w == _lowest_told(advice)
     if is_lowest or drawn_under(caps, distinct)[0] < last.power_w:
-        warnings.append(
-            f"below {last.power_w:.0f} W, the lowest that was read, nothing is said; a further "
-            "reading there, given with --also, tells"
+        told = (
+            f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
+            "reading there: also= (--also)"
         )
+        warnings.append(Note("P03", told))
     return replace(advice, warnings=tuple(warnings))
+
+
+def _require_same_work(readings: Sequence[CappedReading]) -> None:
+    """Raise InputError where readings, by descending watts, cannot be of one work."""
+    for upper, lower in pairwise(readings):
+        slower, ratio = lower.time_ms / upper.time_ms, upper.power_w / lower.power_w
+        if slower < 1 - NOISE or slower > MOST_SLOWER or ratio > MOST_WATTS:
+            raise InputError(
+                f"{lower.source}: takes {lower.time_ms:g} ms at {lower.power_w:g} W, and "
+                f"{upper.source} {upper.time_ms:g} ms at {upper.power_w:g} W: the same work takes "
+                f"longer on less power, at most {MOST_SLOWER:g} times; give times in ms and powers "
+                "in W of runs that do the same work"
+            )
 
 
 def _lowest_told(advice: CapAdvice) -> float:
@@ -182,19 +210,20 @@ def _merged(plateau: Sequence[CappedReading]) -> CappedReading:
     )
 
 
-def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[str]:
+def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[Note]:
     """What to know of caps that draw alike, and of those that were not kept."""
     warnings = []
     for plateau in plateaus:
         merged = _merged(plateau)
         caps = sorted({reading.cap_w for reading in plateau if not math.isnan(reading.cap_w)})
         if len(caps) > 1:
-            warnings.append(
-                f"caps of {caps[0]:g} to {caps[-1]:g} W draw alike, {merged.power_w:.0f} W"
-            )
+            told = f"caps of {caps[0]:g} to {caps[-1]:g} W draw alike, {merged.power_w:.0f} W"
+            warnings.append(Note("P03", told))
         if caps and merged.power_w > NOT_KEPT * caps[0]:
-            warnings.append(
+            told = (
                 f"{merged.source}: a cap of {caps[0]:g} W was not kept, the run drew "
-                f"{merged.power_w:.0f} W: no lower cap does more"
+                f"{merged.power_w:.0f} W: no lower cap does more, and a cap above it may not be "
+                "kept either; a reading under the cap that you choose tells"
             )
+            warnings.append(Note("P03", told, "warning"))
     return warnings

@@ -11,7 +11,7 @@ locked clock is the better lever.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,12 +36,14 @@ from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE
+from mlscale.notes import Note
 
 MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a sweep; from where wide
 NUDGE = 0.02  # of a cap, up and down, over which it is told how steep the run is
 STEEP = 0.7  # of time per power, above which a locked clock is the better lever
 CLIFF = 0.35  # of power per clock, below which it is too
+HARDLY_MORE = 0.001  # of the objective, that a cap may have more than the best, being quicker
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
@@ -137,6 +139,15 @@ def steepness(lower: CapCurve, at: CapCurve, upper: CapCurve) -> tuple[Floats, F
         return -rise("run_time_ms") / power, power / np.abs(rise("run_engine_mhz"))
 
 
+def with_steepness(
+    curves_under: Callable[[Floats], tuple[CapCurve, ...]], cap_w: Floats
+) -> tuple[tuple[CapCurve, ...], tuple[Floats, Floats]]:
+    """The curves under caps (P,) [W], and how steep the first is, see `steepness`."""
+    curves = curves_under(cap_w)
+    lower, upper = (curves_under(cap_w * factor)[0] for factor in (1 - NUDGE, 1 + NUDGE))
+    return curves, steepness(lower, curves[0], upper)
+
+
 @dataclass(frozen=True)
 class CapPoint:
     """A power cap, and the run under it, None where that cannot be said, which a flag explains.
@@ -202,7 +213,7 @@ class CapAdvice:
     binds: bool
     helps: bool
     default_w: float | None
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
     expected: CapPoint | None = None
     lock_mhz: float | None = None
 
@@ -266,17 +277,13 @@ def advise_caps(
         caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]))
     default_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
     at = np.append(caps, default_w)
-    curves = _curves(surfaces, at, profiles.weights)
-    lower, upper = (
-        _curves(surfaces, nudged, profiles.weights)[0]
-        for nudged in (at * (1 - NUDGE), at * (1 + NUDGE))
-    )
+    curves, steep = with_steepness(lambda caps: _curves(surfaces, caps, profiles.weights), at)
     base, base_peak_w = _run_at_base(surfaces, profiles.weights)
     runs = CapRuns(
         device=model.device,
         cap_w=caps,
         curves=curves,
-        steepness=steepness(lower, curves[0], upper),
+        steepness=steep,
         base=base,
         base_peak_w=base_peak_w,
         tried_mhz=surfaces["time"].grid.engine_mhz,
@@ -312,7 +319,8 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     """The run under each cap, and the cap that serves it best.
 
     A limit of time holds for the longest time of the interval, as far as there are intervals: an
-    open end does not keep it. Of equal caps the lowest is taken.
+    open end does not keep it. Of caps HARDLY_MORE than the least the quickest is taken, of equal
+    ones the lowest.
     """
     device, curve, base = known_device(runs.device), runs.curves[0], runs.base
     time_ms, power_w = _with_ends(runs.curves)
@@ -324,7 +332,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     surely = feasible(limits, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
     costs = time_ms[:-1, 0], power_w[:-1, 0]
     best = expected = _best(objective, *costs, keeps)
-    if limits.max_time_ms is not None or limits.max_slowdown_percent is not None:
+    if limits.has_time:
         best = _best(objective, *costs, surely)
     binds = best is not None and not _is_same(curve, best, -1)
     return CapAdvice(
@@ -398,9 +406,9 @@ def require_cap_objective(objective: str) -> None:
 
 def _require_no_pauses(profiles: Profiles) -> None:
     """Raise InputError on a logged run with pauses, which its mean power has too."""
-    working_ms = sum(profiles.metadata.get("working_ms", {}).values())
-    if working_ms:
-        refuse_pauses(1 - working_ms / float(profiles.time_ms.sum()))
+    refuse_pauses(
+        sum(profiles.metadata.get("idle_ms", {}).values()) / float(profiles.time_ms.sum())
+    )
 
 
 def refuse_pauses(paused: float) -> None:
@@ -409,6 +417,18 @@ def refuse_pauses(paused: float) -> None:
         raise InputError(
             f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
             "which its mean power holds too: log a run under a load that keeps the GPU busy"
+        )
+
+
+def require_other_clock(profiles: Profiles) -> None:
+    """Raise InputError where the further readings are at other CU counts alone."""
+    configs = [point.config for point in profiles.points]
+    base = profiles.base
+    if configs and all(c.engine_mhz == base.engine_mhz for c in configs):
+        raise InputError(
+            "a power cap acts on the engine clock, and all readings are at "
+            f"{base.engine_mhz:g} MHz; run it at about {second_clock_mhz(profiles)} MHz too, and "
+            "give that with --also"
         )
 
 
@@ -547,10 +567,16 @@ def _points(
 
 
 def _best(objective: str, time_ms: Floats, power_w: Floats, allowed: Mask) -> int | None:
-    """The place of the best of P caps (P,), of those that are allowed; None without any."""
-    keys = [objective_values(objective, time_ms, power_w), time_ms, power_w]
-    place = int(least_indices([key[None] for key in keys], allowed[None])[0])
-    return None if place < 0 else place
+    """The place of the best of P caps (P,), of those that are allowed; None without any.
+
+    It is the quickest of those within HARDLY_MORE of the least.
+    """
+    values = objective_values(objective, time_ms, power_w)
+    if not allowed.any():
+        return None
+    near = allowed & (values <= (1 + HARDLY_MORE) * values[allowed].min())
+    keys = (time_ms, values, power_w)
+    return int(least_indices([key[None] for key in keys], near[None])[0])
 
 
 def _is_same(curve: CapCurve, place: int, other: int) -> bool:
@@ -585,7 +611,7 @@ def _outside_limits(device: Device | None, cap_w: float) -> str | None:
     return None
 
 
-def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[str]:
+def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[Note]:
     """A warning of the caps that cannot be set; nothing without any."""
     lowest, highest = _power_limits(device)
     refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
@@ -597,12 +623,12 @@ def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[str]
         f"{', '.join(refused)} cannot be set: {device.key} is known to take power caps of "
         f"{' and '.join(ends)}; others are predicted, and never advised"
     )
-    return [warning]
+    return [Note("P03", warning)]
 
 
 def _clock_warnings(
     device: Device | None, points: Sequence[CapPoint], times: Surfaces
-) -> list[str]:
+) -> list[Note]:
     """What a reader should know of clocks above those tried, and above the base's."""
     warnings = []
     tried_mhz, base_mhz = times.grid.engine_mhz[-1], times.base.engine_mhz
@@ -610,18 +636,19 @@ def _clock_warnings(
     if device and device.engine_clock_range_mhz:
         reached = device.engine_clock_range_mhz[1]
     if device and reached is not None and reached > tried_mhz * CLOCK_TOLERANCE:
-        warnings.append(
-            f"under a power cap {device.key} is taken to run at {tried_mhz:g} MHz at most, the "
+        told = (
+            f"assumed: under a power cap {device.key} runs at {tried_mhz:g} MHz at most, the "
             f"highest clock tried, not at {reached:g} MHz"
         )
-    told = [(point.cap_w, point.run) for point in points if point.run and point.can_be_set]
-    if told:
-        cap_w, run = told[-1]
+        warnings.append(Note("P03", told))
+    known = [(point.cap_w, point.run) for point in points if point.run and point.can_be_set]
+    if known:
+        cap_w, run = known[-1]
         if run.config.engine_mhz > base_mhz * CLOCK_TOLERANCE:
-            warnings.append(
+            warning = (
                 f"under {cap_w:g} W the engine clock is {run.config.engine_mhz:.0f} MHz, at the "
                 f"base {base_mhz:g}: caps are predicted for a clock that is not locked; if it is "
-                "locked there, unlock it first, or a cap changes only what draws more than it at "
-                "that clock"
+                "locked there, unlock it first"
             )
+            warnings.append(Note("P03", warning, "warning"))
     return warnings

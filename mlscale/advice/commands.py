@@ -22,7 +22,7 @@ SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 
 _ROOT = (
     "these commands need root on the machine itself; a container, WSL 2 or a virtual machine may "
-    "refuse them: docs/power-caps.md says what is left"
+    "refuse them: then ask its administrator (under Slurm: --gpu-freq)"
 )
 _PERSISTENCE = (
     "without persistence mode (nvidia-smi -i {gpu} -pm 1) the driver forgets the setting when no "
@@ -243,7 +243,7 @@ def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str,
         return Commands(notes=("no command is known for a GPU that is not in the device table",))
     names = levers_of(device)
     if not set(levers) <= set(names):
-        note = f"no command is printed for {device.name}: docs/power-caps.md says what there is"
+        note = f"no command is known that sets the clocks or the cap of {device.name}"
         return Commands(notes=(note,))
     notes = [_ROOT, *([_PERSISTENCE] if device.vendor == "NVIDIA" else [])]
     to_set: list[str] = []

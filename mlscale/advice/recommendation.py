@@ -12,6 +12,7 @@ from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import extra_named
 from mlscale.model.predictions import COVERAGE
+from mlscale.notes import Note
 from mlscale.text import counted
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Recommendation:
     best: Setting
     base: Setting
     front: tuple[Setting, ...]
-    flags: tuple[str, ...] = ()
+    flags: tuple[Note, ...] = ()
     launches: float | None = None
     share_percent: float | None = None
     in_run: Setting | None = None
@@ -115,7 +116,7 @@ class Recommendation:
             "at_base": self.base.row(),
             **self.best.effects(),
             "front": [setting.row() for setting in self.front],
-            "flags": list(self.flags),
+            "flags": [str(note) for note in self.flags],
         }
 
     def part_of_run(self) -> Row:
@@ -178,7 +179,7 @@ class Advice:
     kernels: tuple[Recommendation, ...] = ()
     measured: tuple[Setting, ...] = ()
     tried_mhz: tuple[float, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     is_bounded: bool = False
     no_energy: str | None = None
     keeps_memory: str | None = None
@@ -214,7 +215,7 @@ class Advice:
                 row = {"kernel": one.kernel or WHOLE_RUN, **setting.row(), **one.part_of_run()}
                 row |= {"best": int(is_best), "on_front": int(setting in one.front)}
                 row |= setting.effects() if is_best else dict.fromkeys(setting.effects())
-                rows.append(row | {"flags": "; ".join(one.flags if is_best else ())})
+                rows.append(row | {"flags": "; ".join(map(str, one.flags if is_best else ()))})
         return rows
 
     @extra_named("'to_frame'")
@@ -238,5 +239,5 @@ class Advice:
                 **self.whole_run.row(),
                 "measured": [setting.row() for setting in self.measured],
             },
-            "warnings": list(self.warnings),
+            "warnings": [str(note) for note in self.warnings],
         }

@@ -26,8 +26,9 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.supply import UNLIMITED, Supply
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
+from mlscale.notes import Note
 
-TOO_SLOW = "cannot keep its part of the limit of time: its quickest is shown"
+TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest setting is shown")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Terms:
     no_energy: str | None = None
     keeps_memory: str | None = None
     unmeasured: frozenset[HardwareConfig] = frozenset()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
 
 class Points(NamedTuple):

@@ -104,6 +104,8 @@ def cap_verdict(caps: "CapAdvice", advice: Advice | None = None) -> str:
         is_default = caps.default_w is not None and not caps.binds
         present = f"at {caps.default_w:.0f} W" if is_default else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
+        if caps.expected is not None and caps.objective in SAVED:
+            nothing = _nothing_sure(caps.objective, caps.limits)
         return f"Leave the power cap {present}: {nothing}{workload}.{_expected_cap(caps)}"
     former = "" if caps.default_w is None else f" (of {caps.default_w:.0f})"
     effects = _effects(best.run, caps.objective)
@@ -115,23 +117,28 @@ def cap_verdict(caps: "CapAdvice", advice: Advice | None = None) -> str:
 
 
 def _better_lock(caps: "CapAdvice", best: "CapPoint") -> str:
-    """That a locked clock is better than the best cap, and why; nothing where it is not."""
+    """That a locked clock is better than the best cap, and why; nothing where it is not.
+
+    Where no clock is known, how steep the run is there.
+    """
     if not best.steep:
         return ""
+    if caps.lock_mhz is None:
+        return f" There {best.steep}."
     device = known_device(caps.device)
     lever = levers_of(device).get("engine", "") if device else ""
     how = f" ({lever})" if lever.startswith("-") else ""
-    clock = "" if caps.lock_mhz is None else f" at {caps.lock_mhz:g} MHz"
-    return f" Better lock the engine clock{clock} in its place{how}: there {best.steep}."
+    clock = f"the engine clock at {caps.lock_mhz:g} MHz"
+    return f" Better lock {clock} in its place{how}: there {best.steep}."
 
 
 def _expected_cap(caps: "CapAdvice") -> str:
-    """The cap whose predicted time just keeps the limit, where its interval does not."""
+    """The second line: the cap whose predicted time keeps the limit, and how often it fails."""
     expected = caps.expected
     if expected is None or expected.run is None:
         return ""
-    effects = _effects(replace(expected.run, slowdown_range=None, saving_range=None), caps.saved)
-    return f" Expected to just keep the limit: {expected.cap_w:g} W ({effects})."
+    base_ms = caps.at_base.time_ms
+    return _would_be(f"{expected.cap_w:g} W", expected.run, caps.saved, caps.limits, base_ms)
 
 
 def _effects(at: Setting, objective: str, is_bounded: bool = False) -> str:
@@ -156,24 +163,25 @@ def _expected(advice: Advice) -> str:
         for axis, value in at.config.as_dict().items()
         if value != base.config.as_dict()[axis]
     )
+    return _would_be(what, at, advice.objective, advice.limits, base.time_ms)
+
+
+def _would_be(what: str, at: Setting, objective: str, limits: Limits, base_ms: float) -> str:
+    """What another setting is expected to do, and how often it passes the limit of time.
+
+    Its interval passes the limit; errors are taken to be normal.
+    """
     effects = _side(at.slowdown_percent, ("faster", "slower"))
-    if advice.objective in SAVED:
-        saved = SAVED[advice.objective]
+    if saved := SAVED.get(objective):
         effects += f" and {_side(at.saving_percent, (f'more {saved}', f'less {saved}'))}"
-    limit = advice.limits.time_in_words()
-    return f"\n{what} would be {effects}, and passes {limit} about {_how_often(advice, at)}."
-
-
-def _how_often(advice: Advice, at: Setting) -> str:
-    """How often the limit of time is passed there, if the interval is of normal errors."""
-    base_ms = advice.whole_run.base.time_ms
-    room = advice.limits.longest_percent(base_ms) - at.slowdown_percent
-    high = at.slowdown_percent if at.slowdown_range is None else at.slowdown_range[1]
+    text, limit = f"\n{what} would be {effects}", limits.time_in_words()
+    _, high = at.slowdown_range or (0.0, math.inf)
+    if math.isinf(high):
+        return f"{text}; how often it passes {limit} is not known."
     deviation = (high - at.slowdown_percent) / NormalDist().inv_cdf((1 + COVERAGE) / 2)
-    if deviation <= 0:
-        return "never"
-    share = 1 - NormalDist().cdf(room / deviation)
-    return "every second time" if share > 0.4 else f"one time in {1 / share:.0f}"
+    share = NormalDist().cdf((at.slowdown_percent - limits.longest_percent(base_ms)) / deviation)
+    often = "every second time" if share > 0.4 else f"one time in {1 / share:.0f}"
+    return f"{text}, and passes {limit} about {often}."
 
 
 def _bounds(advice: Advice, kept: str) -> str:
@@ -228,8 +236,7 @@ def _no_lower(advice: Advice) -> str:
 def _next_tried(advice: Advice) -> str:
     """The next lower clock that was tried, where a limit of time may allow one between."""
     limits, lower = advice.limits, _lower_mhz(advice)
-    has_limit = limits.max_time_ms is not None or limits.max_slowdown_percent is not None
-    if advice.objective == "time" or not (has_limit and lower):
+    if advice.objective == "time" or not (limits.has_time and lower):
         return ""
     return f" (the next lower engine clock tried is {lower[-1]:g} MHz)"
 

@@ -29,10 +29,11 @@ from mlscale.cli.text import (
     without_empty,
 )
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import BOUNDED, run_in_sequence
+from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT, run_in_sequence
 from mlscale.errors import extra_named
 from mlscale.model.model import Model
 from mlscale.model.predictions import INTERVAL
+from mlscale.notes import Note
 from mlscale.text import number, share_in_percent
 
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ def run(arguments: argparse.Namespace) -> None:
     with kept_warnings() as told:
         read = subject.read(subject.asked(arguments, arguments.weights))
     model, profiles = read.model, read.profiles
+    if arguments.lever == "cap":
+        from mlscale.advice.caps import require_other_clock
+
+        require_other_clock(profiles)
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     notes = (*(told if form == "json" else ()), *read.notes)
     advice = replace(advice, warnings=(*notes, *advice.warnings))
@@ -93,10 +98,13 @@ def run(arguments: argparse.Namespace) -> None:
             commands = commands_for_cap(caps, profiles.metadata)
         else:
             commands = commands_for_clocks(advice, profiles.metadata)
-    if model.lead.name == "board" and not is_cap:
+    if model.lead.name == "board":
         from mlscale.cli.further_run import further_run
 
-        further = further_run(arguments, read.files[0], profiles, advice)
+        best = (
+            advice.whole_run.best if not is_cap else caps.best.run if caps and caps.best else None
+        )
+        further = further_run(arguments, read.files[0], profiles, advice, best)
     if form == "json":
         text = json_text(document(advice, arguments.lever, caps, commands, further))
     elif form == "table":
@@ -179,7 +187,7 @@ def document(
     }
     if caps:
         document |= caps.document()
-        document["warnings"] += caps.warnings
+        document["warnings"] += map(str, caps.warnings)
         if lever == "cap":
             document["verdict"] = cap_verdict(caps, advice)
     if commands:
@@ -329,10 +337,12 @@ def _by_share(advice: Advice) -> list[Recommendation]:
     return sorted(advice.kernels, key=lambda kernel: kernel.share_percent or 0.0, reverse=True)
 
 
-def _flags(advice: Advice) -> dict[str, tuple[str, ...]]:
+def _flags(advice: Advice) -> dict[str, tuple[Note, ...]]:
     """The flags by kernel, those of most time first, without the one that the verdict says."""
     return {
-        kernel.kernel or "": tuple(flag for flag in kernel.flags if flag != BOUNDED)
+        kernel.kernel or "": tuple(
+            flag for flag in kernel.flags if flag not in (BOUNDED, BOUNDED_BY_COUNT)
+        )
         for kernel in _by_share(advice)
     }
 

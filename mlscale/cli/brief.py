@@ -102,14 +102,9 @@ def errors_in_words(found: Mapping[str, Any]) -> str:
     return ", ".join(told)
 
 
-def as_note(said: Note | str) -> Note:
-    """A note, of words without a code too."""
-    return said if isinstance(said, Note) else Note("", said)
-
-
 def notes_line(notes: Sequence[Note]) -> list[str]:
     """The codes of notes, and how to read them; nothing where there are none."""
-    codes = sorted({note.code for note in notes} - {""})
+    codes = sorted({note.code for note in notes})
     if not codes:
-        return [f"{INDENT}Notes: --notes for all."] if notes else []
+        return []
     return sentences(f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all.")

@@ -34,12 +34,25 @@ class CappedRun:
 
 
 def is_asked(arguments: argparse.Namespace) -> bool:
-    """Whether a cap is asked for, by files of which none tells an engine clock."""
+    """Whether a cap is asked for, by files of which none tells an engine clock.
+
+    Raises InputError of such files, several or with caps, where the answer is to be a clock.
+    """
     files = [*arguments.file, *arguments.also]
     is_told = "engine_mhz" in (arguments.base or {}) or any("@" in text for text in files)
-    if arguments.lever != "cap" or arguments.model or is_model_name(files[0]) or is_told:
+    is_cap = arguments.lever == "cap"
+    if arguments.model or is_model_name(files[0]) or is_told:
         return False
-    return all(_lacks_clock(options.input_file(text), arguments) for text in files)
+    if not arguments.also and options.caps_asked(arguments) is None:
+        return False
+    if not all(_lacks_clock(options.input_file(text), arguments) for text in files):
+        return False
+    if not is_cap:
+        raise InputError(
+            f"{files[0]}: no file tells an engine clock; of runs under power caps ask for the best "
+            "cap with --lever cap, of others say the clock with --base engine=…"
+        )
+    return True
 
 
 def _lacks_clock(path: Path, arguments: argparse.Namespace) -> bool:
@@ -48,9 +61,14 @@ def _lacks_clock(path: Path, arguments: argparse.Namespace) -> bool:
         return False
     if is_parquet(path):
         return "engine_mhz" not in read_table(path, columns=arguments.map).columns
-    if is_tidy(path, arguments.map):
+    if _is_table(path, arguments):
         return "engine_mhz" not in {*csv_header(path), *arguments.map}
     return is_log(path) and not tells_engine_clock(path)
+
+
+def _is_table(path: Path, arguments: argparse.Namespace) -> bool:
+    """Whether a file is a table, or lacks but the time or the power of a table of capped runs."""
+    return is_tidy(path, {"device": "device", "power_cap_w": "power_cap_w", **arguments.map})
 
 
 def read(arguments: argparse.Namespace) -> CappedRun:
@@ -62,7 +80,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
     readings: list[CappedReading] = []
     devices = {arguments.device} - {None}
     for path in map(options.input_file, [*arguments.file, *arguments.also]):
-        if is_parquet(path) or is_tidy(path, arguments.map):
+        if _is_table(path, arguments):
             found, names = _read_rows(path, arguments)
         else:
             found, names = _read_log(path, arguments)
@@ -113,7 +131,7 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedRe
     if span.time_ms is None or "power_w" not in log.columns:
         lacking = "power" if span.time_ms else "how long it took; give --interval SECONDS"
         raise InputError(f"{log}: does not say {lacking}")
-    refuse_pauses(1 - len(span.working) / (span.last + 1 - span.first))
+    refuse_pauses(span.idle / (span.last + 1 - span.first))
     warn_of_pauses(log, span)
     means = {
         name: mean_of(log.columns[name][span.inside]) if name in log.columns else math.nan
@@ -133,5 +151,5 @@ def document(caps: "CapAdvice") -> "Row":
         "coverage": COVERAGE,
         "lever": "cap",
         **caps.document(),
-        "warnings": list(caps.warnings),
+        "warnings": [str(note) for note in caps.warnings],
     }

@@ -130,11 +130,10 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with --resume -o {folder}") from None
         for name, why in failed.items():
-            warn(f"{name} is left out: {why}")
+            warn("T09", f"{name} is left out: {why}")
         plan = replace(plan, entries=tuple(e for e in plan.entries if e.name not in failed))
         samples = recording.samples(folder, plan)
-        for line in recording.notes(samples, plan):
-            warn(line)
+        recording.warn_of_samples(samples, plan)
         uncounted: list[str] = []
         if plan.suite == "micro":
             text = _write_micro(folder, samples, plan)
@@ -153,7 +152,7 @@ def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list
         base = recording.base(samples)
         counted_kernels, missing = counters.collect_counters(plan, base, folder / "counters")
         for line in missing:
-            warn(line)
+            warn("T10", line)
         if counted_kernels:
             samples = recording.with_counters(samples, counted_kernels)
     paths = recording.write_tables(folder, samples, plan)

@@ -14,7 +14,7 @@ from mlscale import __version__
 from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
 from mlscale.cli import options, outputs, subject
-from mlscale.cli.text import json_text, print_warnings
+from mlscale.cli.text import json_text, print_line
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.logs import is_sampled
 from mlscale.errors import InputError, UsageError
@@ -129,7 +129,8 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         print(json_text(document), end="")
         return
-    print_warnings(document["warnings"])
+    for note in document["notes"]:
+        print_line(f"mlscale: {note['code']}: {note['text']}")
     if "verdict" in document:
         print(f"{document['verdict']}\n")
     counts = f"{counted(document['kernels'], 'kernel')} in {counted(document['parts'], 'part')}"

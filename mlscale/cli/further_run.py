@@ -8,8 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlscale.advice.commands import Commands, commands_for_further_run
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.recommendation import Advice, Setting
 from mlscale.cli.subject import is_log, tells_engine_clock
 from mlscale.counters.kernel_use import (
     DESCRIBED,
@@ -23,6 +25,7 @@ from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.model.unprofiled import kernels_of_most
+from mlscale.notes import Note
 
 _TIME = "MS"  # stands for what the user alone knows of the further run
 _PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
@@ -70,25 +73,32 @@ class FurtherRun:
         text += "".join(f"note: {note}\n" for note in self.commands.notes)
         return text + (f"One run is enough with {self.instead}\n" if self.instead else "")
 
-    def warning(self) -> str:
+    def warning(self) -> Note:
         """What is told of it beside a result that has no place for it."""
-        return f"{self.why}: {self.advise}"
+        return Note("R07", f"{self.why}: {self.advise}")
 
 
 def further_run(
-    arguments: argparse.Namespace, first: Path, profiles: Profiles, advice: Advice
+    arguments: argparse.Namespace,
+    first: Path,
+    profiles: Profiles,
+    advice: Advice,
+    best: Setting | None,
 ) -> FurtherRun | None:
-    """The run that an advice asks for, if any; first: the file of the first one."""
+    """The run that an advice asks for, if any; first: the file of the first one.
+
+    best: the run as advised, under a cap at its mean clock; None where no cap is.
+    """
     if advice.is_bounded:
         engine_mhz = second_clock_mhz(profiles)
         return replace(_run_at(engine_mhz, arguments, first, profiles), instead=_instead(profiles))
-    advised_mhz = advice.whole_run.best.config.engine_mhz
+    advised_mhz = np.inf if best is None else best.config.engine_mhz
     third_mhz = third_clock_mhz(profiles, advised_mhz)
     if third_mhz is None:
         return None
     why = (
-        f"{advised_mhz:g} MHz is below all clocks that were run, where predictions are less sure; "
-        f"a further run at about {third_mhz} MHz tells more"
+        f"{advised_mhz:.0f} MHz is below all clocks that were run, where predictions are "
+        f"less sure; a further run at about {third_mhz} MHz tells more"
     )
     return replace(_run_at(third_mhz, arguments, first, profiles), why=why)
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "advise": "name the clocks to set, for least energy or another objective",
     "report": "write one HTML page, without scripts, on what a model predicts",
     "study": "measure errors by cross-validation",
+    "explain": "say what the code of a note means, and what to do",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 HELP = """\
@@ -43,7 +44,8 @@ mlscale: the GPU clock that saves energy, from one profile
   Build    train TABLE      a model of your own
            import FILE      a table from files of profilers and monitors
            collect          a table measured on the GPU at hand
-  Look up  show MODEL       what a model holds
+  Look up  explain CODE     what a note such as G03 means, and what to do
+           show MODEL       what a model holds
            devices          the GPUs that are known
            datasets         the data sets that are known
   Start    demo             a tour of a minute

@@ -15,7 +15,7 @@ from mlscale.data import datasets
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
-from mlscale.errors import InputError, UsageError, note
+from mlscale.errors import InputError, UsageError, warn
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
 from mlscale.text import plain_number
@@ -119,7 +119,8 @@ def slowdown_percent(text: str) -> float:
     percent = number_from_0(text, "%")
     if 1 < percent < LEAST_CLEAR_PERCENT and "%" not in text:
         meant = f"{100 * (percent - 1):.6g}"
-        note(f"--max-slowdown {text} is {text} %. If you meant {meant} %, give {meant}.")
+        told = f"--max-slowdown {text} is {text} %. If you meant {meant} %, give {meant}."
+        warn("P06", told, "note")
     return percent
 
 

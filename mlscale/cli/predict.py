@@ -11,7 +11,7 @@ import numpy as np
 from mlscale import __version__
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli import options, outputs, subject
-from mlscale.cli.brief import SPELLED_OUT, as_note, notes_line
+from mlscale.cli.brief import SPELLED_OUT, notes_line
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import brief
 from mlscale.cli.terminal import shows_colours
@@ -39,8 +39,8 @@ from mlscale.model.predictions import (
     TIME_MEASURED,
     Predictions,
 )
-from mlscale.notes import Note
-from mlscale.text import number, with_ranges, without_numbers
+from mlscale.notes import Note, note_rows, notes_by_kernel
+from mlscale.text import number
 
 SCHEMA = 1  # of the JSON document
 FORMATS = ("table", "csv", "json", "parquet")
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
         asked = brief(predictions, targets, arguments.kernels, shows_colours(arguments.color))
         print("\n".join([*asked, *notes_line(_notes(predictions, targets, told))]))
         notes = _notes(predictions, targets)
-        print_warnings(map(str, notes if arguments.notes else notes[:SPELLED_OUT]))
+        print_warnings(notes if arguments.notes else notes[:SPELLED_OUT])
 
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
@@ -164,37 +164,18 @@ def _as_json(
         "base": predictions.base.as_dict(),
         "predictions": rows,
         "whole_run": _run_rows(predictions, targets),
-        "notes": [_note_row(note) for note in notes],
+        "notes": note_rows(notes),
     }
     return json_text(document)
 
 
 def _notes(
-    predictions: Predictions, targets: list[HardwareConfig] | None, told: Sequence[str] = ()
+    predictions: Predictions, targets: list[HardwareConfig] | None, told: Sequence[Note] = ()
 ) -> list[Note]:
     """What a reader should know, each once: of all kernels, then of some. told: by the files."""
     above = _limit_warning(predictions, predictions.whole_run(targets)["flags"].tolist())
-    notes = [as_note(said) for said in (*told, *predictions.warnings, *above)]
-    alike: dict[str, dict[str, Note]] = {}
-    kernels = predictions.profiles.kernels
-    for kernel, flags in zip(kernels, predictions.flags, strict=True):
-        for flag in map(as_note, flags):
-            alike.setdefault(without_numbers(flag.text), {})[kernel] = flag
-    for flagged in alike.values():
-        text = with_ranges([flag.text for flag in flagged.values()])
-        whom = () if len(flagged) == len(kernels) else tuple(flagged)
-        notes.append(replace(next(iter(flagged.values())), text=text, kernels=whom))
-    return notes
-
-
-def _note_row(note: Note) -> dict[str, Any]:
-    """A note as JSON values."""
-    return {
-        "code": note.code,
-        "severity": note.severity,
-        "kernels": list(note.kernels) or "all",
-        "text": note.text,
-    }
+    flags = dict(zip(predictions.profiles.kernels, predictions.flags, strict=True))
+    return [*told, *predictions.warnings, *above, *notes_by_kernel(flags)]
 
 
 def _run_rows(
@@ -215,7 +196,7 @@ def _json_value(value: Any) -> Any:
     return None if np.isnan(value) else value.item()
 
 
-def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[str]:
+def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[Note]:
     """What a GPU does where the rows with these flags are of more power than its board supplies."""
     if not any(ABOVE_LIMIT in row for row in flags):
         return []
@@ -223,4 +204,4 @@ def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -
         f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_in_words}: there "
         "the GPU lowers its clock, draws less and takes longer than they say"
     )
-    return [warning]
+    return [Note("P03", warning, "warning")]

@@ -20,6 +20,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import whole_file, write_text
+from mlscale.notes import Note
 from mlscale.predictors import DEFAULT, create, why_wu
 from mlscale.progress import Progress
 from mlscale.studies.base import PARTIAL_SPLITS, SEEDS, Row, Rows, Study, grouped
@@ -257,7 +258,7 @@ def _write_rows(path: Path, rows: Any) -> Path:
     return path
 
 
-def _notes(study: Study) -> list[str]:
+def _notes(study: Study) -> list[Note]:
     """Which predictor would be better than `wu` where nobody chose, and why it does not stand."""
     notes = []
     for table, data in study.tables.items():
@@ -265,7 +266,7 @@ def _notes(study: Study) -> list[str]:
         names = {part.candidate.name for part in parts}
         why = why_wu(data, parts[0].base) if "wu" in names else None
         if why and names.isdisjoint(("bottleneck", "board")):
-            notes.append(f"{table}: {why}")
+            notes.append(Note("P08", f"{table}: {why}"))
     return notes
 
 

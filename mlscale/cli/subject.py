@@ -27,6 +27,7 @@ from mlscale.errors import InputError, UsageError
 from mlscale.model.model import Model, load
 from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
 from mlscale.model.unprofiled import left_out
+from mlscale.notes import Note
 from mlscale.predictors.base import Predictor, PredictsOtherGpus
 from mlscale.readers.given import Given
 from mlscale.text import counted
@@ -83,7 +84,7 @@ class Subject:
     targets: tuple[HardwareConfig, ...]
     model_name: str
     profile_name: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     files: tuple[Path, ...] = ()
 
 
@@ -146,7 +147,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
 
 def _profiles(
     asked: Asked, paths: Sequence[Path], model: Model | None, head: Table | None
-) -> tuple[Profiles, list[str]]:
+) -> tuple[Profiles, list[Note]]:
     """The profiles that all files hold, with further measured points; and notes on them.
 
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
@@ -164,7 +165,7 @@ def _profiles(
         profiles = _profiles_of_exports(paths, asked)
     if asked.weights:
         profiles = with_weights(profiles, input_file(asked.weights))
-    notes: list[str] = []
+    notes: list[Note] = []
     if asked.profiled_only:
         notes += left_out(profiles) if head is None else []
         profiles = profiles.profiled

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import DataWarning
 from mlscale.files import write_text
+from mlscale.notes import Note
 from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
 
 _DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
@@ -98,7 +99,7 @@ def interval_cell(interval: tuple[float, float] | None) -> str:
     return " to ".join(f"{end:z.1f}" if math.isfinite(end) else "?" for end in interval)
 
 
-def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
+def flag_lines(flags: Mapping[str, Sequence[Note]], most: int | None = None) -> list[str]:
     """Return a line for each flag of each kernel; what several kernels share stands once.
 
     So do flags that differ in numbers alone, with the range of these. most: of the kernels, from
@@ -106,7 +107,7 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for kernel, flags_of_kernel in flags.items():
-        for flag in flags_of_kernel:
+        for flag in map(str, flags_of_kernel):
             alike.setdefault(without_numbers(flag), []).append((kernel, flag))
     single: list[tuple[str, str]] = []
     lines: list[str] = []
@@ -126,9 +127,9 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
     return lines
 
 
-def warning_lines(warnings: Iterable[str]) -> list[str]:
+def warning_lines(warnings: Iterable[Note]) -> list[str]:
     """Return a line for each warning, for below a table."""
-    return [f"warning: {printable(warning)}\n" for warning in warnings]
+    return [f"warning: {printable(str(warning))}\n" for warning in warnings]
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -162,7 +163,7 @@ class ShownWarnings:
     """Shows each warning about the data once, in one line, and any other as Python does."""
 
     def __init__(self) -> None:
-        self._texts: set[str] = set()
+        self._shown: set[Note] = set()
 
     def show(
         self,
@@ -177,33 +178,33 @@ class ShownWarnings:
         if not issubclass(category, DataWarning):
             text = warnings.formatwarning(message, category, filename, lineno, line)
             print(text, file=file or sys.stderr)
-        elif str(message) not in self._texts:
-            self._texts.add(str(message))
-            print_warnings([str(message)])
+        elif isinstance(message, DataWarning) and message.note not in self._shown:
+            self._shown.add(message.note)
+            print_warnings([message.note])
 
 
 @contextmanager
-def kept_warnings() -> Iterator[list[str]]:
+def kept_warnings() -> Iterator[list[Note]]:
     """Keep what is warned of the data meanwhile too, each once, for a document or a page."""
-    texts: list[str] = []
+    notes: list[Note] = []
     show = warnings.showwarning
 
     def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
         show(message, category, *more, **named)
-        if issubclass(category, DataWarning) and str(message) not in texts:
-            texts.append(str(message))
+        if isinstance(message, DataWarning) and message.note not in notes:
+            notes.append(message.note)
 
     warnings.showwarning = keep
     try:
-        yield texts
+        yield notes
     finally:
         warnings.showwarning = show
 
 
-def print_warnings(texts: Iterable[str]) -> None:
+def print_warnings(notes: Iterable[Note]) -> None:
     """Print what a result has no place for, each in a line."""
-    for text in texts:
-        print_line(f"mlscale: warning: {text}")
+    for note in notes:
+        print_line(f"mlscale: {note.code}: {note}")
 
 
 def print_line(text: str) -> None:

@@ -72,7 +72,7 @@ def given_back(device: DeviceInfo, sets_board: bool) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder):
         if marker.exists():
-            warn("an earlier run was killed while it held the clocks; they are reset first")
+            warn("L04", "an earlier run was killed while it held the clocks; they are reset first")
             _reset(device, marker)
         before = pynvml.nvmlDeviceGetPowerManagementLimit(nvml_board(device.uuid))
         write_text(marker, json.dumps({"power_limit_mw": before}))

@@ -73,7 +73,9 @@ def samples(folder: Path, plan: Plan) -> pd.DataFrame:
     silent = frame["kernel"][frame["power_w"].isna()].unique()
     if 0 < len(silent) < frame["kernel"].nunique():
         names = ", ".join(silent)
-        warn(f"the sensor ({plan.device.sensors}) gave no power of, and left out are: {names}")
+        warn(
+            "T09", f"the sensor ({plan.device.sensors}) gave no power of, and left out are: {names}"
+        )
         frame = frame[~frame["kernel"].isin(silent)].reset_index(drop=True)
     for axis in _CLOCKS:
         observed = frame[f"{axis}_observed"]
@@ -160,25 +162,28 @@ def _moved_clocks(frame: pd.DataFrame) -> list[str]:
     return [*ratios.index[ratios > 1 + _MOVED]]
 
 
-def notes(frame: pd.DataFrame, plan: Plan) -> Iterator[str]:
-    """What a reader of the table should know, a line each."""
+def warn_of_samples(frame: pd.DataFrame, plan: Plan) -> None:
+    """Warn of what a reader of the table should know."""
     device, throttled = plan.device, frame["kernel"][frame["throttled"]]
     if len(throttled):
-        yield (
+        warn(
+            "L04",
             f"{len(throttled)} of {len(frame)} samples ran more than {_CLOCK_TOLERANCE:.0%} off "
-            f"the clocks that were set (column 'throttled'): {', '.join(throttled.unique())}"
+            f"the clocks that were set (column 'throttled'): {', '.join(throttled.unique())}",
         )
     if not plan.settings["engine_mhz"] and len(moved := _moved_clocks(frame)):
-        yield (
+        warn(
+            "L04",
             f"the engine clock was not the same at all numbers of CUs, so that ratios over them "
-            f"have it in them (column 'engine_mhz_observed'): {', '.join(moved)}"
+            f"have it in them (column 'engine_mhz_observed'): {', '.join(moved)}",
         )
     if device.lacks_sensors:
-        yield f"neither power nor clocks were observed: {device.lacks_sensors}"
+        warn("P04", f"neither power nor clocks were observed: {device.lacks_sensors}")
     if plan.power_s and frame["power_w"].isna().any():
-        yield f"there is no power: the sensor ({device.sensors}) gave none"
+        warn("P04", f"there is no power: the sensor ({device.sensors}) gave none")
     if device.key not in device_keys() and device.backend != "opencl":
-        yield (
+        warn(
+            "G03",
             f"'{device.key}' is not in the device table, so 'bottleneck' does not apply; "
-            "'mlscale devices show --help' says how to describe a GPU for --device"
+            "'mlscale devices show --help' says how to describe a GPU for --device",
         )

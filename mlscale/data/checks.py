@@ -20,9 +20,9 @@ from mlscale.data import predicates
 from mlscale.data.devices import find_device
 from mlscale.data.predicates import Fields
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError, warn
+from mlscale.errors import InputError, warn
+from mlscale.notes import Note, Severity
 
-Severity = Literal["refused", "warning", "note"]
 # Which facts a predicate takes. All predicates of one subject take the same ones, in one order.
 Subject = Literal[
     "value",
@@ -79,12 +79,12 @@ RULES = (
         "a board power of {power_w:g} W {why}",
     ),
     Rule(
-        "G04",
+        "G02",
         "partition",
         "warning",
         predicates.part_of_a_gpu,
-        "ran on {cus:g} of the {all_cus} SMs of '{device}', and a board's power is that of all: "
-        "energy is right where nothing ran on the others",
+        "ran on {cus:g} of the {all_cus} SMs of '{device}', and power is the whole board's: energy "
+        "is right only if nothing ran on the others",
     ),
     Rule(
         "L01",
@@ -114,9 +114,8 @@ RULES = (
         "profiled clock",
         "warning",
         predicates.held_clock,
-        "ncu holds the engine clock down unless --clock-control none is given, and '{device}' goes "
-        "up to {highest_mhz:g} MHz: if the program itself runs faster than at {observed_mhz:.0f} "
-        "MHz, profile it so, since all is relative to that clock",
+        "ncu may have held the clock at {observed_mhz:.0f} MHz, and '{device}' goes up to "
+        "{highest_mhz:g}; if so, profile with --clock-control none",
     ),
     Rule(
         "M01",
@@ -145,8 +144,7 @@ RULES = (
         "warning",
         predicates.unlike_repetitions,
         "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {ends}; take "
-        "out rows of other work or clocks; of the launches of a run give each kind a name, a row "
-        "with its mean time, and their number in a column 'launches'",
+        "out rows of other work or clocks",
     ),
     Rule(
         "T03",
@@ -154,16 +152,15 @@ RULES = (
         "warning",
         predicates.changing_launch,
         "'{column}' of {count} is not the same at all clocks; that of '{kernels[0]}' is {ends}: "
-        "rows of two workloads count as one kernel, unless the application or the kernel names "
-        "them apart",
+        "name two workloads apart",
     ),
     Rule(
-        "T04",
+        "T02",
         "times",
         "warning",
         predicates.jumping_times,
-        "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; one "
-        "of the two may be of other work, or of another clock than is said: measure it again",
+        "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; "
+        "measure both again",
     ),
     Rule(
         "T05",
@@ -192,9 +189,8 @@ RULES = (
         "shared times",
         "warning",
         predicates.shared_times,
-        "all kernels of {applications} have one and the same time at every configuration: is it "
-        "the application's? give each its own, or the application one row (random-kernels would "
-        "test on times that it trained on)",
+        "all kernels of {applications} have the same time at every configuration: is it the "
+        "application's? Give each kernel its own, or the application one row",
     ),
     Rule(
         "R01",
@@ -210,18 +206,18 @@ RULES = (
         "warning",
         predicates.hidden_slowdown,
         "at {mhz:g} MHz the GPU worked {worked:.2f} times as long as at {base_mhz:g} MHz, and "
-        "{takes} there. Slowdowns are of the whole run; what runs between its pauses slows by "
-        "more, and so does the whole where the pauses end, which may be below {lower_mhz:.0f} MHz",
+        "{takes} there: pauses hide how much the work slows, perhaps no more below "
+        "{lower_mhz:.0f} MHz",
     ),
     Rule(
-        "R03",
+        "R02",
         "scaling",
         "warning",
         predicates.no_clock_matters,
         "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, so that no clock seems to matter. {doubt}",
     ),
     Rule(
-        "R04",
+        "M02",
         "ends of logs",
         "refused",
         predicates.open_ends,
@@ -254,8 +250,8 @@ RULES = (
         "supply",
         "note",
         predicates.more_than_supplied,
-        "{count} configurations are left out: a kernel would draw more there than {supplied} "
-        "({most_w:.0f} W at most as predicted); the GPU lowers its clock instead",
+        "{count} configurations are left out: a kernel would draw up to {most_w:.0f} W there, "
+        "more than {supplied}",
     ),
 )
 
@@ -274,12 +270,23 @@ def check(looks_at: Subject, where: str, *facts: Any) -> None:
         severity = fields.get("severity", rule.severity)
         if severity == "refused":
             raise InputError(text, rule.code)
-        warn(DataWarning(text, rule.code, severity, fields.get("kernels", ())))
+        warn(rule.code, text, severity, fields.get("kernels", ()))
 
 
-def sentences(looks_at: Subject, *facts: Any) -> list[str]:
-    """The sentences of the rules that these facts break, for an answer that carries them itself."""
-    return [rule.sentence.format(**fields) for rule, fields in _broken(looks_at, facts)]
+def notes_on(looks_at: Subject, *facts: Any, source: str = "") -> list[Note]:
+    """The notes of the rules that these facts break, for an answer that carries them itself.
+
+    source: what they are told of, where that is not the whole answer.
+    """
+    return [
+        Note(
+            rule.code,
+            f"{source and f'{source}: '}{rule.sentence.format(**fields)}",
+            fields.get("severity", rule.severity),
+            tuple(fields.get("kernels", ())),
+        )
+        for rule, fields in _broken(looks_at, facts)
+    ]
 
 
 def _broken(looks_at: Subject, facts: Sequence[Any]) -> Iterator[tuple[Rule, dict[str, Any]]]:

@@ -118,7 +118,9 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
             if _sha256(file) == dataset.sha256:
                 return file, place
             if file.name == dataset.file:
-                warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
+                warn(
+                    "T09", f"{file}: is not '{dataset.name}', it has another checksum; passed over"
+                )
     return None
 
 

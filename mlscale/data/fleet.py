@@ -127,7 +127,9 @@ def _files(folder: Path) -> list[Path]:
     if not files:
         raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
     if others := [path.name for path in entries if path not in files]:
-        warn(f"{folder}: only its Parquet files are of the fleet, not {', '.join(others[:3])}")
+        warn(
+            "T09", f"{folder}: only its Parquet files are of the fleet, not {', '.join(others[:3])}"
+        )
     return files
 
 

@@ -238,7 +238,7 @@ class Measurements:
                 f"another, such as {self.usual}, which most kernels have"
             )
         others = listed([f"'{self.kernels[k]}'" for k in np.flatnonzero(~is_known)])
-        warn(f"left out, as not measured at the base {at} and elsewhere: {others}")
+        warn("T01", f"left out, as not measured at the base {at} and elsewhere: {others}")
         return self.select(is_known)
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
@@ -427,10 +427,10 @@ def _kept_rows(
     if lacking is None or incomplete == "keep":
         if told:
             told += "these are filled in along the axes, and errors count what was measured alone"
-            warn(f"{table.source}: {told}")
+            warn("T01", f"{table.source}: {told}")
         if not somewhere.all():
             has = f"{int(somewhere.sum())} of the {grid.size} configurations of its grid"
-            warn(f"{table.source}: has {has}, which are what models learn and predict")
+            warn("T01", f"{table.source}: has {has}, which are what models learn and predict")
         return None
     kept = [whole, *map(np.arange, grid.shape)]
     told += "dropped"
@@ -441,7 +441,7 @@ def _kept_rows(
         names = (kernels, *([f"{a} {step:g}" for step in steps] for a, steps in grid.steps.items()))
         gone = (np.delete(name, left) for name, left in zip(names, kept, strict=True))
         told += f" {', '.join(np.concatenate([*gone]))}; left are {lacking['settings']}"
-    warn(f"{table.source}: {told}")
+    warn("T01", f"{table.source}: {told}")
     pairs = zip(where, kept, strict=True)
     return np.flatnonzero(np.all([np.isin(places, left) for places, left in pairs], axis=0))
 

@@ -127,7 +127,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         for kernel, fault in power_faults(measurements).items():
             faults.setdefault(kernel, fault)
     for kernel, fault in faults.items():
-        warn(f"{path}: '{kernel}': {fault}")
+        warn("T02", f"{path}: '{kernel}': {fault}")
     if form:
         _warn_of_clocks(measurements, path)
     else:
@@ -215,8 +215,9 @@ def _warn_of_clocks(measurements: Measurements, path: Path) -> None:
     if clocks:
         times = ", ".join(f"{over:.2f} at {clock:g} MHz" for clock, over in clocks.items())
         warn(
+            "L04",
             f"{path}: times are longer than the set clocks explain, by {times}: the GPU ran "
-            "slower than it was set to there; good for power, poor for time"
+            "slower than it was set to there; good for power, poor for time",
         )
 
 
@@ -230,6 +231,7 @@ def _warn_of_traffic(table: Table) -> None:
     share = device.share_of_bandwidth(dram_bytes, seconds, table.numbers["memory_mhz"])
     if (above := share > LARGEST_SHARE).any():
         warn(
+            "L02",
             f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
-            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times"
+            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times",
         )

@@ -8,7 +8,7 @@ another grid is other work, whose time tells of no clock.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,11 @@ class _Reading:
     file: str
     source: str
 
+    @property
+    def cell(self) -> tuple[object, ...]:
+        """What no two readings have in common."""
+        return self.source, self.kernel, self.config, self.time_ms
+
 
 def add_points(
     profiles: Profiles, tables: Sequence[tuple[Path | str | Table, HardwareConfig | None]]
@@ -71,8 +76,12 @@ def add_points(
     readings: list[_Reading] = []
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
-        readings += _readings(with_kernels_of(profiles, table), config, profiles)
-    if is_sampled(profiles.metadata) or profiles.are_times_alone:
+        further = _readings(with_kernels_of(profiles, table), config, profiles)
+        if {one.cell for one in further} & {one.cell for one in readings}:
+            raise InputError(f"{further[0].file}: is given twice; name each further run once")
+        readings += further
+    are_of_runs = is_sampled(profiles.metadata) or profiles.are_times_alone
+    if are_of_runs:
         _require_another_clock(profiles, readings)
     has_power = any(np.isfinite(one.power_w) for one in readings)
     points = []
@@ -81,13 +90,18 @@ def add_points(
         times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
         points.append(MeasuredPoint(config, times, powers if has_power else None, here[0].source))
-    _refuse_copies(MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w), points)
+    base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
+    _refuse_copies(base, points)
+    if are_of_runs:
+        files = {one.config: one.file for one in readings}
+        _check_pairs(profiles, base, points, files)
     return replace(profiles, points=(*profiles.points, *points))
 
 
 def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:
-    """The surfaces with what was measured at further points of their grid, without interval."""
-    for config, factors in profiles.measured_factors(quantity):
+    """The surfaces with what was measured at further points, and then at the base, no interval."""
+    at_base = [(profiles.base, np.ones(len(profiles.kernels)))] if profiles.points else []
+    for config, factors in [*at_base, *profiles.measured_factors(quantity)]:
         if config not in surfaces.grid:
             continue
         at = (slice(None), *surfaces.grid.index(config))
@@ -152,7 +166,7 @@ def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -
     if is_sampled(profiles.metadata) and over_clocks:
         _check_logs(profiles, table, over_clocks)
     elif profiles.are_times_alone and over_clocks:
-        _check_traces(profiles, table, over_clocks)
+        _check_memory(profiles, table, over_clocks)
     if not rows and (is_sampled(profiles.metadata) or profiles.are_times_alone):
         _require_another_clock(profiles, readings)
     if config == base:
@@ -252,9 +266,10 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     resolution = max(sample_ms, default=0.0) / shortest_ms
     if resolution > COARSE:
         warn(
+            "P05",
             f"{table.source}: times are known to one sample, {max(sample_ms):.4g} ms, "
             f"{resolution:.0%} of the shortest run, so the intervals are too narrow; "
-            "let the runs take longer, or sample more often"
+            "let the runs take longer, or sample more often",
         )
     runs = [
         Reading(
@@ -278,21 +293,47 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
         check("scaling", table.source, run)
 
 
-def _check_traces(profiles: Profiles, table: Table, readings: Sequence[_Reading]) -> None:
-    """Raise InputError unless these can be the traced kernels at other engine clocks.
+def _check_pairs(
+    profiles: Profiles,
+    base: MeasuredPoint,
+    points: Sequence[MeasuredPoint],
+    files: Mapping[HardwareConfig, str],
+) -> None:
+    """Raise InputError unless each reading can be of the same work as that of the next clock.
 
-    At each clock the sum of their times counts, each as often as the profiles' launches say.
+    Of a trace also as the base, which `_check_logs` has of a log. At each clock the sum of the
+    times of all kernels counts, each as often as the profiles' launches say, and their mean power.
     """
-    _check_memory(profiles, table, readings)
-    base_mhz = profiles.base.engine_mhz
-    for mhz in dict.fromkeys(one.config.engine_mhz for one in readings):
-        here = [one for one in readings if one.config.engine_mhz == mhz]
-        known = _positions(profiles, here)
-        times_ms = profiles.weights[known] * np.array([one.time_ms for one in here])
-        ratio = float(times_ms.sum() / profiles.run_times_ms[known].sum())
-        run = Reading("its kernels", base_mhz, mhz, ratio, is_log=False)
-        check("further run", table.source, run)
-        check("scaling", table.source, run)
+    is_log, launches = is_sampled(profiles.metadata), profiles.weights
+    over_clocks = [one for one in points if one.config.cu_count == base.config.cu_count]
+    over_clocks.sort(key=lambda one: one.config.engine_mhz)
+    for one in () if is_log else over_clocks:
+        run = _compared(one, base, launches, is_log)
+        check("further run", files[one.config], run)
+        check("scaling", files[one.config], run)
+    for lower, higher in pairwise(over_clocks):
+        if np.isfinite(lower.time_ms * higher.time_ms).any():
+            run = _compared(lower, higher, launches, is_log)
+            check("further run", files[lower.config], run)
+
+
+def _compared(one: MeasuredPoint, other: MeasuredPoint, weights: Floats, is_log: bool) -> Reading:
+    """The kernels that both readings have, of the one over the other; weights (K,): launches."""
+    known = np.isfinite(one.time_ms * other.time_ms)
+    times_ms, watts = [], []
+    for at in (one, other):
+        each_ms = (weights * at.time_ms)[known]
+        times_ms.append(float(each_ms.sum()))
+        energies = np.nan if at.power_w is None else each_ms * at.power_w[known]
+        watts.append(float(np.sum(energies)) / times_ms[-1])
+    return Reading(
+        "the run" if is_log else "its kernels",
+        other.config.engine_mhz,
+        one.config.engine_mhz,
+        times_ms[0] / times_ms[1],
+        watts[0] / watts[1],
+        is_log=is_log,
+    )
 
 
 def _positions(profiles: Profiles, readings: Sequence[_Reading]) -> list[int]:
@@ -381,9 +422,10 @@ def _warn_of_lacking(profiles: Profiles, table: Table, found: Sequence[str]) -> 
         largest = np.argsort(-times_ms, kind="stable")[: lacks.sum()]
         names = listed([f"'{shortened(profiles.kernels[k])}'" for k in largest])
         warn(
+            "T06",
             f"{table.source}: has no launch of {names} at the grid and block that they have at the "
             f"base, {share_in_percent(share)} % of the run's time: they are taken to scale as "
-            "training runs do on average, with a wide interval; trace both runs under the same load"
+            "training runs do; trace both under the same load",
         )
 
 

@@ -575,7 +575,8 @@ def other_work(run: Reading) -> Fields:
     if not least / UNEXPLAINED <= run.time <= most * UNEXPLAINED:
         return run.fields(usual=f"{least:.2f} to {most:.2f} times", files=files)
     if run.at_lower_clock(run.power) > _POWER_NOISE:
-        draws = f"{run.what} draws {run.power:.2f} times as much power as"
+        draw = "draws" if run.is_log else "draw"
+        draws = f"{run.what} {draw} {run.power:.2f} times as much power as"
         return run.fields(files=files) | {"takes": draws, "usual": "draws more at the higher clock"}
     return None
 
@@ -638,7 +639,7 @@ def beyond_training(axis: str, asked: float, low: float, high: float, wider: boo
     if low <= asked <= high:
         return None
     side, end, most = ("below", low, "lowest") if asked < low else ("above", high, "highest")
-    how = f"{side} {end:g}, the {most} that the training data speak for: extrapolated"
+    how = f"{side} {end:g}, the {most} in training: extrapolated"
     return {"axis": axis, "asked": asked, "how": how + ", with a wider interval" * wider}
 
 

@@ -16,7 +16,7 @@ from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
 from mlscale.data.table import IDENTITY, Table, to_samples, with_base_clocks, with_times
 from mlscale.data.table_files import read_table, table_from_frame
-from mlscale.errors import InputError, note, warn
+from mlscale.errors import InputError, warn
 from mlscale.text import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def _is_at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
             is_at_base &= table.positive(axis) == getattr(base, axis)
     if lacking := [axis for axis in AXES if axis not in table.numbers]:
         told = f"does not give {', '.join(lacking)}: taken as profiled at the base {base}"
-        note(f"{table.source}: {told}")
+        warn("L04", f"{table.source}: {told}", "note")
     return is_at_base
 
 
@@ -349,10 +349,10 @@ def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:
     if rows.launches is not None and len(cells):
         first = tuple(cells[0])
         warn(
-            f"{source}: rows of one kernel with unlike launches are added up as parts of one run, "
-            f"in {counted(len(cells), 'case')}: those of '{kernels[first[0]]}' to "
-            f"{rows.launches[first]:g} launches of {rows.time_ms[first]:.4g} ms on average; if "
-            "each is a whole run, keep the rows of one, or import the files of all together"
+            "T03",
+            f"{source}: rows of one kernel are added up as parts of one run, in "
+            f"{counted(len(cells), 'case')}: '{kernels[first[0]]}' to {rows.launches[first]:g} "
+            f"launches of {rows.time_ms[first]:.4g} ms on average; if each is whole, keep one",
         )
 
 

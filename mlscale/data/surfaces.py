@@ -21,14 +21,22 @@ from mlscale.data.grid import (
     step_weights,
 )
 from mlscale.errors import InputError, extra_named
+from mlscale.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Power = TypeVar("Power", Floats, Floats | None)
 
-BOUNDED = (
-    "measured at one clock alone: time is bounded, from unchanged to in proportion to the clock"
+BOUNDED = Note(
+    "R07",
+    "measured at one clock only: time lies between unchanged and in proportion to the clock",
+    "warning",
+)
+BOUNDED_BY_COUNT = Note(
+    "R07",
+    "measured at one CU count only: time lies between unchanged and in proportion to the CUs",
+    "warning",
 )
 WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
 KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
@@ -46,7 +54,7 @@ class Surfaces:
     grid: ConfigGrid
     base: HardwareConfig
     values: Floats
-    flags: tuple[tuple[str, ...], ...] = ()
+    flags: tuple[tuple[Note, ...], ...] = ()
     low: Floats | None = None
     high: Floats | None = None
 
@@ -60,7 +68,7 @@ class Surfaces:
         grid: ConfigGrid,
         base: HardwareConfig,
         logs: Floats,
-        flags: tuple[tuple[str, ...], ...] = (),
+        flags: tuple[tuple[Note, ...], ...] = (),
         ends: Sequence[Floats] = (),
     ) -> Self:
         """Return those of log ratios (K, N); ends: low and high log ratios, where there are any."""
@@ -77,8 +85,8 @@ class Surfaces:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether kernels were measured at one clock alone, so that their ends are bounds."""
-        return any(BOUNDED in flags for flags in self.flags)
+        """Whether kernels were measured at one clock or count alone: their ends are bounds."""
+        return any({BOUNDED, BOUNDED_BY_COUNT} & {*flags} for flags in self.flags)
 
     def holds(self, measured: Floats) -> Mask | None:
         """Where the intervals hold measured factors (K, C, E, M); None without intervals."""

@@ -18,7 +18,7 @@ from mlscale.data.column_names import (
     split_source,
 )
 from mlscale.data.devices import find_device
-from mlscale.errors import InputError, note, warn
+from mlscale.errors import InputError, warn
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
@@ -189,13 +189,15 @@ def mapped(table: Table, columns: Columns) -> Table:
         else:
             numbers[name] = converted(name, table.numbers[column], unit)
         if name in table.numbers and name != column:
-            warn(f"{table.source}: {name}={said} stands in place of its column '{name}'")
+            warn("T05", f"{table.source}: {name}={said} stands in place of its column '{name}'")
         if name == "cu_count" and isinstance(said, str) and not is_usual(name, column):
             table.metadata["cu_axis"] = column
         if unit == RATE:
-            note(
+            warn(
+                "T05",
                 f"{table.source}: if '{column}' is a performance over a reference's, times are "
-                "relative: their ratios hold, and nothing else that is computed from them does"
+                "relative: their ratios hold, and nothing else that is computed from them does",
+                "note",
             )
     used -= {*IDENTITY, *MEASURED}
     text |= {name: cells for name, cells in table.text.items() if name not in {*used, *text}}
@@ -222,7 +224,7 @@ def with_times(table: Table) -> Table:
     is_lacking = "time_ms" not in table.numbers and source_meant("time_ms", table.columns) is None
     if not is_lacking or not table.has_values("power_w"):
         return table
-    note(f"{table.source}: no times: a model of power alone")
+    warn("P04", f"{table.source}: no times: a model of power alone", "note")
     numbers = {**table.numbers, "time_ms": np.ones(len(table))}
     return replace(table, numbers=numbers, metadata={**table.metadata, NO_TIMES: True})
 
@@ -248,7 +250,10 @@ def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
         if len(means) < len(clocks):
             snapped[axis] = means[group_of]
             listed = ", ".join(f"{mhz:g}" for mhz in means)
-            warn(f"{table.source}: {len(clocks)} values of {axis} became {len(means)}: {listed}")
+            warn(
+                "L04",
+                f"{table.source}: {len(clocks)} values of {axis} became {len(means)}: {listed}",
+            )
     kept = {SNAP_CLOCKS: within_mhz} if within_mhz > 0 else {}
     return replace(table, numbers=snapped, metadata={**table.metadata, **kept})
 

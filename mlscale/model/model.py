@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.counters.features import BASE_POWER
 from mlscale.counters.kernel_use import doubtful_traffic
-from mlscale.data.checks import check, sentences
+from mlscale.data.checks import check, notes_on
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.points import with_measured
@@ -22,6 +22,7 @@ from mlscale.errors import InputError, warn
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions, with_own_ends
 from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchanges_kept
+from mlscale.notes import Note
 from mlscale.predictors import DEFAULT, create, or_default
 from mlscale.predictors.base import (
     Bases,
@@ -264,7 +265,7 @@ class Model:
         if isinstance(power, PredictsFromTimes):
             refusal = power.refusal(profiles, self.grid)
         if refusal is None and profiles.power_w is None:
-            return "the profile has no power_w, which --power gives"
+            return "the profile has no power_w; give power= (--power)"
         return refusal
 
     def power_kind(self, profiles: Profiles) -> str | None:
@@ -355,8 +356,9 @@ def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str,
         )
     if "power" in learnt and "power" not in predictors:
         warn(
+            "P04",
             f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
-            "model gives neither power nor energy"
+            "model gives neither power nor energy",
         )
     return predictors
 
@@ -394,7 +396,7 @@ def predict(
     return model.predict(profiles, coverage)
 
 
-def warnings_for(model: Model, profiles: Profiles) -> list[str]:
+def warnings_for(model: Model, profiles: Profiles) -> list[Note]:
     """Return what a reader should know of all predictions for these profiles."""
     warnings = training_warnings(model)
     missing = model.why_no_power(profiles)
@@ -405,34 +407,37 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
             if learnt
             else f"no training data of {model.device}"
         )
-        warnings.append(f"{why}: time alone is predicted")
+        warnings.append(Note("P04", f"{why}: time alone is predicted"))
     elif missing:
-        warnings.append(f"{missing}: power_w and energy_mj are not given")
+        warnings.append(Note("P04", f"{missing}: power_w and energy_mj are not given"))
     elif model.power_kind(profiles) == "dynamic":
-        warnings.append("power_w is dynamic power: energy_mj leaves static power out")
+        told = "power_w is dynamic power: energy_mj leaves static power out"
+        warnings.append(Note("P04", told, "warning"))
     return warnings + feature_warnings(model, profiles)
 
 
-def training_warnings(model: Model) -> list[str]:
+def training_warnings(model: Model) -> list[Note]:
     """Say whether the model learnt from anything but measurements, or of a part of its grid."""
     origin, count = model.card["metadata"].get("origin"), len(model.unmeasured)
-    made = f"the model was trained on {origin} data, not on measurements"
-    holes = f"left out {counted(count, 'configuration')} that no training kernel was measured at"
+    made = Note("P01", f"the model was trained on {origin} data, not on measurements", "warning")
+    gone = counted(count, "configuration")
+    holes = Note("R06", f"left out {gone} that no training kernel was measured at")
     return [made] * (origin in ("made", "simulated")) + [holes] * (count > 0)
 
 
-def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
+def _source_warnings(model: Model, profiles: Profiles) -> list[Note]:
     """Say which numbers of the profile were computed from something else than in training."""
     others: dict[str, tuple[str, ...]] = {}
     for predictor in model.predictors.values():
         others |= predictor.other_sources(profiles)
     if not others:
         return []
-    texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]
-    return [f"not measured as in training: {'; '.join(texts)}"]
+    texts = [f"{' and '.join(names)} for {number}" for number, names in others.items()]
+    told = f"stand-ins for what was measured in training: {'; '.join(texts)}"
+    return [Note("T10", told)]
 
 
-def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
+def feature_warnings(model: Model, profiles: Profiles) -> list[Note]:
     """Say how what the profile was computed from differs from the training kernels'."""
     at_base = _power_of_run(model, profiles)
     profiles = profiles.profiled
@@ -446,7 +451,7 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
     )
 
 
-def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
+def _median_warnings(model: Model, profiles: Profiles) -> list[Note]:
     """Say which features no kernel of the profile has, and of DRAM traffic that cannot be.
 
     Raises InputError where a kernel has no feature but the time.
@@ -454,21 +459,21 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[str]:
     first, *_ = model.predictors.values()
     if not isinstance(first, ScalesFeatures):
         return []
-    traffic = [f"profile: {text}" for text in sentences("traffic", *doubtful_traffic(profiles))]
+    traffic = notes_on("traffic", *doubtful_traffic(profiles), source="profile")
     given, names = first.scaling_.given(profiles), first.scaling_.names
     absent = [name for name in names if name not in given and not PER_ACCESS.fullmatch(name)]
     if not absent:
         return traffic
     what = (
-        f"the profile gives {len(given)} of {len(names)} features; the training median stands for "
-        f"the others: {', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
+        f"the profile has {len(given)} of {len(names)} features; the training median stands in for "
+        f"{', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
     )
     if "counters" in first.get_params():
-        what += f"; train --counters {','.join(given)} makes a model of those that it gives"
-    return [*traffic, what]
+        what += f"; train --counters {','.join(given)} makes a model without them"
+    return [*traffic, Note("T10", what)]
 
 
-def _power_of_run(model: Model, profiles: Profiles) -> list[str]:
+def _power_of_run(model: Model, profiles: Profiles) -> list[Note]:
     """Say that the power of each kernel is that of the run, where it was joined to them all."""
     is_joined = "power_source" in profiles.metadata and len(profiles.kernels) > 1
     if not is_joined or profiles.power_w is None or model.why_no_power(profiles) is not None:
@@ -476,11 +481,11 @@ def _power_of_run(model: Model, profiles: Profiles) -> list[str]:
     if (profiles.power_w != profiles.power_w[0]).any():
         return []
     watts = f"{profiles.power_w[0]:.4g} W"
-    at_base = f"every kernel's power at the base is that of the run, {watts}"
-    return [f"{at_base}: no sensor tells one kernel from another"]
+    told = f"every kernel is given the run's power, {watts}: no sensor measures kernels one by one"
+    return [Note("G02", told)]
 
 
-def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
+def _power_warnings(model: Model, profiles: Profiles) -> list[Note]:
     """Say what is assumed of the power of a GPU that was not learnt from, and what is not used."""
     power = model.predictors.get("power")
     is_predicted = model.why_no_power(profiles) is None
@@ -490,21 +495,28 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
         warnings += [assumption] if assumption else []
     is_used = is_predicted and isinstance(power, UsesMeasuredPoints | PredictsFromTimes)
     if not is_used and any(point.power_w is not None for point in profiles.points):
-        warnings.append("power at the further measured points is not used, only their times")
+        told = "power at the further measured points is not used, only their times"
+        warnings.append(Note("T09", told))
     return warnings
 
 
-def _held_warnings(model: Model, profiles: Profiles) -> list[str]:
-    """Say on how many GPUs left out intervals held, of those that several readings give."""
+def _held_warnings(model: Model, profiles: Profiles) -> list[Note]:
+    """Say on how many GPUs left out intervals held, of those that several readings give.
+
+    Nothing over CU counts, whose intervals are of no GPU left out.
+    """
     held = []
+    if any(point.config.cu_count != profiles.base.cu_count for point in profiles.points):
+        return []
     for quantity, predictor in model.predictors.items() if profiles.points else ():
         is_predicted = quantity == "time" or model.why_no_power(profiles) is None
         count, gpus = getattr(predictor, "held_", (0, 0))  # of `board` alone
         held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
-    return [f"90 % intervals held on {' and '.join(held)} GPUs left out"] if held else []
+    told = f"90 % intervals contained the truth on {' and '.join(held)} GPUs left out"
+    return [Note("P05", told)] if held else []
 
 
-def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
+def _table_2_warnings(model: Model, profiles: Profiles) -> list[Note]:
     """Say how the profile's features of Table II differ in meaning from the training kernels'."""
     status = profiles.metadata.get("feature_status")
     tool = profiles.metadata.get("counter_tool", "the profiler")
@@ -528,7 +540,8 @@ def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
         and not (same_tool and trained.get(name) == "nearest")
     ]
     if nearest:
-        warnings.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
+        told = f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}"
+        warnings.append(Note("T10", told))
     if missing := [n for n in status if n in needed and status[n] == "missing"]:
-        warnings.append(f"not given by {tool}: {', '.join(missing)}")
+        warnings.append(Note("T10", f"not given by {tool}: {', '.join(missing)}"))
     return warnings

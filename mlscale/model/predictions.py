@@ -20,6 +20,7 @@ from mlscale.data.surfaces import (
     run_in_sequence,
 )
 from mlscale.errors import extra_named
+from mlscale.notes import Note
 from mlscale.text import counted
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Predictions(Mapping[str, Surfaces]):
     surfaces: dict[str, Surfaces]
     coverage: float | None = None
     energy: Surfaces | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     trained_range: ConfigGrid | None = None
     run_drawn_w: float = 0.0
     unmeasured: frozenset[HardwareConfig] = frozenset()
@@ -133,7 +134,7 @@ class Predictions(Mapping[str, Surfaces]):
         return self.profiles.device
 
     @cached_property
-    def flags(self) -> tuple[tuple[str, ...], ...]:
+    def flags(self) -> tuple[tuple[Note, ...], ...]:
         """For each kernel what its predictions rest on, each flag once."""
         by_kernel = zip(*(surfaces.flags for surfaces in self.surfaces.values()), strict=True)
         return tuple(tuple(dict.fromkeys(sum(flags, ()))) for flags in by_kernel)
@@ -268,7 +269,7 @@ class Predictions(Mapping[str, Surfaces]):
         """Of each row, of this power [W], the flags."""
         marks = self._marks(self._configs(targets))
         flags = [
-            (*mark, *kernel_flags)
+            (*mark, *map(str, kernel_flags))
             for target_marks, kernel_flags in zip(marks, self.flags, strict=True)
             for mark in target_marks
         ]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
-from mlscale.data.checks import sentences
+from mlscale.data.checks import notes_on
 from mlscale.data.datasets import path
 from mlscale.data.devices import Device, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
@@ -21,6 +21,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model.model import Model, load
 from mlscale.model.unprofiled import refuse_times_alone
+from mlscale.notes import Note
 from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 
 KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
@@ -58,9 +59,9 @@ def shipped_model(profiles: Profiles) -> tuple[str, Model]:
     return name, load(path(name))
 
 
-def choice_note(name: str, model: Model, profiles: Profiles) -> str:
+def choice_note(name: str, model: Model, profiles: Profiles) -> Note:
     """Say which shipped model was chosen, and what it does not know of the GPU."""
-    note = f"the shipped model {name} was chosen, for {profiles.device}"
+    note = f"the shipped model {name} was chosen for {profiles.device}"
     device = find_device(profiles.device)
     if device is None and name == RUNS:
         note += (
@@ -75,10 +76,10 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> str:
     others = model.card.get("other_vendors")
     if others and device is not None and device.vendor != "NVIDIA":
         note += f"; it learnt from NVIDIA's GPUs alone, and {others}"
-    return note
+    return Note("P08", note)
 
 
-def extrapolations(model: Model, has_points: bool) -> list[str]:
+def extrapolations(model: Model, has_points: bool) -> list[Note]:
     """Tell of settings of a model's grid beyond those that its training speaks for.
 
     has_points: whether there are readings at further clocks; without, times are bounds, which are
@@ -86,11 +87,11 @@ def extrapolations(model: Model, has_points: bool) -> list[str]:
     """
     is_bounded = model.lead.name == "board" and not has_points
     trained = model.trained_range
-    told: list[str] = []
+    told: list[Note] = []
     for axis in AXES if trained else ():
         known, steps = getattr(trained, axis), getattr(model.grid, axis)
         for asked in dict.fromkeys((steps[0], steps[-1])):
-            told += sentences("setting", axis, asked, known[0], known[-1], not is_bounded)
+            told += notes_on("setting", axis, asked, known[0], known[-1], not is_bounded)
     return told
 
 
@@ -167,17 +168,16 @@ def _turned(
 
 
 def _with_readings(grid: ConfigGrid, profiles: Profiles) -> ConfigGrid:
-    """A grid with the base, the readings' clocks beyond it, and all that is offered between."""
+    """A grid with the base, the readings' clocks, and all that is offered between them."""
     device = find_device(profiles.device)
     offered = {} if device is None else _clocks(device)
     axes: dict[str, Any] = {}
     for axis in AXES[1:]:
         steps = getattr(grid, axis)
         base, *read = (getattr(config, axis) for config in _measured(profiles))
-        beyond = {mhz for mhz in read if not steps[0] <= mhz <= steps[-1]}
         low, high = min([base, *read]), max([base, *read])
         between = {mhz for mhz in offered.get(axis, ()) if low <= mhz <= high}
-        axes[axis] = tuple(sorted({*steps, base, *beyond, *between}))
+        axes[axis] = tuple(sorted({*steps, base, *read, *between}))
     return ConfigGrid(grid.cu_count, **axes)
 
 

@@ -12,15 +12,16 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles, is_exchange
-from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
+from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT, Surfaces, scaling_bounds
 from mlscale.errors import InputError
+from mlscale.notes import Note
 from mlscale.text import listed, share_in_percent, shortened
 
-AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
-POWER_AS_THE_MEAN = "no counters: its power as the mean of the profiled kernels'"
-AS_KEPT = (
-    "exchanges data between GPUs: its time is taken to stay at every clock, and the interval "
-    "reaches from there to full scaling with a clock"
+AS_THE_MEAN = Note("T06", "no counters: taken to scale as the profiled kernels do on average")
+POWER_AS_THE_MEAN = Note("T06", "no counters: its power is taken as the profiled kernels' average")
+AS_KEPT = Note(
+    "P07",
+    "exchanges data between GPUs: its time is taken to stay, at most to scale with a clock",
 )
 MOST_NAMED = 3  # kernels to profile
 MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does
@@ -77,7 +78,7 @@ def kernels_of_most(profiles: Profiles, times_ms: Floats) -> str:
     )
 
 
-def left_out(profiles: Profiles) -> tuple[str, ...]:
+def left_out(profiles: Profiles) -> tuple[Note, ...]:
     """A warning of the kernels without counters, where they are left out; none without such."""
     uncounted = ~profiles.has_counters
     if not uncounted.any():
@@ -85,7 +86,8 @@ def left_out(profiles: Profiles) -> tuple[str, ...]:
     positions = [k for k in np.argsort(-profiles.run_times_ms) if uncounted[k]]
     kernels = listed([f"'{shortened(profiles.kernels[k])}'" for k in positions])
     percent = share_in_percent(1 - profiles.counters_cover)
-    return (f"left out, as without counters: {kernels}, {percent} % of the run's time",)
+    told = f"left out, as without counters: {kernels}, {percent} % of the run's time"
+    return (Note("T09", told, "warning"),)
 
 
 def exchanging(profiles: Profiles) -> Mask:
@@ -138,7 +140,7 @@ def _with_mean(
     profiled: Surfaces,
     has_counters: Mask,
     weights: Floats,
-    flags: list[str],
+    flags: list[Note],
     bounds: tuple[Floats, ...] = (),
 ) -> Surfaces:
     """Surfaces of all K kernels: each profiled one as it is, the others the weighted mean of them.
@@ -176,7 +178,7 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     alone, or by neither. Those with a time at a further clock, or with bounds alone, are left.
     """
     kept = exchanging(profiles) & ~profiles.has_further_time
-    kept &= [BOUNDED not in flags for flags in times.flags]
+    kept &= [not {BOUNDED, BOUNDED_BY_COUNT} & {*flags} for flags in times.flags]
     if not kept.any():
         return times
     bounds = scaling_bounds(times.grid, times.base)

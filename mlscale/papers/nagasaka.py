@@ -237,7 +237,7 @@ def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         raise InputError(f"Nagasaka's model needs counters as nvprof names them: {what}")
     if absent:
         left_out = ", ".join(name for name in SETS if name not in available)
-        warn(f"left out are the sets {left_out}: {what}")
+        warn("T09", f"left out are the sets {left_out}: {what}")
     if FULL in available:
         local = tuple(name for name, counter in _LOCAL.items() if counter in counter_names)
         available[FULL] = (*available[FULL], *local)
@@ -248,21 +248,24 @@ def _warn_of_unseen_events(inputs: PowerInputs, counters: NvprofCounters) -> Non
     """One DataWarning for each kind of event that the model cannot see in this table."""
     if not all(counters.has(counter) for counter in _LOCAL.values()):
         warn(
+            "T10",
             f"no {' and '.join(_LOCAL.values())}: the model does not see local memory, "
-            "except for what of it reaches the L2 cache"
+            "except for what of it reaches the L2 cache",
         )
     if np.isnan(inputs.texture).any():
         warn(
+            "T10",
             "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
-            "textures cannot be named"
+            "textures cannot be named",
         )
     uncounted = np.isnan(counters.optional("workgroups"))
     if uncounted.any():
         names = ", ".join(np.array(inputs.kernels)[uncounted])
         kernels = "" if uncounted.all() else f" for {names}"
         warn(
+            "T10",
             f"no workgroups{kernels}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot "
-            "be named"
+            "be named",
         )
 
 

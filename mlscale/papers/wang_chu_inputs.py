@@ -26,6 +26,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError
 from mlscale.files import shipped_json
+from mlscale.notes import Note
 from mlscale.papers.arguments import above_0, finite, from_0, from_1, shares
 from mlscale.readers.mapping import lacking_for_nvprof
 
@@ -353,16 +354,25 @@ TRANSACTIONS_PER_INSTRUCTION = 4
 THREADS_PER_WARP = 32
 _FP64_SHARE = 0.01
 
-_MISS_RATE = "more DRAM than L2 transactions, an L2 miss rate above 1: clipped to 1"
-_FP64 = "uses FP64, outside the model's scope: charged as additional issue time"
-_TEXTURE = (
-    "reads textures or spilled registers (more texture-cache transactions than global loads), "
-    "outside the model's scope: charged as global memory"
+_MISS_RATE = Note(
+    "L02", "more DRAM than L2 transactions, an L2 miss rate above 1: clipped to 1", "warning"
 )
-_NO_FP64 = "no inst_fp_64: FP64 use, outside the model's scope, is neither seen nor charged"
-_NO_TEXTURE = (
+_FP64 = Note(
+    "P02", "uses FP64, outside the model's scope: charged as additional issue time", "warning"
+)
+_TEXTURE = Note(
+    "P02",
+    "reads textures or spilled registers (more texture-cache transactions than global loads), "
+    "outside the model's scope: charged as global memory",
+    "warning",
+)
+_NO_FP64 = Note(
+    "T10", "no inst_fp_64: FP64 use, outside the model's scope, is neither seen nor charged"
+)
+_NO_TEXTURE = Note(
+    "T10",
     "no tex_cache_transactions, or no gld_transactions to compare with: texture use, outside the "
-    "model's scope, is not seen"
+    "model's scope, is not seen",
 )
 
 
@@ -392,7 +402,7 @@ class WarpInputs:
     shared_transactions: Floats
     compute_instructions: Floats
     fp64_instructions: Floats
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[Note, ...], ...]
 
     @classmethod
     def from_numbers(  # noqa: PLR0913 - what a warp does has so many numbers
@@ -596,7 +606,7 @@ def warp_inputs(
     )
 
 
-def _flags(conditions: Mapping[str, Mask]) -> tuple[tuple[str, ...], ...]:
+def _flags(conditions: Mapping[Note, Mask]) -> tuple[tuple[Note, ...], ...]:
     """For each kernel the flags whose condition (K,) holds of it."""
     by_kernel = zip(*conditions.values(), strict=True)
     return tuple(tuple(compress(conditions, holds)) for holds in by_kernel)
@@ -622,7 +632,8 @@ def _occupancy(counters: NvprofCounters) -> Floats:
     return occupancy
 
 
-def _assumed(lacking: list[str], transactions: int, kind: str) -> str:
+def _assumed(lacking: list[str], transactions: int, kind: str) -> Note:
     one = f"{transactions} transaction{'s' if transactions > 1 else ''}"
     verb = "are" if transactions > 1 else "is"
-    return f"no {', '.join(lacking)}: {one} per {kind} instruction {verb} assumed"
+    told = f"no {', '.join(lacking)}: {one} per {kind} instruction {verb} assumed"
+    return Note("T10", told)

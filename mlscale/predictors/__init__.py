@@ -3,8 +3,8 @@
 - The interface: `base`. What several use: `features`, `intervals` (also how far anything can be
   off near the base), `conditioning` (on further measured points), `state` (in a model file).
 - The predictors: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
-  trained by `wu_training`), `board` (`board_law`, `board_memory`, `board_cus`), and the folder
-  `bottleneck`.
+  trained by `wu_training`), `board` (`board_law`, `board_readings`, `board_memory`,
+  `board_cus`), and the folder `bottleneck`.
 """
 
 import copy
@@ -83,8 +83,9 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
     if np.isnan(measurements.counters[..., is_counter]).all():
         warn(
+            "P08",
             f"the table of '{measurements.device}' has no counters: the default is 'mean-surface', "
-            "which takes every kernel for the mean of all"
+            "which takes every kernel for the mean of all",
         )
         return "mean-surface"
     training_profiles(measurements, base)

@@ -18,6 +18,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
 from mlscale.errors import InputError
+from mlscale.notes import Note
 from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.intervals import (
     require_coverage,
@@ -202,7 +203,7 @@ class PredictsFromTimes(Protocol):
     def refusal(self, profiles: Profiles, grid: ConfigGrid) -> str | None:
         """Return why power on the profiles' GPU cannot be predicted there, None where it can."""
 
-    def assumption(self, profiles: Profiles) -> str | None:
+    def assumption(self, profiles: Profiles) -> Note | None:
         """Return what a reader should know of how power of a GPU is predicted."""
 
 
@@ -244,7 +245,7 @@ def predict_surfaces(
     if coverage is not None and isinstance(predictor, GivesIntervals):
         surfaces = predictor.predict_interval(profiles, coverage, grid)
         if surfaces.low is None and predictor.get_params().get("intervals", True):
-            note = NO_INTERVALS.format(predictor.quantity)
+            note = Note("P05", NO_INTERVALS.format(predictor.quantity), "warning")
             flags = surfaces.flags
             surfaces = replace(surfaces, flags=tuple((note, *kernel) for kernel in flags))
     else:

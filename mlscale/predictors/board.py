@@ -18,12 +18,13 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import known_device
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import ConfigGrid
 from mlscale.data.logs import is_engine_sweep, without_power_faults
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
-from mlscale.data.surfaces import BOUNDED, Surfaces, scaling_bounds
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT, Surfaces, scaling_bounds
 from mlscale.errors import InputError
+from mlscale.notes import Note
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -48,6 +49,7 @@ from mlscale.predictors.board_memory import (
     SPREAD_PER_MEMORY_CLOCK,
     on_grid,
 )
+from mlscale.predictors.board_readings import from_highest_reading, without_crossings
 from mlscale.predictors.conditioning import (
     MeasuredRatios,
     SurfacePosterior,
@@ -67,7 +69,14 @@ from mlscale.text import listed
 LEAST_SPREAD = {"time": 0.01, "power": 0.045}  # of the log, that intervals have
 SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
 ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
-MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
+UNREAD = Note(
+    "R07",
+    "its time was measured once alone: it is as training runs' on average, and its interval "
+    "from unchanged to in proportion",
+)
+MEMORY_CLOCKS = Note(
+    "R06", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed", "warning"
+)
 
 
 @dataclass
@@ -133,10 +142,8 @@ class Board(Learner, Predictor):
             "two": calibrated_scores(two, groups, alike=True),
             "one": largest_scores(one, groups),
         }
-        limit = score_at(self.scores_["two"], 0.9)
-        within = np.array([(scores <= limit).mean() for scores in two])
-        held = [within[np.array(groups) == device].mean() >= ENOUGH for device in set(groups)]
-        self.held_ = (int(sum(held)), len(held))
+        held = [_is_held(device, two, groups) for device in devices if len(devices) > 2]
+        self.held_ = (sum(held), len(held))
 
     def _scores(self, known: Population, sweep: Sweep, read: Mask) -> Floats:
         """|log error| over what half-widths are proportional to, (K, ...), where not read."""
@@ -177,7 +184,7 @@ class Board(Learner, Predictor):
             "clock given (--also)"
         )
 
-    def assumption(self, profiles: Profiles) -> str | None:
+    def assumption(self, profiles: Profiles) -> Note | None:
         """What is assumed of a GPU that was not learnt from."""
         trained = self.trained_devices()
         if profiles.device in trained:
@@ -189,11 +196,13 @@ class Board(Learner, Predictor):
             learnt_on += f", none of them of {known.vendor}"
         from_one = _from_one_clock(profiles)
         if not from_one:
-            return f"power {learnt_on}"
+            return Note("G03", f"power was {learnt_on}")
         some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
-        return (
-            f"power from one clock alone{some}, {learnt_on}: power at a second clock (--also) "
-            "tells more"
+        return Note(
+            "R07",
+            f"power is known at one clock only{some}, and was {learnt_on}; a second reading, "
+            "also= (--also), narrows the interval",
+            "warning",
         )
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
@@ -224,12 +233,15 @@ class Board(Learner, Predictor):
         is_energy: bool = False,
     ) -> Surfaces:
         grid = grid or training_grid(self.trained_, profiles)
-        highest = from_highest_reading(profiles, self.quantity, grid)
+        highest = without_crossings(from_highest_reading(profiles, self.quantity, grid))
         if self.quantity == "time":
             surfaces = self._times(highest, grid, coverage)
         else:
             surfaces = self._powers(highest, grid, coverage, is_energy)
-        return surfaces.relative_to(profiles.base)
+        ratio = np.ones(len(profiles.kernels))
+        for quantity in ("time", "power") if is_energy else (self.quantity,):
+            ratio = ratio * highest.quantity(quantity) / profiles.quantity(quantity)
+        return replace(surfaces.absolute(ratio), base=profiles.base)
 
     def _times(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
         base, settings = profiles.base, grid.settings()
@@ -247,8 +259,12 @@ class Board(Learner, Predictor):
         log_core = log_clock + log_count
         law = CU_LAW if log_count.any() else self.laws_["time"]
         prior = law.prior(lambda z: log_times(log_core, z), log_core, len(profiles.kernels))
+        bounded = [np.log(end).ravel() for end in scaling_bounds(grid, base)]
         if not profiles.points:
-            return _bounded(grid, base, prior.predicted(), coverage is not None)
+            logs = np.clip(prior.predicted(), *bounded)
+            flags = ((BOUNDED_BY_COUNT if log_count.any() else BOUNDED,),) * len(logs)
+            ends = [end + 0 * logs for end in bounded] if coverage is not None else []
+            return Surfaces.from_log_ratios(grid, base, logs, flags, ends)
         fit = condition(prior, _readings(profiles, grid, "time"))
         logs, ends = fit.logs, list[Floats]()
         if not log_count.any():
@@ -259,8 +275,12 @@ class Board(Learner, Predictor):
         elif coverage is not None and self.scores_["two"].size:
             width = score_at(self.scores_["two"], coverage) * self._scale(fit) * (log_clock != 0)
             ends = bounds.ends(logs, width, width)
+        is_read = profiles.has_further_time
+        both = zip(ends, bounded, strict=True) if ends else ()
+        ends = [np.where(is_read[:, None], end, bound) for end, bound in both]
         logs, *ends = (np.minimum.accumulate(one, axis=1) for one in (logs, *ends))
-        return Surfaces.from_log_ratios(grid, base, logs, ends=ends)
+        told = tuple((UNREAD,) * (not is_known) for is_known in is_read.tolist())
+        return Surfaces.from_log_ratios(grid, base, logs, told, ends)
 
     def _powers(
         self, profiles: Profiles, grid: ConfigGrid, coverage: float | None, is_energy: bool
@@ -341,12 +361,13 @@ class Board(Learner, Predictor):
         self.times_ = None
 
 
-def _bounded(grid: ConfigGrid, base: HardwareConfig, logs: Floats, has_ends: bool) -> Surfaces:
-    """Times of one reading: log ratios (K, N) between the least and the most that they can be."""
-    ends = [np.log(end).ravel() + 0 * logs for end in scaling_bounds(grid, base)]
-    flags = ((BOUNDED,),) * len(logs)
-    logs = np.clip(logs, *ends)
-    return Surfaces.from_log_ratios(grid, base, logs, flags, ends if has_ends else ())
+def _is_held(device: str, scores: Sequence[Floats], groups: Sequence[str]) -> bool:
+    """Whether 90 % intervals by the scores of the other GPUs hold ENOUGH of a GPU's truth."""
+    others = [one for one, group in zip(scores, groups, strict=True) if group != device]
+    names = [group for group in groups if group != device]
+    limit = score_at(calibrated_scores(others, names, alike=True), 0.9)
+    theirs = [one for one, group in zip(scores, groups, strict=True) if group == device]
+    return bool(np.mean([(one <= limit).mean() for one in theirs]) >= ENOUGH)
 
 
 def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:
@@ -365,28 +386,3 @@ def _from_one_clock(profiles: Profiles) -> list[str]:
         if point.power_w is not None:
             lack &= np.isnan(point.power_w)
     return [name for name, lacks in zip(profiles.kernels, lack, strict=True) if lacks]
-
-
-def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) -> Profiles:
-    """The same profiles with the reading of the highest engine clock as the base, points by clock.
-
-    Or of the most CUs. Of readings of every run at the base's memory clock. The base stays where
-    it is outside the grid's range.
-    """
-
-    def core(point: MeasuredPoint) -> float:
-        return point.config.cu_count * point.config.engine_mhz
-
-    base, name = profiles.base, QUANTITIES[quantity]
-    top = first = MeasuredPoint(base, profiles.time_ms, profiles.power_w)
-    for point in profiles.points if grid.spans(base) else ():
-        values = getattr(point, name)
-        is_known = values is not None and not np.isnan(values).any()
-        is_alike = point.config.memory_mhz == base.memory_mhz
-        if is_known and is_alike and core(point) > core(top):
-            top = point
-    others = [point for point in (first, *profiles.points) if point is not top]
-    others.sort(key=lambda point: (core(point), point.config.memory_mhz))
-    return replace(
-        profiles, base=top.config, time_ms=top.time_ms, power_w=top.power_w, points=tuple(others)
-    )

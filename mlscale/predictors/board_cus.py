@@ -19,7 +19,7 @@ from mlscale.predictors.conditioning import SurfacePosterior
 CU_LAW = Population(np.array([1.5, 1.0]), np.diag([2.5, 0.8]) ** 2, 0.05)
 # Of intervals' half-widths, in the log, the least; and times a Gaussian's: 90 % of the two suites'
 # times at other counts were held, from a second reading at 96, 64 or 32 SMs of 132.
-LEAST_SPREAD, SCORE = 0.03, 1.2
+LEAST_CU_SPREAD, SCORE = 0.03, 1.2
 WAVES = 0.05  # of the log; workgroups are dealt to CUs as wholes, so that times rise in steps
 
 
@@ -32,7 +32,7 @@ def ends_over_cus(
     """
     score = SCORE * NormalDist().inv_cdf((1 + coverage) / 2)
     is_base = grid.settings()["cu_count"] == profiles.base.cu_count
-    width = np.where(is_base, 0, score * np.sqrt(fit.after + LEAST_SPREAD**2))
+    width = np.where(is_base, 0, score * np.sqrt(fit.after + LEAST_CU_SPREAD**2))
     low, high = fit.logs - width, fit.logs + width
     at_base = np.ones(len(profiles.kernels))
     for config, factors in [(profiles.base, at_base), *profiles.measured_factors("time")]:

@@ -75,7 +75,7 @@ def log_powers(x: Floats, x_base: float, log_time: Floats, unknowns: Floats) -> 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Training runs of one GPU from its highest clock: log ratios (K, M) over ln(f / f_b) (M,)."""
+    """Training runs of one GPU from their base: log ratios (K, M) over ln(f / f_b) (M,)."""
 
     device: str
     log_clock: Floats

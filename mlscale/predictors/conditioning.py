@@ -17,6 +17,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, configuration_weights
+from mlscale.notes import Note
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
 KEPT_VARIANCE = 1e-14  # of a point that the outputs go through
@@ -113,10 +114,12 @@ class SurfacePosterior:
         gained = np.einsum("kmp,kpq,kmq->km", self.gain, self.inverse, self.gain)
         return np.asarray(np.maximum(self.before - gained, 0))
 
-    def surprise_flags(self) -> list[tuple[str, ...]]:
+    def surprise_flags(self) -> list[tuple[Note, ...]]:
         """Return for each kernel a flag where a point surprises."""
         return [
-            (STRANGE.format(surprise),) if surprise > LARGEST_SURPRISE else ()
+            (Note("T02", STRANGE.format(surprise), "warning"),)
+            if surprise > LARGEST_SURPRISE
+            else ()
             for surprise in self.surprise.tolist()
         ]
 
@@ -140,7 +143,7 @@ class ConditionedSurfaces:
     grid: ConfigGrid
     base: HardwareConfig
     posterior: SurfacePosterior
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[Note, ...], ...]
 
     def surfaces(self, half_width: Floats | None = None) -> Surfaces:
         """Return the surfaces, with intervals of that half-width, which knows the points."""

@@ -9,14 +9,15 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import LOG_TIME, compute_features, default_kind
-from mlscale.data.checks import check, sentences
+from mlscale.data.checks import check, notes_on
 from mlscale.data.devices import Device, known_device
 from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
+from mlscale.notes import Note
 
-Flags = tuple[tuple[str, ...], ...]
+Flags = tuple[tuple[Note, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,17 +126,17 @@ def range_flags(
     lows: Floats,
     highs: Floats,
     shown: Callable[[str, float], str] = lambda _, value: f"{value:.4g}",
-) -> list[list[str]]:
+) -> list[list[Note]]:
     """Return for each of K kernels what is missing, or outside the range of the training kernels.
 
     values (K, F), NaN where missing; names, lows and highs: of each of the F. shown: from a name
     and a value to the value for a reader.
     """
-    flags: list[list[str]] = [[] for _ in values]
+    flags: list[list[Note]] = [[] for _ in values]
     is_missing, tolerance = np.isnan(values), 1e-6 * (highs - lows)
     for k in np.flatnonzero(is_missing.any(axis=1)).tolist():
-        flags[k].append(f"missing: {', '.join(compress(names, is_missing[k]))}")
+        flags[k].append(Note("T10", f"missing: {', '.join(compress(names, is_missing[k]))}"))
     is_outside = (values < lows - tolerance) | (values > highs + tolerance)
     for k, f in np.argwhere(is_outside).tolist():
-        flags[k] += sentences("feature", names[f], values[k, f], lows[f], highs[f], shown)
+        flags[k] += notes_on("feature", names[f], values[k, f], lows[f], highs[f], shown)
     return flags

@@ -13,7 +13,6 @@ power does not rise. Where the memory clock changes as well, measured kernels ke
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -23,10 +22,10 @@ from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, widened_beyond
 from mlscale.errors import InputError
+from mlscale.notes import Note
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
-LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's score is finite for
 SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
 MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
 NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
@@ -96,14 +95,6 @@ def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:
     return np.asarray(np.max(quantiles, axis=0))
 
 
-def at_least_gaussian(scores: Floats) -> Floats:
-    """Return scores, empty or at LEVELS, none of them below that of a Gaussian's |value|."""
-    if not scores.size:
-        return scores
-    shares = (1 + np.minimum(LEVELS, LARGEST_LEVEL)) / 2
-    return np.maximum(scores, [NormalDist().inv_cdf(share) for share in shares.tolist()])
-
-
 def distance_from_base(grid: ConfigGrid, base: HardwareConfig) -> Floats:
     """Return the logarithms between each configuration and the base, summed over axes, (N,)."""
     settings = grid.settings()
@@ -150,7 +141,7 @@ def require_scores(scores: Floats, what: str) -> None:
         raise ValueError(f"the {what} of the intervals do not rise from 0")
 
 
-def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str) -> Surfaces:
+def reaching(surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: Note) -> Surfaces:
     """Return surfaces whose intervals of some kernels (K,) reach bounds, (C, E, M) each, flagged.
 
     Without intervals the surfaces stay as they are.

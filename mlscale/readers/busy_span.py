@@ -215,7 +215,7 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
     if not busy:
         raise idle[0]
     for reason in idle:
-        warn(f"{reason}; it gets no row")
+        warn("T09", f"{reason}; it gets no row")
     return busy
 
 
@@ -265,15 +265,16 @@ def _clocks(
         clocks[axis] = float(round(mean))
         if was_set is not None and abs(mean / was_set - 1) > _SAME_CLOCK:
             warn(
+                "L04",
                 f"{log}: {axis} was set to {was_set:g}, but ran at {mean:.0f} on average "
-                f"({values[0]:g} to {values[-1]:g}); the row is at {mean:.0f}"
+                f"({values[0]:g} to {values[-1]:g}); the row is at {mean:.0f}",
             )
             continue
         if high > _STEADY * low:
             warn(
-                f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power "
-                "or thermal limit, short pauses, or runs at several clocks, each of which needs a "
-                f"log; the row is at {mean:.0f}; a locked clock tells more"
+                "L04",
+                f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples; the row "
+                f"is at {mean:.0f}; lock the clock, and log each clock by itself",
             )
         clocks[axis] = base.get(axis, clocks[axis])
     return clocks
@@ -297,6 +298,7 @@ def _metadata(
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
         "busy_spans": {k: f"{n}: {span}" for n, (k, span) in zip(names, spans, strict=True)},
         "sample_ms": {k: round(1e3 * span.period_s, 3) for k, span in timed},
+        "idle_ms": {k: round(1e3 * span.period_s * span.idle, 3) for k, span in timed if span.idle},
         "working_ms": {k: round(1e3 * span.period_s * len(span.working), 3) for k, span in timed},
         "open_ends": {k: list(span.open_ends) for k, span in timed if span.open_ends},
         "feature_status": {},

@@ -156,7 +156,7 @@ def _counts_of_same_launches(passes: Sequence[SummedFile], files: Sequence[Group
     told = f"{source}: other launches than in the other passes: {listed([*map(str, programs)])}"
     if set(files[0]) <= set(unlike):
         raise InputError(f"{told}; the passes must be of the same launches")
-    warn(f"{told}, as where a library tunes itself in a first run: without counters here")
+    warn("T06", f"{told}, as where a library tunes itself in a first run: without counters here")
     return [
         {
             key: replace(sums, totals={}, counts={}) if key in programs else sums
@@ -193,8 +193,9 @@ def _kernels(
         traced = {key for groups in traces for key in groups}
         if untraced := [str(key) for key in keys if key not in traced]:
             warn(
+                "T09",
                 f"{source}: not in the trace with that grid and block, so not of its run and left "
-                f"out: {listed(untraced)}"
+                f"out: {listed(untraced)}",
             )
         keys = {key: None for key in keys if key in traced}
     kernels = {key: _kernel(key, geometries.get(key.kernel, key), counts, traces) for key in keys}
@@ -207,7 +208,7 @@ def _kernels(
             f"too, or profile with ncu --section SpeedOfLight{skip}"
         )
     if untimed:
-        warn(f"{source}: has no times for {listed(untimed)}; left out")
+        warn("T09", f"{source}: has no times for {listed(untimed)}; left out")
     return timed
 
 

@@ -92,8 +92,9 @@ def import_tuned(
     if known and known.datasheet and "memory_mhz" not in highest_mhz | fixed:
         fixed["memory_mhz"] = known.datasheet.memory_mhz
         warn(
-            f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
-            f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
+            "L04",
+            f"{paths[0]}: has no memory clock, so the data sheet's is used, "
+            f"{fixed['memory_mhz']:g} MHz; if it was another, give base= (--base memory=…)",
         )
     setup = set_up(str(paths[0]), {"device_name": names}, Given(device, fixed | highest_mhz))
     fixed["cu_count"] = setup.config.cu_count

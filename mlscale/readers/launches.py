@@ -282,7 +282,7 @@ def _chosen_gpu(source: str, by_gpu: Mapping[str, dict[Key, LaunchSums]], gpu: s
     if len(by_gpu) == 1:
         [number] = by_gpu
         if gpu is not None and number not in ("", gpu):
-            warn(f"{source}: is of GPU {number} alone, which was taken for GPU {gpu}")
+            warn("M01", f"{source}: is of GPU {number} alone, which was taken for GPU {gpu}")
         return number
     launches = {
         number: counted(round(sum(one.launches for one in groups.values())), "launch")

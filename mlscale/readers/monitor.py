@@ -139,8 +139,9 @@ def read(sheet: Sheet) -> list[Samples]:
             )
     if seconds is None and len(block) > 1 and not any(name in block for name in _INDEX):
         warn(
+            "M01",
             f"{sheet.path}: has neither 'index' nor times: all rows count as samples of one GPU; "
-            "if there are more, record again with both"
+            "if there are more, record again with both",
         )
     return _samples(sheet, block, seconds)
 
@@ -208,7 +209,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
     rows = [(line, row) for line, row in rows if row != header and (len(row) > 1 or width == 1)]
     if rows and rows[-1][0] == texts[-1][0] and len(rows[-1][1]) < width:
         line, _ = rows.pop()
-        warn(f"{sheet.path}: row {line}: the last line is cut off and left out")
+        warn("T09", f"{sheet.path}: row {line}: the last line is cut off and left out")
     for line, row in rows:
         if len(row) != width:
             raise InputError(

@@ -140,4 +140,4 @@ def _check_graphs(database: sqlite3.Connection, sheet: Sheet, columns: dict[str,
     if graphs_s > kernels_s:
         raise InputError(whole)
     if graphs_s:
-        warn(whole)
+        warn("T09", whole)

@@ -75,8 +75,9 @@ def _check_same_gpu(table: Table, log: Samples) -> None:
         raise InputError(f"{log}: is of '{log.name}', {profile}")
     if log.name and not possible and any(map(find_device, keys)):
         warn(
+            "G02",
             f"{log}: is of '{log.name}', which is not in the device table, {profile}; is the power "
-            "of the same GPU?"
+            "of the same GPU?",
         )
 
 
@@ -105,6 +106,7 @@ def _check_same_clocks(table: Table, log: Samples, span: BusySpan) -> None:
             )
         if abs(ratio - 1) > KEPT and len(np.unique(table_mhz)) == 1:
             warn(
+                "G02",
                 f"{means}; is the power of the same run? A board at its power limit lowers its "
-                "clock, and what is predicted is relative to the profile's"
+                "clock",
             )

@@ -90,7 +90,7 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     if key is None or unknown:
         raise InputError(_request(source, key, unknown, _mean(seen, "engine_limit_mhz")))
     if note:
-        warn(f"{source}: {note}")
+        warn("G03", f"{source}: {note}")
     config = HardwareConfig(int(known["cu_count"]), known["engine_mhz"], known["memory_mhz"])
     setup = Setup(key, config, dict(base), observed, dies)
     _warn_of_clocks(source, setup)
@@ -101,15 +101,15 @@ def _warn_of_clocks(source: str, setup: Setup) -> None:
     """Say which clocks were not given, and where ncu may have held one down."""
     clocks = setup.config.as_dict()
     for are_observed, what in (
-        (True, "what the profiler observed"),
-        (False, "the GPU's highest; the file does not say at what it ran"),
+        (True, "as the profiler observed"),
+        (False, "the GPU's highest, as the file has no clock"),
     ):
         not_given = [axis for axis in AXES[1:] if axis not in setup.requested]
         if axes := [axis for axis in not_given if (axis in setup.observed) == are_observed]:
             values = " and ".join(f"{axis} {clocks[axis]:.0f}" for axis in axes)
             flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in axes)
-            verb = "is" if len(axes) == 1 else "are"
-            warn(f"{source}: {values} {verb} {what}; if set to another, give --base {flags}")
+            told = f"{values}, {what}; if it was set to another, give base= (--base {flags})"
+            warn("L04", f"{source}: {told}", "note" if are_observed else "warning")
     if "engine_mhz" not in setup.requested:
         device = find_device(setup.device)
         check("profiled clock", source, device, setup.observed.get("engine_mhz"))
@@ -253,14 +253,16 @@ def _clock(
         told = unlike_launches([float(mhz) for mhz in seen.get(clock, ())])
         if told and off <= APART:
             warn(
+                "L04",
                 f"{where}{_by_what(seen, clock)} is {told}: all count as {given:g}, and times may "
-                "be off by as much"
+                "be off by as much",
             )
         elif KEPT < off <= APART:
             warn(
+                "L04",
                 f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}, "
-                f"{100 * off:.2g} % off the {given:g} of --base, at which its times are taken all "
-                "the same; where a limit of power or heat lowers the clock, take one below it"
+                f"{100 * off:.2g} % off the {given:g} of --base, which is used; where a limit of "
+                "power or heat lowers the clock, take one below it",
             )
         return given
     if observed is not None:
@@ -361,4 +363,4 @@ def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup)
             "both runs at one clock that the board holds; or, if both are at that clock, say "
             f"--base engine={counted_mhz:.0f}"
         )
-    warn(f"{told}: were the clocks others than here? Then counters do not fit the times")
+    warn("L04", f"{told}: were the clocks others than here? Then counters do not fit the times")

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
-from mlscale.data.checks import check, sentences
+from mlscale.data.checks import check, notes_on
 from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
@@ -29,7 +29,10 @@ from mlscale.readers.run import Setup
 from mlscale.text import listed, share_in_percent, shortened
 
 _FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
-_BY_ROW = {"launches", "busy_spans", "sample_ms", "working_ms", "open_ends", "utilisation_sources"}
+_BY_ROW = {
+    "launches", "busy_spans", "sample_ms", "idle_ms", "working_ms", "open_ends",
+    "utilisation_sources",
+}  # fmt: skip
 _LISTS = {"gpus", "profiled_gpus"}
 
 
@@ -73,8 +76,9 @@ def without_failed_reads(source: str, kernels: list[Kernel], setup: Setup) -> li
     if not (is_rdna and reads and not any(reads) and any(written)):
         return kernels
     warn(
+        "T10",
         f"{source}: FETCH_SIZE is 0 in all kernels, though they write: RDNA's counters fail so; it "
-        "is taken as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD"
+        "is taken as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD",
     )
     return [
         replace(one, counters={n: v for n, v in one.counters.items() if n != "FETCH_SIZE"})
@@ -126,8 +130,8 @@ def check_traffic(
     if device is None or device.vendor != "AMD":
         check("traffic", source, *facts)
         return
-    for text in sentences("traffic", *facts):
-        warn(f"{source}: {text}; or hits of AMD's last-level cache are in it")
+    for note in notes_on("traffic", *facts, source=source):
+        warn(note.code, f"{note}; or hits of AMD's last-level cache are in it")
 
 
 def table_of(
@@ -230,7 +234,10 @@ def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> N
             lost = sorted(run.untimed - {key.kernel for key in run.groups})
             names = [f"'{shortened(name)}'" for name in lost]
             more = f", and with them all of {listed(names)}" if names else ""
-            warn(f"{run.source}: {run.dropped} rows without a positive time are left out{more}")
+            warn(
+                "T09",
+                f"{run.source}: {run.dropped} rows without a positive time are left out{more}",
+            )
     uncounted = [kernel for kernel in kernels if not kernel.counters]
     if uncounted and len(uncounted) < len(kernels):
         source = next((run.source for run in runs if run.groups and not run.has_counters), "")
@@ -238,8 +245,9 @@ def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> N
         names = [f"'{shortened(name)}'" for name in dict.fromkeys(k.name for k in longest)]
         percent = share_in_percent(run_time_s(uncounted) / run_time_s(kernels))
         warn(
+            "T06",
             f"{source or runs[0].source}: without counters: {listed(names)}, {percent} % of the "
-            "run's time"
+            "run's time",
         )
 
 

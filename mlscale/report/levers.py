@@ -49,7 +49,7 @@ def power_caps(caps: CapAdvice) -> Markup:
             "cap, at the memory clock of the base. Engine clock and power are means over the run."
         ),
         paragraph(best),
-        *(paragraph(warning) for warning in caps.warnings),
+        *(paragraph(str(warning)) for warning in caps.warnings),
     )
     return part(
         "Power caps",

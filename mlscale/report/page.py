@@ -18,6 +18,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE
+from mlscale.notes import Note
 from mlscale.report import sections
 from mlscale.report.kernel_report import KernelReport, kernel_reports
 from mlscale.report.levers import commands_section
@@ -71,7 +72,7 @@ class Source:
     command: str
     date: str | None = None
     static_power_w: float | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     power_caps_w: tuple[float, ...] | None = None
     objective: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -148,7 +149,7 @@ def _overview(
         "header",
         element("h1", "How ", name(subject), f" would run on {model.device}"),
         *(paragraph(text, kind="banner") for text in _banners(model, profiles)),
-        paragraph(answer, kind="verdict"),
+        *(paragraph(line, kind="verdict") for line in answer.splitlines()),
         element(
             "div",
             terms(pairs),
@@ -160,12 +161,12 @@ def _overview(
 
 def _warnings(reports: list[KernelReport], advice: Advice, source: Source) -> list[Child]:
     """What a reader should know of all that is shown."""
-    warnings: list[Child] = [*source.notes]
+    warnings: list[Child] = [*map(str, source.notes)]
     if reports[0].missing_quantities:
         warnings.append(reports[0].missing_quantities)
     if source.static_power_w is not None:
         warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
-    warnings += [*advice.whole_run.flags, *advice.warnings]
+    warnings += map(str, (*advice.whole_run.flags, *advice.warnings))
     if known := [report.name for report in reports if report.was_trained_on]:
         text = (
             "among the model's training kernels, so partly remembered; what is shown says "

@@ -221,7 +221,9 @@ def counters(report: KernelReport) -> Markup:
 
 def extrapolation(report: KernelReport) -> Markup:
     """What lies outside the training data, and the flags that `predict` prints."""
-    flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.advice.flags))
+    flags = joined(
+        paragraph("Flags, as predict prints them:"), bullets([*map(str, report.advice.flags)])
+    )
     beyond = "none is interpolated or outside it"
     if report.trained_range is not None:
         beyond = f"those outside {report.trained_range.bounds} are extrapolated"

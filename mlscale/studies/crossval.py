@@ -295,7 +295,7 @@ def warn_of_tested_kernels(name: str, tested: Measurements, learnt: Learnt) -> N
                 known.append(f"'{kernel}' of '{application}', there of '{here}'")
     if known:
         warn(
+            "T08",
             f"{counted(len(known), 'kernel')} to train on may be under test in '{name}', such as "
-            f"{known[0]}: what is tested is left out of the training by its application; if it is "
-            "one program, name its application alike in all tables"
+            f"{known[0]}; give one program the same application name in all tables",
         )

@@ -32,6 +32,7 @@ from mlscale.files import parse_json_object
 from mlscale.model.model import Model, feature_warnings
 from mlscale.model.prediction_table import PART, as_arrow
 from mlscale.model.predictions import COVERAGE
+from mlscale.notes import Note, note_rows
 
 SUMS = "mlscale_sums"
 _ARRAYS = ("time_ms", "power_w", "peak_w")
@@ -95,13 +96,14 @@ def advise_part(
     columns["launches"] = costs.launches
     columns["share_percent"] = 100 * costs.launches * costs.base_ms / run_ms
     columns |= at_best
-    flags = ["; ".join(flags) for flags in kernel_flags(predictions, best, too_slow)]
+    by_kernel = kernel_flags(predictions, best, too_slow)
+    flags = ["; ".join(map(str, flags)) for flags in by_kernel]
     columns["flags"] = np.array(flags, dtype=object)
     return columns, costs.summed()
 
 
 def advise_fleet(
-    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[str]
+    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[Note]
 ) -> Advice:
     """The advice for the whole run alone, from the sums of all its kernels. Raises InputError.
 
@@ -159,7 +161,7 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
         "bytes": 0,
         "exchanged_ms": 0.0,
     }
-    notes: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     sums: list[Costs] = []
 
     def tables() -> Iterator[Any]:
@@ -188,7 +190,11 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
         known = str(error).startswith((str(group.path), str(work.path(number))))
         raise InputError(str(error) if known else f"{group}: {error}") from None
     size = work.path(number).stat().st_size if part["kernels"] else 0
-    return {**part, "bytes": size, "warnings": list(notes)}
+    return {
+        **part,
+        "bytes": size,
+        "notes": [[note.code, note.text, note.severity] for note in notes],
+    }
 
 
 def is_written(work: FleetWork, number: int, part: Row) -> bool:
@@ -213,7 +219,7 @@ def whole_document(
     model: Model,
     parts: Sequence[Row],
     name: str,
-    notes: Sequence[str],
+    notes: Sequence[Note],
     is_of_monitor: bool,
 ) -> Row:
     """What is known of the whole fleet of that name, and with terms the advice for the whole run.
@@ -221,14 +227,15 @@ def whole_document(
     parts: what `do_part` gave of each row group. notes: of the model's choice. is_of_monitor:
     whether the kernels are runs. Raises InputError where no kernel is left.
     """
-    notes = [*notes, *dict.fromkeys(note for part in parts for note in part["warnings"])]
+    told = (Note(*note) for part in parts for note in part["notes"])
+    notes = [*notes, *dict.fromkeys(told)]
     kernels = sum(part["kernels"] for part in parts)
     numbers = [number for number, part in enumerate(parts) if part["bytes"]]
     if not numbers:
         raise InputError(f"{name}: no kernel has counters")
     counts = {"kernels": kernels, "parts": len(numbers)}
     if work.terms is None:
-        return {**counts, "warnings": notes}
+        return {**counts, "notes": note_rows(notes)}
     launches = sum(part["launches"] for part in parts)
     says_launches = any(part["says_launches"] for part in parts)
     workload = Workload(
@@ -240,7 +247,8 @@ def whole_document(
     run = reduce(joined, (_sums(work.path(number), model) for number in numbers))
     run_ms, _ = work.base or (1.0, 0.0)
     notes += exchange_warnings(sum(part["exchanged_ms"] for part in parts) / run_ms)
-    return {**counts, **run_document(advise_fleet(model, run, work.terms, workload, notes))}
+    advice = advise_fleet(model, run, work.terms, workload, notes)
+    return {**counts, **run_document(advice), "notes": note_rows(advice.warnings)}
 
 
 def _sums(path: Path, model: Model) -> Costs:

@@ -91,7 +91,7 @@ def _results(
 
 def _numbered(
     devices: Sequence[Device], work: Callable[..., Any], number: int, *call: Any
-) -> tuple[int, Any, list[tuple[str, type[Warning]]]]:
+) -> tuple[int, Any, list[tuple[str | Warning, type[Warning]]]]:
     """Make a call in a process that does not know the user's own devices yet.
 
     What it warns of comes back with its result, to be shown by the process that asked.
@@ -101,7 +101,11 @@ def _numbered(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         result = work(*call)
-    return number, result, [(str(warning.message), warning.category) for warning in caught]
+    said: list[tuple[str | Warning, type[Warning]]] = [
+        (told if isinstance(told := warning.message, DataWarning) else str(told), warning.category)
+        for warning in caught
+    ]
+    return number, result, said
 
 
 def _await_feeders() -> None:

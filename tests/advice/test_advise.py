@@ -30,6 +30,7 @@ from mlscale.cli.text import csv_text
 from mlscale.data.datasets import path
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.model.shipped import model_for, shipped_model
+from mlscale.notes import Note
 from mlscale.readers.reading import import_profile
 
 MODEL = train(frugal.measurements(), MID, "nearest")
@@ -140,7 +141,9 @@ class TestLimits:
         in_run = [kernel.in_run and kernel.in_run.slowdown_percent for kernel in advice.kernels]
         assert in_run == pytest.approx([100, 0], abs=1e-9)
         [flag] = advice.whole_run.flags
-        assert flag.startswith("the limit of 33.4 % is of the run's time: 1 of 2 kernels, 33 % of")
+        assert flag.text.startswith(
+            "the limit of 33.4 % is for the whole run: 1 of 2 kernels (33 %"
+        )
         # By itself it keeps the limit: 800 MHz.
         assert advice.kernels[0].best.config.engine_mhz == 600
 
@@ -214,8 +217,8 @@ class TestPower:
             advice = advise(model, profiles)
             assert (advice.objective, advice.limits.max_slowdown_percent) == ("clock", 5)
             assert (advice.kernels[0].best.energy_mj, advice.kernels[0].front) == (None, ())
-            said = "the lowest clock is sought, not least energy"
-            assert any(said in warning for warning in advice.warnings)
+            said = "looking for the lowest clock, not least energy"
+            assert any(said in warning.text for warning in advice.warnings)
 
     def test_dynamic_power_is_least_where_board_power_is(self) -> None:
         best = advise(model_of_kind("dynamic"), new_kernels(), "power").kernels[0].best
@@ -224,7 +227,7 @@ class TestPower:
     def test_unknown_power_is_taken_for_board_power_and_said(self) -> None:
         advice = advise(model_of_kind(None), new_kernels())
         assert advice.objective == "energy"
-        assert advice.warnings[0].startswith("power_w is taken for board power")
+        assert advice.warnings[0].text.startswith("power_w is taken for board power")
         assert not advise(MODEL, new_kernels()).warnings
 
     @pytest.mark.parametrize("objective", ["energy", "edp", "ed2p", "power", "time"])
@@ -232,14 +235,14 @@ class TestPower:
         limits = Limits(max_power_w=50) if objective == "time" else Limits()
         with refused(" needs power: the model was trained without power"):
             advise(model_without_power(), new_kernels(), objective, limits)
-        with refused(" needs power: the profile has no power_w, which --power gives"):
+        with refused(" needs power: the profile has no power_w; give power= "):
             advise(MODEL, new_kernels(power=False), objective, limits)
         if objective != "power":
             with refused("needs the whole power: power_w is dynamic power; .* --static-power W"):
                 advise(model_of_kind("dynamic"), new_kernels(), objective, limits)
 
     def test_static_power_of_no_use_is_refused(self) -> None:
-        with refused("static power is of no use: the profile has no power_w, which --power gives"):
+        with refused("static power is of no use: the profile has no power_w; give "):
             advise(MODEL, new_kernels(power=False), "time", static_power_w=50.0)
 
     def test_two_kinds_of_power_are_refused(self) -> None:
@@ -257,8 +260,8 @@ def test_kernels_that_wait_for_other_gpus_are_told() -> None:
     """4 of 6 ms."""
     for name, is_told in (("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", True), ("pack_nccl", False)):
         advice = advise(MODEL, replace(new_kernels(), kernels=("gemm", name)))
-        said = "66.7 % of the run's time is in kernels that exchange data between GPUs"
-        assert any(said in warning for warning in advice.warnings) == is_told
+        said = "66.7 % of the run's time goes to exchanging data between GPUs"
+        assert any(said in warning.text for warning in advice.warnings) == is_told
 
 
 @pytest.mark.parametrize(("name", "times"), [("bottleneck", 2), ("nearest", 1)])
@@ -396,7 +399,7 @@ class TestMemoryClock:
         advice = self.advised(self.gemm(), objective)
         one = advice.kernels[0]
         assert {point.config.memory_mhz for point in (one.best, *one.front)} == {2619}
-        assert (self.KEPT in advice.warnings) == (objective == "energy")
+        assert (Note("R06", self.KEPT) in advice.warnings) == (objective == "energy")
 
     def test_changes_after_a_run_at_another(self) -> None:
         profiles = self.gemm()

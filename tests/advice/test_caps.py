@@ -227,7 +227,7 @@ class TestAdvice:
         assert (advice.at_base.time_ms, advice.at_base.energy_mj) == pytest.approx((10, 658.4))
         assert (point.flags, point.too_low) == ((), 0)
         # A clock that a cap alone lets rise is warned of.
-        assert "under 80 W the engine clock is 883 MHz, at the base 800" in advice.warnings[0]
+        assert "under 80 W the engine clock is 883 MHz, at the base 800" in advice.warnings[0].text
         assert advise_caps(MODEL, new_kernels((3.0, 1.0)), [40, 65]).warnings == ()
 
     @pytest.mark.parametrize(
@@ -378,8 +378,10 @@ class TestTheGpusLimits:
         assert held.points[3].flags == ("above the GPU's highest known power limit, 700 W",)
         assert [point.can_be_set for point in held.points] == [False, True, True, False]
         outside, clocks = held.warnings
-        assert outside.startswith("150 W, 800 W cannot be set: h100-sxm5 is known to take power ca")
-        assert "is taken to run at 1000 MHz at most, the highest clock tried, not at 1980" in clocks
+        assert outside.text.startswith(
+            "150 W, 800 W cannot be set: h100-sxm5 is known to take power ca"
+        )
+        assert "runs at 1000 MHz at most, the highest clock tried, not at 1980" in clocks.text
         assert advised_on("h100-sxm5", kernels(8), [150.0, 800.0], "time").best is None
 
     @pytest.mark.parametrize(
@@ -433,6 +435,6 @@ class TestRefused:
 
     def test_a_log_with_pauses(self) -> None:
         """0.8 of 6 ms are pauses, 13 %."""
-        profiles = replace(new_kernels(), metadata={"working_ms": {"compute0": 5.2}})
+        profiles = replace(new_kernels(), metadata={"idle_ms": {"compute0": 0.8}})
         with refused("13% of the run's log are pauses"):
             advise_caps(MODEL, profiles, [80])

@@ -86,8 +86,8 @@ class TestFormats:
     def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
         model, profile = frugal.files(tmp_path, power=None)
         out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
-        warning = "mlscale: warning: the lowest clock is sought, not least energy: "
-        assert warning + "the profile has no power_w, which --power gives" in err
+        warning = "mlscale: P04: looking for the lowest clock, not least energy: "
+        assert warning + "the profile has no power_w; give power= (--power)" in err
         assert "warning" not in out
 
     @pytest.mark.parametrize("form", ["table", "json", "csv"])
@@ -155,7 +155,9 @@ class TestOfTheRun:
         assert document["whole_run"]["counters_cover_percent"] == pytest.approx(12)
         assert "counters cover 12 % of it" in document["verdict"]
         *_, rider = document["kernels"]
-        assert rider["flags"] == ["no counters: as the mean of the profiled kernels"]
+        assert rider["flags"] == [
+            "no counters: taken to scale as the profiled kernels do on average"
+        ]
         predicted, _ = succeed(capsys, "predict", *files, "--format", "csv")
         assert "rider" in predicted
 
@@ -211,6 +213,6 @@ class TestRefused:
         files = frugal.files(tmp_path, power=None)
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")
         assert (
-            said
-            == "the objective 'energy' needs power: the profile has no power_w, which --power gives"
+            said == "the objective 'energy' needs power: the profile has no power_w; "
+            "give power= (--power)"
         )

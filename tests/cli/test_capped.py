@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,6 +81,19 @@ class TestWithoutAClock:
         assert point["time_ms"] == pytest.approx(1 / 0.094)
         assert point["time_per_power"] == pytest.approx(0.53, abs=0.02)
 
+    def test_what_is_expected_to_keep_a_limit_is_not_denied(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        fast, slow = files
+        limit = ["--lever", "cap", "--max-slowdown", 1]
+        out, _ = succeed(capsys, "advise", fast, "--also", slow, *limit)
+        assert "nothing that needs less energy surely keeps a slowdown of at most 1 %" in out
+        _, second, *_ = out.splitlines()
+        assert re.fullmatch(
+            r"2\d\d W would be [01]\.\d % slower and .* less energy, and passes 1 % about .*",
+            second,
+        )
+
     def test_two_logs(self, capsys: Capture, tmp_path: Path) -> None:
         for name, text in (("fast.csv", log(10, 300, 350)), ("slow.csv", log(13, 200, 200))):
             (tmp_path / name).write_text(text, encoding="utf-8")
@@ -104,16 +118,60 @@ class TestWithoutAClock:
         (tmp_path / "mixed.csv").write_text(mixed, encoding="utf-8")
         said = refuse(capsys, tmp_path, "advise", tmp_path / "mixed.csv", *lever)
         assert "mixed.csv: has several runs in column 'kernel' (a, b), and no engine_mhz" in said
+        for row, why in (
+            ("0.012,200,200", "takes 0.012 ms at 200 W"),  # seconds
+            ("9,200,200", "takes 9 ms at 200 W"),  # faster on less
+        ):
+            text = f"device,time_ms,power_w,power_cap_w\nrtx3090,{row}\n"
+            (tmp_path / "odd.csv").write_text(text, encoding="utf-8")
+            said = refuse(capsys, tmp_path, "advise", fast, "--also", tmp_path / "odd.csv", *lever)
+            assert why in said
+            assert "the same work takes longer on less power" in said
+        milliwatts = "device,time_ms,power_w\nrtx3090,12,200000\nrtx3090,10,300000\n"
+        (tmp_path / "mw.csv").write_text(milliwatts, encoding="utf-8")
+        said = refuse(capsys, tmp_path, "advise", tmp_path / "mw.csv", *lever)
+        assert "mw.csv: row 2: 200000 W cannot be, 'rtx3090' has at most 350" in said
         (tmp_path / "bad.csv").write_text(FAST.replace("10,300", "10,-3"), encoding="utf-8")
         said = refuse(capsys, tmp_path, "advise", tmp_path / "bad.csv", "--also", slow, *lever)
         assert "bad.csv: row 2, column 'power_w'" in said
+
+    def test_a_log_of_power_alone_with_pauses(self, capsys: Capture, tmp_path: Path) -> None:
+        """Three of ten samples draw 30 W amid 300."""
+        watts = [30, 300, 300, 30, 300, 30, 300, 30, 300, 300, 300, 30]
+        rows = [f"2026/03/02 14:00:{n:06.3f}, {draw}.00 W" for n, draw in enumerate(watts)]
+        text = "\n".join(["timestamp, power.draw [W]", *rows, ""])
+        (tmp_path / "log.csv").write_text(text, encoding="utf-8")
+        asked = [tmp_path / "log.csv", "--lever", "cap", "--device", "rtx3090"]
+        said = refuse(capsys, tmp_path, "advise", *asked)
+        assert "30% of the run's log are pauses" in said
+
+    def test_messages_lead_to_the_lever(
+        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        fast, slow = files
+        for asked in ([fast, "--also", slow], [fast, "--power-cap", 200]):
+            said = refuse(capsys, tmp_path, "advise", *asked)
+            assert "fast.csv: no file tells an engine clock; of runs under power caps ask" in said
+            assert "--lever cap" in said
+        (tmp_path / "no.csv").write_text("device,time_ms\nrtx3090,12\n", encoding="utf-8")
+        said = refuse(
+            capsys, tmp_path, "advise", fast, "--also", tmp_path / "no.csv", "--lever", "cap"
+        )
+        assert "no.csv: there is no column 'power_w'" in said
+        header = "device,application,kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w\n"
+        for count, row in ((84, "100,280"), (42, "170,220")):
+            text = f"{header}rtx-a6000,j,j,{count},1800,8001,{row}\n"
+            (tmp_path / f"{count}.csv").write_text(text, encoding="utf-8")
+        asked = [tmp_path / "84.csv", "--also", tmp_path / "42.csv", "--lever", "cap"]
+        said = refuse(capsys, tmp_path, "advise", *asked)
+        assert "a power cap acts on the engine clock, and all readings are at 1800 MHz; run" in said
 
 
 @pytest.mark.parametrize(
     ("board", "best_w", "cap_w", "slower", "saved"),
     [
-        ("rtx4000ada", (100, 115), 110, (10, 3), (3.4, 1.5)),
-        ("l4", (45, 55), 55, (6.7, 1.5), (17, 3)),
+        ("rtx4000ada", (110, 110), 110, (10, 3), (3.4, 1.5)),
+        ("l4", (45, 45), 55, (6.7, 1.5), (17, 3)),
     ],
 )
 def test_cases(

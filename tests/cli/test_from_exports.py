@@ -51,7 +51,7 @@ class TestExport:
             assert best["power_w"] < 520
             low, high = kernel["saving_low_percent"], kernel["saving_high_percent"]
             assert low < kernel["saving_percent"] < high
-        assumed = "power from one clock alone, learnt on 9 other GPUs: "
+        assumed = "power is known at one clock only, and was learnt on 9 other GPUs; "
         assert any(warning.startswith(assumed) for warning in document["warnings"])
 
     def test_power_of_also_moves_the_power(self, capsys: Capture, tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ class TestPublicFiles:
         file, table = data_folder / FILES[name], tmp_path / "t.csv"
         _, err = succeed(capsys, "import", "dvfs", file, "-o", table)
         for line, (kernel, fault) in zip(err.splitlines(), faulty.items(), strict=True):
-            assert line.startswith(f"mlscale: warning: {file}: '{kernel}': ")
+            assert line.startswith(f"mlscale: T02: {file}: '{kernel}': ")
             assert fault in line
         metadata = json.loads(table.with_suffix(".meta.json").read_text(encoding="utf-8"))
         assert metadata["faults"].keys() == faulty.keys()

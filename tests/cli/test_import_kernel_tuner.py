@@ -90,7 +90,7 @@ class TestCache:
         path = tmp_path / "c.json"
         path.write_text(json.dumps(cache(**GOOD)))
         _, err = succeed(capsys, "import", "kernel-tuner", path, "-o", tmp_path / "t.csv")
-        assert "that of the data sheet is taken, 7001 MHz" in err
+        assert "so the data sheet's is used, 7001 MHz" in err
 
 
 def t4(*values: tuple[int, str], **measurement: Any) -> dict[str, Any]:

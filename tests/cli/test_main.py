@@ -141,14 +141,14 @@ def test_warnings_of_the_data_are_a_line_once_and_others_as_python_shows_them(
         warnings.simplefilter("always")
         warnings.warn("old", UserWarning, stacklevel=1)
         for _number in range(2):
-            warnings.warn("odd\ndata", mlscale.DataWarning, stacklevel=1)
+            mlscale.errors.warn("T05", "odd\ndata")
         raise mlscale.InputError("enough")
 
     monkeypatch.setattr("mlscale.data.measurements.read", warn)
     assert entry.main(TRAIN.split()) == 2
     first, *_, data, error = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r".*test_main\.py:\d+: UserWarning: old", first)
-    assert (data, error) == ("mlscale: warning: odd data", "mlscale: error: enough")
+    assert (data, error) == ("mlscale: T05: odd data", "mlscale: error: enough")
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

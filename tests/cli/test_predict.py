@@ -173,7 +173,7 @@ class TestFormats:
         at = ["--at", BETWEEN, "--at", "mid"]
         given = ["predict", folder / "model.mlscale", folder / "profile.csv", "--format", "csv"]
         text, err = succeed(capsys, *given, *at)
-        assert err == f"mlscale: warning: {MADE}\n"
+        assert err == f"mlscale: P01: {MADE}\n"
         rows = list(csv.DictReader(text.splitlines()))
         for row, want in zip(rows, predictions(capsys, folder, *at), strict=True):
             assert row.keys() == want.keys()

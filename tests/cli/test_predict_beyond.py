@@ -85,7 +85,7 @@ class TestAnotherGpu:
 
     def test_without_peaks_says_what_was_taken(self, capsys: Capture, folder: Path) -> None:
         out, _ = succeed(capsys, "predict", *self.given(folder), *AT, "--all")
-        assert "bandwidth reached at most taken as 90% of the peak" in out
+        assert "assumed: kernels reach at most 90 % of peak bandwidth" in out
         several = self.given(folder, "all-new.csv")
         given = (*several, *AT, "--base", "engine=900,memory=3000", "--all")
         among, _ = succeed(capsys, "predict", *given)
@@ -191,7 +191,7 @@ class TestExtrapolate:
         first, second = out.splitlines()[2:4]
         assert first.endswith("  extrapolated")
         assert not second.endswith("extrapolated")
-        assert "cu_count 48 is above 32, the highest that the training data speak for" in out
+        assert "cu_count 48 is above 32, the highest in training: " in out
 
     def test_where_the_gpu_can_be_set_to(
         self, capsys: Capture, folder: Path, tmp_path: Path

@@ -177,7 +177,7 @@ class TestTold:
             out, told = succeed(capsys, command, *given, "--json")
             texts = notes_of(json.loads(out))
             [warning] = [text for text in texts if "no clock seems to matter" in text]
-            assert told == f"mlscale: warning: {warning}\n"
+            assert told == f"mlscale: R02: {warning}\n"
         succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
         assert "so that no clock seems to matter" in (tmp_path / "page.html").read_text()
 
@@ -197,7 +197,7 @@ class TestTold:
         fast, slow = bursts("fast.csv", 1755, 40, 480), bursts("slow.csv", 1170, 60, 300)
         told = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", "5")[1]
         assert "the GPU worked 1.50 times as long as at 1755 MHz, and the run takes 1.08 t" in told
-        assert "whole where the pauses end, which may be below 1170 MHz" in told
+        assert "pauses hide how much the work slows, perhaps no more below 1170 MHz" in told
         assert "fast.csv, GPU 0: 120 of 240 samples of the busy span are idle" in told
         assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
         assert "50% of the run's log are pauses, which its mean power" in capsys.readouterr().err

@@ -107,12 +107,12 @@ class TestTwoTraces:
     def test_a_kernel_of_one_trace_alone_is_as_others_are(
         self, capsys: Capture, tmp_path: Path, fast: Path
     ) -> None:
-        """Its interval is wide, gemm's is not."""
+        """Its interval is that of bounds, gemm's is narrower."""
         times = at(1320)
         del times["axpy"]
         slow = trace(tmp_path / "slow.json", times)
         found = widths(advise(capsys, fast, *BASE, "--also", f"{slow}@engine=1320"))
-        assert found["axpy"] > 2 * found["gemm"]
+        assert found["axpy"] > 1.5 * found["gemm"]
 
     def test_launches_at_another_grid_are_other_work(
         self, capsys: Capture, tmp_path: Path, fast: Path, also: tuple[str, str]
@@ -266,7 +266,7 @@ class TestCountersAndTwoTraces:
 
     def test_a_clock_above_the_trained_ones_is_noted(self, capsys: Capture, slower: Path) -> None:
         out, _ = succeed(capsys, "advise", *self.GIVEN, "--also", f"{slower}@engine=1500")
-        assert "engine_mhz 1500 is above 1410, the highest that the training data speak for" in out
+        assert "engine_mhz 1500 is above 1410, the highest in training: " in out
 
     def test_what_is_refused(self, capsys: Capture, tmp_path: Path, slower: Path) -> None:
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]

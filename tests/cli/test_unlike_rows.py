@@ -13,7 +13,7 @@ from synthetic.tidy import rows, write_csv
 
 AT = {"device": "a100-sxm4-80gb", "application": "app", "cu_count": 108, "memory_mhz": 1593}
 Row = dict[str, Any]
-ADDED = "rows of one kernel with unlike launches are added up as parts of one run"
+ADDED = "rows of one kernel are added up as parts of one run"
 
 
 def a100(path: Path, mhz: int, *given: Row) -> Path:

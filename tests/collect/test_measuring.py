@@ -175,8 +175,8 @@ class TestCuda:
         assert data.grid.shape == (6, 2, 1)
         assert len(read_table(paths[0])) == 6 * 2 * 2
         assert data.metadata["cap_w"] == 300
-        [note] = recording.notes(cuda_samples, CUDA)
-        assert "12 of 48 samples ran more than 2% off" in note
+        with pytest.warns(DataWarning, match="12 of 48 samples ran more than 2% off"):
+            recording.warn_of_samples(cuda_samples, CUDA)
 
     def test_counters_stand_at_all_units_and_the_highest_clocks(
         self, cuda_samples: pd.DataFrame
@@ -204,9 +204,15 @@ class TestHip:
         plan = replace(HIP, device=replace(MI210, name="Made", sensors=""), power_s=0.0)
         play_back(plan, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
         samples = recording.samples(tmp_path, plan)
-        sensors, device = recording.notes(samples, plan)
-        assert sensors.startswith("neither power nor clocks were observed: amdsmi is not installed")
-        assert device.startswith("'made' is not in the device table, so 'bottleneck' does not")
+        with (
+            pytest.warns(
+                DataWarning, match="neither power nor clocks were observed: amdsmi is not"
+            ),
+            pytest.warns(
+                DataWarning, match="'made' is not in the device table, so 'bottleneck' do"
+            ),
+        ):
+            recording.warn_of_samples(samples, plan)
         table = recording.to_table(samples.drop(columns="cap_w"), plan)
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
@@ -270,7 +276,8 @@ def test_a_kernel_without_power_is_left_out(
     play_back(HIP, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
     silent = recording.samples(tmp_path, HIP)
     assert silent["power_w"].isna().all()
-    assert [*recording.notes(silent, HIP)] == ["there is no power: the sensor (amdsmi) gave none"]
+    with pytest.warns(DataWarning, match=r"^there is no power: the sensor \(amdsmi\) gave none$"):
+        recording.warn_of_samples(silent, HIP)
     other = replace(ENTRY, name="other")
     plan = replace(HIP, entries=(ENTRY, other))
     for cu_count in HIP.cu_counts:

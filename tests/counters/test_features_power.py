@@ -14,6 +14,7 @@ from synthetic.tidy import refused
 
 from mlscale import Profiles, create, train
 from mlscale.counters.features import compute_features
+from mlscale.notes import Note
 from mlscale.predictors.features import FeatureScaling
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.errors import ErrorStudy
@@ -41,7 +42,7 @@ def test_is_scaled_as_every_feature_is() -> None:
     points, flags = scaling.transform(powered(100.0, 130.0))
     assert points.tolist() == [[0, 0.5], [1, 1]]
     assert flags[0] == ()
-    assert flags[1] == ("base_power_w 130 above trained 120",)
+    assert flags[1] == (Note("P02", "base_power_w 130 above trained 120"),)
 
 
 def test_without_power() -> None:
@@ -51,7 +52,7 @@ def test_without_power() -> None:
     scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
     for unknown in (profiles({"busy": [1.5]}), powered(np.nan)):
         _, [flags] = scaling.transform(unknown)
-        assert flags == ("missing: base_power_w",)
+        assert flags == (Note("T10", "missing: base_power_w"),)
 
 
 def test_without_counters_the_power_is_the_one_feature() -> None:

@@ -107,7 +107,7 @@ def test_holes_of_a_table_of_power_alone(
     ("name", "said"),
     [
         ("04-unknown-axis-l1", "differ in 'l1_kb', always in 16 and 48: an axis"),
-        ("05-application-time-on-every-kernel", "have one and the same time at every config"),
+        ("05-application-time-on-every-kernel", "have the same time at every configuration"),
     ],
 )
 @pytest.mark.usefixtures("in_an_empty_folder", "one_process")

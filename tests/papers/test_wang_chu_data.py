@@ -209,7 +209,9 @@ def test_what_lies_outside_the_scope_is_found(data_folder: Path) -> None:
     )
 
     def flagged(word: str) -> set[str]:
-        return {kernel for kernel, found in flags.items() if any(word in flag for flag in found)}
+        return {
+            kernel for kernel, found in flags.items() if any(word in flag.text for flag in found)
+        }
 
     assert flagged("FP64") == {"backpropBackward", "binomialOptions", "hotspot", "srad"}
     assert flagged("texture") == {"convolutionTexture", "stereoDisparity"}

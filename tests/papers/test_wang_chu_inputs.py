@@ -105,7 +105,7 @@ def test_flags(counters: dict[str, float], flags: list[str]) -> None:
     [found] = derive(counters).flags
     assert len(found) == len(flags)
     for words, flag in zip(flags, found, strict=True):
-        assert words in flag
+        assert words in flag.text
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from mlscale import (
     Profiles,
     create,
 )
+from mlscale.notes import Note
 
 MID = made.GRID.mid
 GRID = ConfigGrid((8, 16), (500.0, 1000.0), (250.0, 1000.0, 4000.0))  # BASE is 16, 1000, 1000
@@ -148,7 +149,7 @@ class TestNearest:
         predictor = create("nearest").fit(kernels, (0, 0, 0))
         outside = at_500_mhz(kernels, [[1.5, 0.0], [0.5, 0.0]])
         assert predictor.predict(outside).flags == (
-            ("busy 1.5 above trained 1",),
+            (Note("P02", "busy 1.5 above trained 1"),),
             (),
         )
 

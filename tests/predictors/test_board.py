@@ -308,16 +308,18 @@ class TestRefusals:
         (point,) = two.points
         assert point.power_w is not None
         half = replace(two, points=(replace(point, power_w=np.array([100.0, np.nan])),))
-        alone = "power from one clock alone{}, learnt on 1 other GPU: power at a second clock"
+        alone = (
+            "power is known at one clock only{}, and was learnt on 1 other GPU; a second reading"
+        )
         for profiles, device, begins in (
             (one, "rtx8000", None),
             (one, "h100-sxm5", alone.format("")),
             (half, "h100-sxm5", alone.format(" for 1 kernel (run1)")),
-            (two, "h100-sxm5", "power learnt on 1 other GPU"),
-            (two, "mi300x", "power learnt on 1 other GPU, none of them of AMD"),
+            (two, "h100-sxm5", "power was learnt on 1 other GPU"),
+            (two, "mi300x", "power was learnt on 1 other GPU, none of them of AMD"),
         ):
             said = learnt.assumption(replace(profiles, device=device))
-            assert said is None if begins is None else (said or "").startswith(begins)
+            assert said is None if begins is None else str(said).startswith(begins)
 
 
 class TestRealGpus:

@@ -18,7 +18,7 @@ from mlscale.arrays import Floats
 from mlscale.data import datasets
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles
-from mlscale.data.surfaces import BOUNDED, Surfaces
+from mlscale.data.surfaces import BOUNDED_BY_COUNT, Surfaces
 from mlscale.model.model import Model
 from mlscale.predictors.base import GivesIntervals
 
@@ -117,7 +117,7 @@ class TestLaws:
         assert surfaces.high is not None
         assert surfaces.low.ravel() == pytest.approx([1, 1, 1])
         assert surfaces.high.ravel() == pytest.approx([4, 2, 1])
-        assert surfaces.flags == ((BOUNDED,),)
+        assert surfaces.flags == ((BOUNDED_BY_COUNT,),)
 
 
 class TestCommand:

@@ -33,7 +33,7 @@ def fitted(**columns: list[float]) -> FeatureScaling:
 def transformed(scaling: FeatureScaling, **columns: float) -> tuple[list[float], tuple[str, ...]]:
     """Features and flags of one kernel with these counters."""
     points, flags = scaling.transform(profiles({name: [v] for name, v in columns.items()}))
-    return points[0].tolist(), flags[0]
+    return points[0].tolist(), tuple(map(str, flags[0]))
 
 
 def of_table(table: np.ndarray) -> Profiles:
@@ -71,7 +71,7 @@ class TestMinMax:
         points, flags = FeatureScaling.fit("raw", of_table(table)).transform(of_table(new))
         assert ((points >= 0) & (points <= 1)).all()
         outside = (new[0] < table.min(axis=0)) | (new[0] > table.max(axis=0))
-        assert [flag.split()[0] for flag in flags[0]] == [
+        assert [flag.text.split()[0] for flag in flags[0]] == [
             f"c{f}" for f in np.flatnonzero(outside).tolist()
         ]
 

@@ -6,8 +6,6 @@ import pytest
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.predictors.intervals import (
-    LEVELS,
-    at_least_gaussian,
     calibrated_scores,
     distance_from_base,
     equal_weights,
@@ -96,14 +94,6 @@ def test_equal_weights_by_hand() -> None:
     """A third for each of three groups, split among its members."""
     weights = equal_weights(["b", "a", "b", "c", "b", "b"])
     assert weights == pytest.approx(np.array([1, 4, 1, 4, 1, 1]) / 12)
-
-
-def test_scores_are_at_least_a_gaussians() -> None:
-    """1.645 holds 90 % of a Gaussian by any table; larger scores stay, and none stay none."""
-    floored = at_least_gaussian(np.where(LEVELS < 0.95, 1.0, 9.0))
-    assert score_at(floored, 0.9) == pytest.approx(1.645, abs=5e-4)
-    assert score_at(floored, 0.96) == 9
-    assert at_least_gaussian(np.empty(0)).size == 0
 
 
 def test_the_largest_scores_by_hand() -> None:

@@ -142,7 +142,7 @@ class TestPredictor:
     def test_flags_say_what_lies_outside_the_scope(self) -> None:
         profiles = profiles_of({**KERNEL, "inst_fp_64": 6400.0}, KERNEL)
         flags = WangChu().fit([], []).predict(profiles, GRID).flags
-        assert "FP64" in flags[0][0]
+        assert "FP64" in flags[0][0].text
         assert flags[1] == ()
 
     @pytest.mark.parametrize("training", [True, False])

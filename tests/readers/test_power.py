@@ -137,7 +137,7 @@ def test_power_that_the_board_cannot_draw(device: str, power: float, says: str) 
 
 def test_a_part_of_a_gpu_is_told() -> None:
     """A slice of 42 of an A100's 108 SMs; AMD's partitions have sensors of their own."""
-    with pytest.warns(DataWarning, match=r"ran on 42 of the 108 SMs .* power is that of all"):
+    with pytest.warns(DataWarning, match=r"ran on 42 of the 108 SMs .* power is the whole board"):
         with_power(profile("a100-sxm4-40gb", cu_count=42.0), 200.0)
     assert watts(with_power(profile("mi300x", cu_count=38.0), 300.0)) == 300
 

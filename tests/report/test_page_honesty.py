@@ -70,7 +70,7 @@ class TestHonesty:
         why = (
             "the model was trained without power"
             if lacks == "model"
-            else "the profile has no power_w, which --power gives"
+            else "the profile has no power_w; give power= (--power)"
         )
         lacks = f"Power and energy are not predicted: {why}."
         assert text_of(section(root, "Time against energy")) == lacks

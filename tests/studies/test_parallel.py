@@ -17,6 +17,7 @@ from synthetic.tidy import refused
 
 from mlscale import DataWarning, Measurements
 from mlscale.errors import warn
+from mlscale.notes import Note
 from mlscale.progress import PROGRESS, Progress
 from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.parallel import sweep
@@ -39,14 +40,15 @@ def test_every_call_is_made_once(jobs: int) -> None:
 
 
 def warn_of(number: int) -> None:
-    warn(f"row {number} is odd")
+    warn("T09", f"row {number} is odd")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_warnings_of_other_processes_are_this_ones(jobs: int) -> None:
     with pytest.warns(DataWarning) as caught:
         list(sweep(warn_of, [(0,), (1,)], jobs))
-    assert {str(warning.message) for warning in caught} == {"row 0 is odd", "row 1 is odd"}
+    notes = {getattr(warning.message, "note", None) for warning in caught}
+    assert notes == {Note("T09", f"row {number} is odd", "warning") for number in (0, 1)}
 
 
 def is_deaf(_: int) -> bool:

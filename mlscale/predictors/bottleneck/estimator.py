@@ -18,6 +18,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, positions
 from mlscale.errors import InputError, extra_named
+from mlscale.notes import Note
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -39,8 +40,12 @@ from mlscale.predictors.conditioning import ConditionedSurfaces, condition, meas
 from mlscale.predictors.features import training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
-OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
-NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not measured"
+OTHER_GRID = Note(
+    "R06", "not on the training grid: predicted by the curve alone, without its correction"
+)
+NO_OTHER_GPU = Note(
+    "P05", "intervals are the trained GPU's: errors on other GPUs were not measured", "warning"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ class Target:
     gpu: GpuPeaks
     number: int | None
     knows_peaks: bool = True
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass
@@ -260,7 +265,7 @@ class Bottleneck(Learner, Predictor):
 
     def _untrained(self, profiles: Profiles, grid: ConfigGrid) -> Target:
         """Return a GPU that there are no training data of at this base."""
-        notes = [f"no training data of {profiles.device} at {profiles.base}"]
+        notes = [Note("G03", f"no training data of {profiles.device} at {profiles.base}")]
         if self.scores_ and not self.scores_.known_peaks.size:
             notes.append(NO_OTHER_GPU)
         for gpu in (*self.others_, *self.time_.gpus):
@@ -268,7 +273,8 @@ class Bottleneck(Learner, Predictor):
                 here = replace(gpu, grid=grid, base=profiles.base)
                 return Target(here, None, notes=tuple(notes))
         gpu = self.time_.mean_peaks(profiles.device, grid, profiles.base)
-        notes.append(f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
+        told = f"assumed: kernels reach at most {100 * gpu.memory_peak:.0f} % of peak bandwidth"
+        notes.append(Note("G03", told))
         return Target(gpu, None, knows_peaks=False, notes=tuple(notes))
 
     def state(self) -> State:

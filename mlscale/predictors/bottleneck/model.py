@@ -20,6 +20,7 @@ from mlscale.data.devices import LARGEST_SHARE
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, carried, positions, scaling_bounds
+from mlscale.notes import Note
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GpuPeaks,
@@ -63,15 +64,17 @@ WAITING_USE = 0.3  # of the busiest unit's peak
 ENGINE_CYCLES, DRAM_US = 277.32, 222.78 / 1000
 MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does so by all
 BYTES_PER_LANE = 4  # that a request moves
-FLAG = (
-    f"no unit of the GPU that the profile tells is used by {WAITING_USE:.0%}: which clock such a "
-    "kernel follows is only estimated on this GPU; the interval holds everything from no scaling "
-    "to full scaling with a clock; a second measured clock (--also) tells"
+FLAG = Note(
+    "P05",
+    f"no unit is used by {WAITING_USE:.0%}, so no counter shows which clock matters: the interval "
+    "is wide; measure a second clock: also= (--also)",
+    "warning",
 )
 SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
-SHORT_FLAG = (
-    f"a launch of less than {1e3 * SHORT_MS:g} us: an unknown part of it is the launch itself, "
-    "which follows no clock; the interval reaches no scaling"
+SHORT_FLAG = Note(
+    "P05",
+    f"a launch of less than {1e3 * SHORT_MS:g} us: part of it is the launch itself, which no clock "
+    "changes; the interval allows for that",
 )
 
 
@@ -223,11 +226,12 @@ class TimeModel:
         memory, issue = np.mean([(gpu.memory_peak, gpu.issue_peak) for gpu in self.gpus], axis=0)
         return GpuPeaks(device, grid, base, float(memory), float(issue))
 
-    def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
+    def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[Note]]:
         """Return what each kernel's prediction rests on that the reader should know."""
         flags = self.process.flags(gpu.inputs(kernels.use))
         for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
-            flags[above].append(ABOVE_PEAK.format(kernels.use.memory[above]))
+            told = ABOVE_PEAK.format(kernels.use.memory[above])
+            flags[above].append(Note("L02", told, "warning"))
         return flags
 
 

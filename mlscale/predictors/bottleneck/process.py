@@ -9,6 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.counters.roofline import readable
+from mlscale.notes import Note
 from mlscale.predictors.features import range_flags
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
@@ -94,7 +95,7 @@ class Process:
         """
         return np.asarray(np.sqrt(squared_distance(points, self.points).min(axis=1)))
 
-    def flags(self, values: dict[str, Floats]) -> list[list[str]]:
+    def flags(self, values: dict[str, Floats]) -> list[list[Note]]:
         """Return for each kernel the inputs that are missing or outside the range trained."""
         columns = columns_of(values, self.names)
         return range_flags(self.names, columns, self.low, self.high, readable)

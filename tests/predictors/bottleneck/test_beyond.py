@@ -38,7 +38,7 @@ class TestMadeKernels:
         errors = 100 * np.abs(surfaces.values / table.relative(trained.quantity, MID) - 1)
         beyond = np.delete(errors.reshape(9, -1), HOME, axis=1)
         assert beyond.mean() < {"time": 2, "power": 8}[trained.quantity]
-        assert not any("by the curve alone" in flag for own in surfaces.flags for flag in own)
+        assert not any("by the curve alone" in flag.text for own in surfaces.flags for flag in own)
 
     def test_at_home_nothing_moves(self, trained: Bottleneck) -> None:
         profiles = made.measurements(5, seed=2).profiles(MID)

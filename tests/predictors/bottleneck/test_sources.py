@@ -8,6 +8,7 @@ from mlscale import load
 from mlscale.data.datasets import path
 from mlscale.data.grid import HardwareConfig
 from mlscale.model.model import feature_warnings
+from mlscale.notes import Note
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 
 BASE = HardwareConfig(16, 1000.0, 3500.0)
@@ -26,8 +27,9 @@ def test_other_sources_are_told_in_one_line() -> None:
     own.metadata["utilisation_sources"] = {
         "dram_utilisation": "DRAM throughput, % of peak = {x}/100"
     }
-    warning = "not measured as in training: memory from DRAM throughput, % of peak"
-    assert feature_warnings(model, own) == [warning]
+    [note] = feature_warnings(model, own)
+    told = "stand-ins for what was measured in training: DRAM throughput, % of peak for memory"
+    assert note == Note("T10", told)
     assert time.state()["sources"] == state["sources"]
 
 

@@ -1,0 +1,45 @@
+"""Write docs/notes.md, the page of the codes of notes, from the package's table of them.
+
+python tools/make_notes.py
+"""
+
+from itertools import groupby
+from pathlib import Path
+
+from mlscale.notes import NOTES
+
+PAGE = Path(__file__).parents[1] / "docs" / "notes.md"
+GROUPS = {
+    "G": "The GPU and its settings",
+    "L": "Launches in a profiler's file",
+    "M": "A monitor's log, files of several GPUs",
+    "T": "Tables and profiles",
+    "R": "Readings of a run at several clocks",
+    "P": "Predictions and advice",
+}
+HEAD = """\
+# Notes by code
+
+What you should know of an answer has a code. Each note has a severity: *warning*, the answer may be
+wrong, or *note*, good to know. An error may have a code too; what it is about is *refused*. A code
+keeps its meaning for ever. `mlscale explain CODE` prints what stands here.
+
+In JSON each note stands once, with `code`, `severity`, `text`, and `kernels`, "all" or a list of
+names. In Python it is a `Note` with these attributes; a `DataWarning` has one as `note`.
+"""
+
+
+def page() -> str:
+    """The page: a heading for each letter, and below it its codes."""
+    parts = [HEAD]
+    for letter, codes in groupby(NOTES, key=lambda code: code[0]):
+        parts.append(f"## {GROUPS[letter]}\n")
+        for code in codes:
+            meaning = NOTES[code]
+            parts.append(f"### {code}: {meaning.title}\n")
+            parts.append(f"{meaning.explanation}\n\n**What to do.** {meaning.mend}\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
