@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from mlscale.cli import outputs
-from mlscale.cli.brief import sentences, table
 from mlscale.cli.parser import Parser
+from mlscale.cli.terminal import sentences, table
 from mlscale.cli.text import or_dash
 from mlscale.data.datasets import Dataset, all_datasets, fetch, find
 from mlscale.data.datasets import dataset as find_dataset
@@ -74,7 +74,7 @@ def _list(datasets: Sequence[Dataset]) -> str:
         ])  # fmt: skip
     headings = ["name", "GPU", "kernels", "grid", "counters", "power", "here"]
     more = "Origin, licence and faults of one: mlscale datasets show NAME."
-    lines = table(headings, rows, ["name", "GPU", "here"])
+    lines = table(headings, rows)
     return "\n".join([*lines, "", *sentences(more)])
 
 

@@ -2,14 +2,12 @@
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import options, outputs
-from mlscale.cli.brief import INDENT, sentences, table
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import columns_wide
+from mlscale.cli.terminal import INDENT, columns_wide, facts, sentences, table
 from mlscale.cli.text import columns, csv_text, json_text, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.errors import InputError
@@ -17,7 +15,6 @@ from mlscale.text import did_you_mean, shortened
 
 TO_TURING = ("Maxwell", "Pascal", "Volta", "Turing")
 SHORTEST_NAME = 8
-_STEM = re.compile(r"^([a-z]{2,}-?|[a-z]\d+-|)(.*)$")  # of a key, and what follows
 _OTHER_COLUMNS = 45  # columns wide, beside those of key and name
 MOST_ROWS = 20
 _UNITS = {
@@ -90,7 +87,7 @@ def _list(form: str, pattern: str | None) -> str:
     else:
         lines = _matches(rows)
         more = f"{len(device_keys())} GPUs in all. One: mlscale devices show {devices[0].key}."
-    return "\n".join([*lines, "", *sentences(more)]) + "\n"
+    return "\n".join([*lines, *sentences(more)]) + "\n"
 
 
 def _plain(name: str) -> str:
@@ -98,24 +95,13 @@ def _plain(name: str) -> str:
 
 
 def _families(devices: Sequence[Device]) -> list[str]:
-    """The keys by family; those that begin alike share it, as in a shell: mi{50,60}."""
-    families: dict[str, dict[str, list[str]]] = {}
-    for device in sorted(devices, key=lambda device: device.key):
-        [(stem, rest)] = _STEM.findall(device.key)
-        is_older = device.architecture.split()[0] in TO_TURING
-        generation = "to Turing" if is_older else device.architecture.split()[0]
-        family = generation if device.vendor == "NVIDIA" else "AMD"
-        families.setdefault(family, {}).setdefault(stem, []).append(rest)
-    return [
-        line
-        for family, stems in families.items()
-        for line in sentences(", ".join(map(_keys, stems, stems.values())), f"{family}: ", 2)
-    ]
-
-
-def _keys(stem: str, rests: Sequence[str]) -> str:
-    names = ", ".join(rests)
-    return f"{stem}{{{names}}}" if stem and len(rests) > 1 else stem + names
+    """The keys by family."""
+    families: dict[str, list[str]] = {}
+    for device in sorted(devices, key=lambda device: (device.vendor, device.key)):
+        generation = device.architecture.split()[0]
+        family = "to Turing" if generation in TO_TURING else generation
+        families.setdefault(family if device.vendor == "NVIDIA" else "AMD", []).append(device.key)
+    return facts((family, ", ".join(keys)) for family, keys in families.items())
 
 
 def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -131,7 +117,7 @@ def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
         name = shortened(name, max(room, SHORTEST_NAME))
         watts = "-" if limit is None else f"{limit:g} W"
         cells.append([row["key"], name, str(row["cu_count"]), clocks, memory, bandwidth, watts])
-    lines = table(headings, cells[:MOST_ROWS], ["key", "name"])
+    lines = table(headings, cells[:MOST_ROWS])
     more = len(rows) - MOST_ROWS
     return [*lines, f"{INDENT}and {more} more: --format csv"] if more > 0 else lines
 

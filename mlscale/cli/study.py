@@ -10,9 +10,8 @@ from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
-from mlscale.cli.brief import INDENT
 from mlscale.cli.parser import Parser
-from mlscale.cli.study_brief import KEPT_BY, errors_brief, regrets_brief
+from mlscale.cli.study_text import errors_in_short
 from mlscale.cli.terminal import shows_colours
 from mlscale.cli.text import columns, or_dash, print_document, print_warnings, without_empty
 from mlscale.data.grid import HardwareConfig
@@ -39,6 +38,7 @@ LEGEND = (
     "std. error: over {}. behind best: mean difference to the best, paired by {}, +- its "
     "standard error; = not told from the best (paired t test, 5 %)."
 )
+KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
 TRAINED = {
     "own-table": "",
     "pooled": ", trained on all tables at once",
@@ -60,6 +60,9 @@ def add_arguments(parser: Parser) -> None:
     _add_predictors(errors, "bottleneck or board where it applies, and wu")
     _add_training(errors)
     _add_held_out(errors)
+    what = "print every predictor with medians, 90th percentiles and differences"
+    errors.add("--all", action="store_true", help=what)
+    outputs.add_colours(errors)
     _add_results(errors, "the tables errors, kernels and predictions, and figures")
     _add_predictors(advice, "all that learn and apply")
     _add_objectives(advice)
@@ -118,10 +121,7 @@ def _add_held_out(parser: Parser) -> None:
 
 def _add_results(parser: Parser, files: str) -> None:
     """Add how tables are read, where results go, and where the work is done."""
-    what = "print every predictor with medians, 90th percentiles and differences"
-    parser.add("--all", action="store_true", help=what)
     outputs.add_json(parser)
-    outputs.add_colours(parser)
     what = f"folder for study.json and {files}, and for what --resume needs"
     parser.add("-o", "--output", metavar="DIR", help=what)
     what = "continue the unfinished study in -o DIR"
@@ -152,18 +152,17 @@ def run(arguments: argparse.Namespace) -> None:
     study = plan(arguments.study, _read_tables(arguments.table, arguments), **_settings(arguments))
     document, written = _carry_out(study, arguments)
     is_of_errors = study.name == ERRORS
-    if arguments.json or arguments.all:
+    if is_of_errors and not (arguments.json or arguments.all):
+        print("\n".join(errors_in_short(study, document, shows_colours(arguments.color))))
+    else:
         as_text = _errors_text if is_of_errors else _regrets_text
         print_document(document, arguments.json, as_text)
-    else:
-        brief = errors_brief if is_of_errors else regrets_brief
-        print("\n".join(brief(study, document, shows_colours(arguments.color))))
     if arguments.json:
         return
     if is_of_errors and not arguments.predictors:
         print_warnings(_notes(study))
     if written:
-        print(f"{INDENT}Written to {arguments.output}: {counted(len(written), 'file')}.")
+        print(f"\nWritten to {arguments.output}: {counted(len(written), 'file')}")
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:

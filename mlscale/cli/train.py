@@ -12,8 +12,9 @@ import numpy as np
 
 from mlscale import __version__
 from mlscale.cli import options, outputs
-from mlscale.cli.brief import errors_in_words, facts, sentences
 from mlscale.cli.parser import Parser
+from mlscale.cli.show import errors_in_words
+from mlscale.cli.terminal import facts, sentences
 from mlscale.cli.text import print_line
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted

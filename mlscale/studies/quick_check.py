@@ -1,4 +1,4 @@
-"""How far off a model is that was just trained: its predictor on applications left out."""
+"""How far off a model is that was just trained: its predictors on applications left out."""
 
 import warnings
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.model.model import Model
-from mlscale.model.predictions import COVERAGE
 from mlscale.predictors import create
 from mlscale.studies.crossval import (
     FOLDS,
@@ -18,7 +17,7 @@ from mlscale.studies.crossval import (
     pooled,
     same_table,
 )
-from mlscale.studies.statistics import split_error, summarise
+from mlscale.studies.statistics import standard_error
 
 
 def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]:
@@ -26,8 +25,8 @@ def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]
 
     tables: those that the model learnt from, its own first, each with its base. The applications
     of the first are left out of all tables in at most FOLDS folds, of one seed; so this takes as
-    long as FOLDS trainings at most. Gives `folds` and for each quantity mape, standard_error,
-    worst_kernel, worst_kernel_mape and coverage (None without intervals), all in percent.
+    long as FOLDS trainings at most. Gives `folds`, and for each quantity the mape and its
+    standard_error, in percent.
     Raises InputError where there is one application alone, or the others do not suffice.
     """
     data, base = tables[0]
@@ -35,29 +34,20 @@ def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]
     if count < 2:
         raise InputError("it needs two applications at least")
     made = folds(K_FOLD, data.applications, 0, count)
-    kernels = [k for _, test in made for k in test]
-    names = [data.kernels[k] for k in kernels]
-    applications = [data.applications[k] for k in kernels]
+    applications = [data.applications[k] for _, test in made for k in test]
+    predictors = model.predictors.values()
+    training = pooled if len(tables) > 1 else same_table
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the training told them
+        predictions = list(
+            cross_validate(data, [base], made, lambda: [*map(create, predictors)], training, tables)
+        )
     found: dict[str, Any] = {"folds": count}
-    for quantity, predictor in model.predictors.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # the training told them
-            predictions = list(
-                cross_validate(
-                    *(data, [base], made, lambda: [create(predictor)]),  # noqa: B023, used here
-                    *(pooled if len(tables) > 1 else same_table, tables, COVERAGE),
-                )
-            )
-        errors = np.concatenate([one.errors for one in predictions])
-        covered = [one.covered for one in predictions]
-        inside = [shares for shares in covered if shares is not None]
-        summary = summarise(errors, names)
-        means = np.nanmean(errors, axis=1).tolist()
-        found[quantity] = {
-            "mape": summary.mape,
-            "standard_error": split_error(means, applications, [0] * len(means), K_FOLD),
-            "worst_kernel": summary.worst_kernel,
-            "worst_kernel_mape": summary.worst_kernel_mape,
-            "coverage": float(np.nanmean(np.concatenate(inside))) if inside else None,
-        }
+    for quantity in model.predictors:
+        errors = np.concatenate(
+            [one.errors for one in predictions if one.predictor.quantity == quantity]
+        )
+        by_kernel = np.nanmean(errors, axis=1).tolist()
+        error = standard_error(by_kernel, applications)
+        found[quantity] = {"mape": float(np.nanmean(errors)), "standard_error": error}
     return found
