@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mlscale.cli.terminal import Meaning, percent, sentences, table
+from mlscale.cli.terminal import percent, sentences, table
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE

@@ -140,7 +140,7 @@ class TestPredictions:
         document = json.loads(out)
         assert document["predictions"][0]["flags"] == []  # the flag is of the kernel, a note
         [flag] = [text for text in told(document) if text.startswith("busy_compute 7 above train")]
-        assert f"flag: odd: {flag}\n" in succeed(capsys, *given, "--all")[0]
+        assert f": {flag}\n" in succeed(capsys, *given, "--notes")[1]
 
     def test_of_rows_at_several_configurations_use_the_base_alone(
         self, capsys: Capture, folder: Path
@@ -182,30 +182,11 @@ class TestFormats:
             )  # fmt: skip
             assert {name: float(cell) if cell else None for name, cell in row.items()} == want
 
-    def test_table_shows_the_figures_with_their_units(
-        self, capsys: Capture, folder: Path, profiled: Figures
-    ) -> None:
-        text = predict(capsys, folder, "--at", BETWEEN, "--all")
-        header, _, *lines = text.splitlines()
-        units = ["engine MHz", "memory MHz", "time ms", "power W", "energy mJ", "x base"]
-        assert [unit for unit in units if unit not in header] == []
-        for line, (kernel, base) in zip(lines, profiled.items(), strict=False):
-            name, *cells, flag = line.split()
-            assert (name, flag) == (kernel, "interpolated")
-            factor = law(kernel, (12, 900, 1000)) / law(kernel, BASE)
-            time, power = base["time_ms"] * factor, 100 * law(kernel, (12, 900, 1000)) ** -0.5
-            expected = [12, 900, 1000, time, factor, power, power / base["power_w"], time * power]
-            # Four significant digits, factors three: half a unit of the last at most.
-            assert [float(cell) for cell in cells] == pytest.approx(expected, rel=5e-3)
-            assert float(cells[3]) == pytest.approx(time, rel=5e-4)
-        assert "base cu=8,engine=800,memory=700 on made-gpu" in text
-        assert f"warning: {MADE}" in text
-
     @pytest.mark.parametrize("form", ["table", "csv", "json"])
     def test_output_goes_to_the_file_instead(
         self, capsys: Capture, folder: Path, tmp_path: Path, form: str
     ) -> None:
-        shown = predict(capsys, folder, "--format", form, "--all")
+        shown = predict(capsys, folder, "--format", form)
         file = tmp_path / "out"
         file.write_text("old")
         assert predict(capsys, folder, "--format", form, "-o", file) == ""
@@ -230,7 +211,7 @@ def test_without_power_what_cannot_be_given_is_null(
         assert row["time_ms"] > 0
     who = "the model was trained without power" if lacks == "model" else "the profile has no power"
     assert told(document)[0].startswith(who)
-    assert "power W" not in succeed(capsys, "predict", model, profile, "--all")[0].splitlines()[0]
+    assert "  power" not in succeed(capsys, "predict", model, profile)[0].split("\n\n")[1]
     text, _ = succeed(capsys, "predict", model, profile, "--format", "csv", "--at", "mid")
     first = next(csv.DictReader(text.splitlines()))
     assert (first["power_w"], first["energy_mj"]) == ("", "")
@@ -264,6 +245,6 @@ class TestTableOfReadings:
         alone.write_text(self.NAMES + self.FAST)
         more.write_text(self.NAMES + self.SLOW)
         at = ("--at", "engine=1200")
-        out, _ = succeed(capsys, "predict", both, "--base", "engine=1560", *at, "--all")
-        assert out == succeed(capsys, "predict", alone, "--also", more, *at, "--all")[0]
-        assert "base cu=82,engine=1560,memory=9501 on rtx3090" in out
+        out, _ = succeed(capsys, "predict", both, "--base", "engine=1560", *at)
+        assert out == succeed(capsys, "predict", alone, "--also", more, *at)[0]
+        assert "decode on rtx3090, measured at 1560 / 9501 MHz: " in out

@@ -19,9 +19,7 @@ def table(tmp_path: Path) -> Path:
 
 class TestOutput:
     def test_text(self, capsys: Capture, table: Path) -> None:
-        out, _ = succeed(
-            capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0, "--all"
-        )
+        out, _ = succeed(capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0)
         lines = [line.split() for line in out.splitlines()]
         heads = [line for line in out.splitlines() if line.startswith("made: regret of")]
         assert [head.split()[3] for head in heads] == ["energy", "EDP", "ED2P"]
@@ -59,7 +57,7 @@ class TestOutput:
     ) -> None:
         out, _ = succeed(
             *(capsys, "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy"),
-            *("--runs", 12, "--all", "-o", tmp_path / "out"),
+            *("--runs", 12, "-o", tmp_path / "out"),
         )
         heading, header = out.splitlines()[:2]
         assert heading.startswith("made: regret of energy [%], 12 random runs, base cu=8")
@@ -86,7 +84,7 @@ class TestOutput:
         command = ("study", "advice", table, *ONLY_NEAREST, "-o")
         first, _ = succeed(capsys, *command, tmp_path / "whole")
         again, _ = succeed(capsys, *command, tmp_path / "whole", "--resume")
-        assert again.strip() == first.partition("  Written to")[0].strip()
+        assert again.strip() == first.partition("\n\nWritten")[0].strip()
         said = refuse(capsys, tmp_path, *command, tmp_path / "whole", "--max-power", 90)
         assert "holds the results of another study" in said
         interrupted(capsys, *command, tmp_path / "stopped")

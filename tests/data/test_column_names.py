@@ -86,16 +86,16 @@ STUDY = ("t.csv", "--base", "L1 kB=128,engine=800,memory=700", "--predictor", "m
 NAMED = [
     (
         ("show", "m.mlscale", "--all"),
-        f"gtx980, {AT_BASE}\ngrid: L1 kB 16 to 128 in 2 steps; engine 400",
+        "L1 kB 16 to 128 in 2 steps; engine 400",
     ),
-    ((*PREDICT, "--all"), "kernel  L1 kB  engine MHz"),
-    ((*PREDICT, "--base", "cu=128", "--all"), f"\n\n{AT_BASE} on gtx980"),
+    (PREDICT, "  L1 kB    time  slower"),
+    ((*PREDICT, "--base", "cu=128"), " on gtx980, measured at 128 L1 kB, 800 / 700 MHz"),
     ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
     (ADVISE, "Set L1 kB to 16 (of 128)"),
     (ADVISE, "L1 kB  engine MHz  memory MHz  time ms"),
     (ADVISE, "no command is known that sets L1 kB"),
     (("study", "errors", *STUDY, "--all"), AT_BASE),
-    (("study", "advice", *STUDY, "--all"), AT_BASE),
+    (("study", "advice", *STUDY), AT_BASE),
 ]
 
 

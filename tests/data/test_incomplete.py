@@ -60,8 +60,11 @@ CASES = (
     ),
     (  # none of the cfd's rows is at 2000 MHz
         "11-observed-clocks-jitter",
-        [(*TRAIN, "--snap-clocks", "10"), ("predict", *BY_M, "--at", "engine=2000", "--all")],
-        "\ncfd                    28        2000        5000   0.1222    1.00\n",
+        [
+            (*TRAIN, "--snap-clocks", "10"),
+            ("predict", *BY_M, "--at", "engine=2000", "--format", "csv"),
+        ],
+        "\ncfd,28,2000.0,5000.0,0.122",
     ),
 )
 
