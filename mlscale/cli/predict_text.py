@@ -44,14 +44,14 @@ def answer(
     asked = targets or [*predictions.grid]
     if targets or shows_all:
         settings = asked if shows_all else asked[: MOST_ROWS - 1]
-        left_out = counted(len(asked) - len(settings), "more setting")
-        further = "" if len(asked) == len(settings) else f"{left_out}: --all. "
-        further += "All settings: without --at." if targets else "One: --at engine=1200."
+        further = "All settings: without --at." if targets else ""
+        if more := len(asked) - len(settings):
+            further = f"{counted(more, 'more setting')}: --all. {further}"
     else:
         settings = _chosen(asked, base)
         axis, one = _varying(settings)[0], settings[len(settings) // 2]
         name = one.cu_axis if axis == AXES[0] and one.cu_axis else SHORT_NAMES[axis]
-        further = f"{counted(len(asked), 'setting')} in all: --all. "
+        further = f"{counted(len(asked), 'setting')} in all: --all, or -o all.csv. "
         further += f"One: --at {name}={getattr(one, axis):g}."
     settings = [base, *(one for one in settings if one != base)]
     if by_kernel or "time" not in predictions:  # of a model of power alone

@@ -13,7 +13,7 @@ from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.study_text import errors_in_short
 from mlscale.cli.terminal import shows_colours
-from mlscale.cli.text import columns, or_dash, print_document, print_warnings, without_empty
+from mlscale.cli.text import columns, json_text, or_dash, print_warnings, without_empty
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
@@ -152,13 +152,13 @@ def run(arguments: argparse.Namespace) -> None:
     study = plan(arguments.study, _read_tables(arguments.table, arguments), **_settings(arguments))
     document, written = _carry_out(study, arguments)
     is_of_errors = study.name == ERRORS
-    if is_of_errors and not (arguments.json or arguments.all):
+    if arguments.json:
+        print(json_text(document), end="")
+        return
+    if is_of_errors and not arguments.all:
         print("\n".join(errors_in_short(study, document, shows_colours(arguments.color))))
     else:
-        as_text = _errors_text if is_of_errors else _regrets_text
-        print_document(document, arguments.json, as_text)
-    if arguments.json:
-        return
+        print(_errors_text(document) if is_of_errors else _regrets_text(document))
     if is_of_errors and not arguments.predictors:
         print_warnings(_notes(study))
     if written:
