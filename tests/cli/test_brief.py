@@ -101,9 +101,8 @@ class TestPredict:
             ms, mj = sums[float(row[0])]
             assert row[2] == f"{100 * (ms / base_ms - 1):+.1f} %"
             assert row[4] == f"{100 * (mj / base_mj - 1):+.1f} %"
-        assert (
-            f"  {len(document['predictions']) // 4} settings in all: --all, or -o all.csv." in out
-        )
+        count = len(document["predictions"]) // 4
+        assert f"  {count} settings in all: --all, or -o all.csv." in out
         every = succeed(capsys, *given[1], "--all")[0].split("\n\n")[1]
         assert len(every.splitlines()) == 1 + count
 
