@@ -11,7 +11,7 @@ from typing import Any
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.study_text import errors_in_short
+from mlscale.cli.study_text import TRAINED, errors_in_short
 from mlscale.cli.terminal import shows_colours
 from mlscale.cli.text import columns, json_text, or_dash, print_warnings, without_empty
 from mlscale.data.grid import HardwareConfig
@@ -39,11 +39,6 @@ LEGEND = (
     "standard error; = not told from the best (paired t test, 5 %)."
 )
 KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
-TRAINED = {
-    "own-table": "",
-    "pooled": ", trained on all tables at once",
-    "unseen-gpu": ", trained on other GPUs alone",
-}
 
 Document = dict[str, Any]
 Columns = Sequence[tuple[str, Callable[[Row], str]]]

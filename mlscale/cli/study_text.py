@@ -19,7 +19,11 @@ HELD_OUT = {
     RANDOM_KERNELS: "a fifth of the kernels left out",
     "train-on": "trained on {train_on} instead",
 }
-TRAINED = {"pooled": ", trained on all tables", "unseen-gpu": ", trained on other GPUs alone"}
+TRAINED = {
+    "own-table": "",
+    "pooled": ", trained on all tables at once",
+    "unseen-gpu": ", trained on other GPUs alone",
+}
 HEADINGS = ("", "mean error", "worst kernel", "90 % holds")
 _NOT_TOLD = "~ best"
 _FEWEST_ROWS = 3
@@ -105,7 +109,7 @@ def _in_words(study: Study, document: dict[str, Any], rows: Rows) -> tuple[str, 
     question = (
         f"How far off is a prediction of a kernel that was not trained on? {quantities} of "
         f"{kernels} of {applications} on {', '.join(dict.fromkeys(d.device for d in tables))}, "
-        f"{held_out}{TRAINED.get(document.get('training', ''), '')}."
+        f"{held_out}{TRAINED[document.get('training', 'own-table')]}."
     )
     origins = dict.fromkeys(data.metadata.get("origin") for data in tables)
     bases = dict.fromkeys(str(HardwareConfig(**row["base"])) for row in rows)
