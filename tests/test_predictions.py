@@ -319,6 +319,6 @@ class TestAboveTheLimit:
         model, profile = frugal.files(tmp_path, "h100-sxm5", power=8)
         for mhz, is_above in ((1000, True), (800, False)):
             at = f"cu=8,engine={mhz},memory=700"
-            out, _ = succeed(capsys, "predict", model, profile, "--at", at)
+            out, err = succeed(capsys, "predict", model, profile, "--at", at, "--notes")
             words = "rows marked 'above power limit' are of more than 700 W"
-            assert (words in out, "  above power limit\n" in out) == (is_above, is_above)
+            assert (words in err, "  ! above power limit\n" in out) == (is_above, is_above)

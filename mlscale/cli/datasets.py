@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 from mlscale.cli import outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import columns, or_dash
+from mlscale.cli.terminal import sentences, table
+from mlscale.cli.text import or_dash
 from mlscale.data.datasets import Dataset, all_datasets, fetch, find
 from mlscale.data.datasets import dataset as find_dataset
 
@@ -22,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
     commands = parser.add_commands("action", summaries)
     commands["list"].description = (
         "List the data sets that mlscale knows: grid as CU counts x engine clocks x memory clocks; "
-        "'here' says where a set was found on this machine."
+        "'here' says whether a set is on this machine."
     )
     outputs.add_json(commands["list"])
     commands["fetch"].description = (
@@ -59,22 +60,22 @@ def _as_json(datasets: Sequence[Dataset]) -> str:
 
 
 def _list(datasets: Sequence[Dataset]) -> str:
-    rows = [
-        [
+    rows = []
+    for dataset in datasets:
+        _, place = find(dataset) or (None, "-")
+        rows.append([
             dataset.name,
             dataset.device,
-            dataset.origin,
             or_dash(dataset.kernels, "d"),
-            " x ".join(str(len(steps)) for steps in (dataset.axes or {}).values()) or "-",
+            "x".join(str(len(steps)) for steps in (dataset.axes or {}).values()) or "-",
             or_dash(dataset.counters, "d"),
             "yes" if dataset.power else "no",
-            dataset.licence or "none stated",
-            (find(dataset) or (None, "-"))[1],
-        ]
-        for dataset in datasets
-    ]
-    headers = ["name", "GPU", "origin", "kernels", "grid", "counters", "power", "licence", "here"]
-    return columns(headers, rows)
+            "yes" if place == "MLSCALE_DATA" else place,
+        ])  # fmt: skip
+    headings = ["name", "GPU", "kernels", "grid", "counters", "power", "here"]
+    more = "Origin, licence and faults of one: mlscale datasets show NAME."
+    lines = table(headings, rows)
+    return "\n".join([*lines, "", *sentences(more)])
 
 
 def _text(dataset: Dataset) -> str:

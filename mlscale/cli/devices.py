@@ -2,14 +2,21 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
+from mlscale.cli.terminal import INDENT, columns_wide, facts, sentences, table
 from mlscale.cli.text import columns, csv_text, json_text, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
-from mlscale.text import number
+from mlscale.errors import InputError
+from mlscale.text import did_you_mean, shortened
 
+TO_TURING = ("Maxwell", "Pascal", "Volta", "Turing")
+SHORTEST_NAME = 8
+_OTHER_COLUMNS = 45  # columns wide, beside those of key and name
+MOST_ROWS = 20
 _UNITS = {
     "_mhz": "MHz", "_w": "W", "_bytes": "bytes", "_bits": "bits", "_gflops": "GFLOPS",
     "_gb_per_s": "GB/s", "bytes_per_cu": "bytes",
@@ -31,9 +38,11 @@ def add_arguments(parser: Parser) -> None:
     }
     commands = parser.add_commands("action", summaries)
     commands["list"].description = (
-        "List the GPUs of the device table. Clocks, bandwidth and rates are the data sheet's; the "
-        "last column counts the numbers of an entry that are from memory."
+        "List the GPUs of the device table: by family their keys, or with PATTERN the facts of "
+        "those that match. Clocks and bandwidth are the data sheet's."
     )
+    what = "part of a key, a name or an alias; case, spaces and dashes do not count"
+    commands["list"].add("pattern", nargs="?", metavar="PATTERN", help=what)
     outputs.add_format(commands["list"], ("table", "csv", "json"))
     commands["show"].description = (
         "Show every fact of a GPU with its unit and its source, or 'unverified' where it is from "
@@ -47,31 +56,70 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Do what the action says. Raises InputError."""
     if arguments.action == "list":
-        print(_list(arguments.format), end="")
+        print(_list(arguments.format, arguments.pattern), end="")
     else:
         device = load_device(arguments.device)
         print(_as_json(device) if arguments.format == "json" else _facts(device), end="")
 
 
-def _list(form: str) -> str:
-    rows = [_row(load_device(key)) for key in device_keys()]
+def _list(form: str, pattern: str | None) -> str:
+    devices = [load_device(key) for key in device_keys()]
+    if pattern is not None:
+        plain = _plain(pattern)
+        devices = [
+            device
+            for device in devices
+            if any(plain in _plain(name) for name in (device.key, device.name, *device.aliases))
+        ]
+        if not devices:
+            raise InputError(
+                f"no GPU of the table matches '{pattern}'{did_you_mean(pattern, device_keys())}; "
+                "'mlscale devices list' names all"
+            )
+    rows = [_row(device) for device in devices]
     if form == "json":
         return json_text(rows)
     if form == "csv":
         return csv_text(rows)
-    headings = {
-        "key": "key", "name": "name", "cu_count": "CUs", "engine_mhz": "engine MHz",
-        "clocks": "clocks", "memory_mhz": "memory MHz", "bandwidth_gb_per_s": "GB/s",
-        "fp32_tflops": "FP32 TFLOPS", "tdp_w": "limit W", "unverified": "unverified",
-    }  # fmt: skip
-    lines = []
+    if pattern is None:
+        lines = _families(devices)
+        more = "Facts of some: mlscale devices list h100. Of one: mlscale devices show KEY."
+    else:
+        lines = _matches(rows)
+        more = f"{len(device_keys())} GPUs in all. One: mlscale devices show {devices[0].key}."
+    return "\n".join([*lines, *sentences(more)]) + "\n"
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _families(devices: Sequence[Device]) -> list[str]:
+    """The keys by family."""
+    families: dict[str, list[str]] = {}
+    for device in sorted(devices, key=lambda device: (device.vendor, device.key)):
+        generation = device.architecture.split()[0]
+        family = "to Turing" if generation in TO_TURING else generation
+        families.setdefault(family if device.vendor == "NVIDIA" else "AMD", []).append(device.key)
+    return facts((family, ", ".join(keys)) for family, keys in families.items())
+
+
+def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The most asked facts of each GPU, in as many lines as an answer has."""
+    headings = ["key", "name", "CUs", "engine MHz", "mem. MHz", "GB/s", "limit"]
+    room = columns_wide() - _OTHER_COLUMNS - max(len(row["key"]) for row in rows[:MOST_ROWS])
+    cells = []
     for row in rows:
-        low, high, gflops = row["engine_mhz_low"], row["engine_mhz_high"], row["fp32_gflops"]
-        row["clocks"] = None if low is None else f"{low:g} to {high:g}"
-        row["fp32_tflops"] = None if gflops is None else number(gflops / 1e3, 3)
-        cells = [row[name] for name in headings]
-        lines.append([cell if isinstance(cell, str) else or_dash(cell) for cell in cells])
-    return columns(list(headings.values()), lines) + "\n"
+        low, high, limit = row["engine_mhz_low"], row["engine_mhz_high"], row["tdp_w"]
+        clocks = or_dash(row["engine_mhz"]) if low is None else f"{low:g}-{high:g}"
+        memory, bandwidth = or_dash(row["memory_mhz"]), or_dash(row["bandwidth_gb_per_s"])
+        name = row["name"].removeprefix("NVIDIA ").removeprefix("AMD ").removeprefix("GeForce ")
+        name = shortened(name, max(room, SHORTEST_NAME))
+        watts = "-" if limit is None else f"{limit:g} W"
+        cells.append([row["key"], name, str(row["cu_count"]), clocks, memory, bandwidth, watts])
+    lines = table(headings, cells[:MOST_ROWS])
+    more = len(rows) - MOST_ROWS
+    return [*lines, f"{INDENT}and {more} more: --format csv"] if more > 0 else lines
 
 
 def _row(device: Device) -> dict[str, Any]:

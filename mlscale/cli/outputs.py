@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli.parser import Parser
+from mlscale.cli.terminal import COLOURS
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer, parse_json_object
 
@@ -35,6 +36,17 @@ def output_file(text: str) -> Path:
 def add_json(parser: Parser) -> None:
     """Add the option of every command that prints rows."""
     parser.add("--json", action="store_true", help="print one JSON document")
+
+
+def add_notes(parser: Parser) -> None:
+    """Add the option to read all notes."""
+    parser.add("--notes", action="store_true", help="spell all notes out")
+
+
+def add_colours(parser: Parser) -> None:
+    """Add the option of every command that colours what it prints."""
+    what = "colours in a terminal (default: %(default)s, off by NO_COLOR)"
+    parser.add_more("--color", choices=COLOURS, default="auto", help=what)
 
 
 def add_format(parser: Parser, formats: Sequence[str], default: str | None = "table") -> None:

@@ -8,51 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from mlscale import subject
-from mlscale.advice.recommendation import WHOLE_RUN
+from mlscale import __version__, subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import (
-    axis_headings,
-    columns,
-    flag_lines,
-    json_text,
-    kept_warnings,
-    kernel_names,
-    print_or_write,
-    print_warnings,
-    warning_lines,
-)
-from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.cli.predict_text import SIGNS, answer
+from mlscale.cli.terminal import SPELLED_OUT, notes_line, shows_colours
+from mlscale.cli.text import json_text, kept_warnings, print_or_write, print_warnings
+from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
+from mlscale.files import write_text
 from mlscale.model.model import warnings_for
 from mlscale.model.prediction_table import csv_parts, write_csv, write_parquet
-from mlscale.model.predictions import (
-    ABOVE_LIMIT,
-    COVERAGE,
-    EXTRAPOLATED,
-    INTERPOLATED,
-    MEASURED,
-    TIME_MEASURED,
-    Predictions,
-)
-from mlscale.notes import Note
-from mlscale.text import number
+from mlscale.model.predictions import ABOVE_LIMIT, COVERAGE, Predictions
+from mlscale.notes import Note, note_rows, notes_by_kernel
 
+SCHEMA = 1  # of the JSON document
 FORMATS = ("table", "csv", "json", "parquet")
-FROM = f"{COVERAGE:.0%} from"
-TABLE = (  # heading, column, significant digits
-    ("time ms", "time_ms", 4),
-    ("x base", "time_factor", 3),
-    (FROM, "time_ms_low", 4),
-    ("to", "time_ms_high", 4),
-    ("power W", "power_w", 4),
-    ("x base", "power_factor", 3),
-    (FROM, "power_w_low", 4),
-    ("to", "power_w_high", 4),
-    ("energy mJ", "energy_mj", 4),
-)
-MARKS = (ABOVE_LIMIT, MEASURED, TIME_MEASURED, INTERPOLATED, EXTRAPOLATED)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -69,7 +40,13 @@ def add_arguments(parser: Parser) -> None:
         "reach is taken for its peak"
     )
     parser.add_more("--peaks", metavar="PROFILES", help=what)
+    what = "by kernel: how much slower each one is at these settings"
+    parser.add("--kernels", action="store_true", help=what)
+    what = "show every setting, or kernel, not a few"
+    parser.add("--all", action="store_true", help=what)
     outputs.add_output_of_format(parser, FORMATS)
+    outputs.add_notes(parser)
+    outputs.add_colours(parser)
     options.add_fleet(parser)
 
 
@@ -93,59 +70,58 @@ def run(arguments: argparse.Namespace) -> None:
         print_warnings([*found.notes, *warnings_for(model, profiles)])
         return
     predictions = model.predict(profiles, COVERAGE)
-    notes = (*(told if form == "json" else ()), *found.notes)
-    predictions = replace(predictions, warnings=(*notes, *predictions.warnings))
-    text = (_as_json if form == "json" else _as_table)(predictions, targets)
-    print_or_write(text, arguments.output)
+    predictions = replace(predictions, warnings=(*found.notes, *predictions.warnings))
+    notes = _notes(predictions, targets)
+    if form == "json":
+        name = found.model_name.removesuffix(".mlscale")
+        text = _as_json(predictions, targets, name, [*told, *notes])
+        print_or_write(text, arguments.output)
+        return
+    has_colours = arguments.output is None and shows_colours(arguments.color)
+    lines = answer(predictions, targets, arguments.kernels, arguments.all, has_colours)
+    text = "\n".join([*lines, *notes_line([*told, *notes])]) + "\n"
+    if arguments.output:
+        write_text(Path(arguments.output), text)
+    else:
+        print(text, end="")
+    print_warnings(notes if arguments.notes else notes[:SPELLED_OUT])
 
 
-def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
-    rows = predictions.columns(targets)
-    if _is_run(predictions):
-        run = predictions.whole_run(targets)
-        run["kernel"] = np.full(len(run["time_ms"]), WHOLE_RUN, dtype=object)
-        rows = {name: np.concatenate([values, run[name]]) for name, values in rows.items()}
-    axes = [[f"{value:g}" for value in rows[axis].tolist()] for axis in AXES]
-    shown = [column for column in TABLE if not np.isnan(rows[column[1]]).all()]
-    cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
-    flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
-    marks = [", ".join(flag for flag in row if flag in MARKS) for row in flags]
-    headers = ["kernel", *axis_headings(predictions.base), *(heading for heading, _, _ in shown)]
-    shown_names = {**kernel_names(predictions.profiles.kernels), WHOLE_RUN: WHOLE_RUN}
-    names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
-    lines = list(zip(names, *axes, *cells, marks, strict=True))
-    text = columns([*headers, ""], lines)
-    base, device = predictions.base, predictions.device
-    text += f"\n\nbase {base} on {device}; factors are relative to it\n"
-    by_kernel = zip(predictions.profiles.kernels, predictions.flags, strict=True)
-    text += "".join(flag_lines(dict(by_kernel)))
-    warnings = (*predictions.warnings, *_limit_warning(predictions, flags))
-    return text + "".join(warning_lines(warnings))
-
-
-def _is_run(predictions: Predictions) -> bool:
-    """Whether there is a run of several kernels to sum up."""
-    profiles = predictions.profiles
-    return profiles.launches is not None and len(profiles.kernels) > 1
-
-
-def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
+def _as_json(
+    predictions: Predictions,
+    targets: list[HardwareConfig] | None,
+    model_name: str,
+    notes: Iterable[Note],
+) -> str:
     rows = predictions.rows(targets)
-    limit_warning = _limit_warning(predictions, [row["flags"] for row in rows])
+    for row in rows:
+        row["flags"] = [flag for flag in row["flags"] if flag in SIGNS]
     document = {
+        "schema": SCHEMA,
+        "mlscale": __version__,
+        "model": model_name,
+        "device": predictions.device,
         "base": predictions.base.as_dict(),
         "predictions": rows,
         "whole_run": _run_rows(predictions, targets),
-        "warnings": [str(note) for note in (*predictions.warnings, *limit_warning)],
+        "notes": note_rows(notes),
     }
     return json_text(document)
+
+
+def _notes(predictions: Predictions, targets: list[HardwareConfig] | None) -> list[Note]:
+    """What a reader should know, each once: of all kernels, then of some."""
+    above = _limit_warning(predictions, predictions.whole_run(targets)["flags"].tolist())
+    flags = dict(zip(predictions.profiles.kernels, predictions.flags, strict=True))
+    return [*predictions.warnings, *above, *notes_by_kernel(flags)]
 
 
 def _run_rows(
     predictions: Predictions, targets: list[HardwareConfig] | None
 ) -> list[dict[str, Any]]:
     """The whole run at each target, with marks as lists; none of a single kernel."""
-    if not _is_run(predictions):
+    profiles = predictions.profiles
+    if profiles.launches is None or len(profiles.kernels) == 1:
         return []
     run = predictions.whole_run(targets)
     rows = [dict(zip(run, row, strict=True)) for row in zip(*run.values(), strict=True)]

@@ -1,24 +1,31 @@
 """mlscale show: what a model was trained on and holds."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mlscale import subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import print_document
+from mlscale.cli.terminal import facts, percent, sentences
+from mlscale.cli.text import json_text
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
-from mlscale.report.model_contents import Row, contents
+from mlscale.data.profiles import QUANTITIES
+from mlscale.predictors.base import PredictsOtherGpus
+from mlscale.report.model_contents import CAPABILITIES, Row, contents
 from mlscale.text import counted, rounded
 
-_NOT_FACTS = ("kernels", "applications", "metadata", "unmeasured")
+MOST_NAMED = 3  # GPUs
+Fact = tuple[str, str]
+_NOT_FACTS = ("kernels", "metadata", "unmeasured", "feature_status", "origin")
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.add("model", metavar="MODEL", help="model file, or the name of a shipped one")
+    what = "print its grid, applications, sources, parameters and features too"
+    parser.add("--all", action="store_true", help=what)
     options.add_predictor_class(parser)
     outputs.add_json(parser)
 
@@ -29,58 +36,116 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.model, [arguments.predictor] if arguments.predictor else []
     )
     document = {"model": Path(arguments.model).name, **contents(model)}
-    print_document(document, arguments.json, _as_text)
+    if arguments.json:
+        print(json_text(document), end="")
+        return
+    more = sentences("Grid, kernels, sources, parameters: --all.")
+    if arguments.all:
+        more = ["", *facts(_details(document))]
+    print("\n".join([*facts(_in_short(document)), *more]))
 
 
-def _as_text(document: Row) -> str:
-    """Return the model and its predictors, a paragraph each."""
-    predictors = document["predictors"].items()
-    blocks = [_card(document), *(_predictor(quantity, one) for quantity, one in predictors)]
-    return "\n\n".join(map("\n".join, blocks))
+def _in_short(document: Row) -> list[Fact]:
+    """What the model is for, what it learnt from and needs, and how far off it is."""
+    card, predictors = document["card"], document["predictors"]
+    device, base = document["device"], HardwareConfig(**document["base"])
+    by_name: dict[str, list[str]] = {}
+    for quantity, one in predictors.items():
+        by_name.setdefault(one["name"], []).append(quantity)
+    by = [f"{' and '.join(quantities)} by {name}" for name, quantities in by_name.items()]
+    first, *_ = predictors.values()
+    goes_elsewhere = CAPABILITIES[PredictsOtherGpus] in first["capabilities"] and "for" not in card
+    elsewhere = "; other GPUs of the device table too" * goes_elsewhere
+    kernels = counted(len(card.get("kernels", ())), "kernel")
+    applications = counted(len(card.get("applications", ())), "application")
+    return [
+        (document["model"], " and ".join(by)),
+        ("for", f"{card.get('for') or f'profiles of {device} at {base}'}{elsewhere}"),
+        ("learnt from", _learnt_from(predictors) or f"{kernels} of {applications} on {device}"),
+        ("data", str(card["metadata"].get("origin") or "")),
+        ("off by", _off_by(card)),
+        ("needs", _needs(predictors.values())),
+        ("other vendors", card.get("other_vendors", "")),
+    ]
 
 
-def _card(document: Row) -> Iterator[str]:
+def errors_in_words(found: Row) -> str:
+    """The errors on applications left out that a model's card keeps, in words."""
+    told = []
+    for quantity in QUANTITIES:
+        if one := found.get(quantity):
+            error = "" if one["standard_error"] is None else f" ±{one['standard_error']:.1f}"
+            told.append(f"{quantity} {percent(one['mape'], '')}{error}")
+    return ", ".join(told)
+
+
+def _learnt_from(predictors: Mapping[str, Row]) -> str:
+    """The GPUs of several that each quantity was learnt from."""
+    learnt = {}
+    for quantity, one in predictors.items():
+        devices = list(dict.fromkeys(one.get("learnt_from", ())))
+        if len(devices) > 1:
+            many = len(devices) > MOST_NAMED
+            learnt[quantity] = counted(len(devices), "GPU") if many else ", ".join(devices)
+    return "; ".join(f"{quantity}: {devices}" for quantity, devices in learnt.items())
+
+
+def _needs(predictors: Iterable[Row]) -> str:
+    """The counters that a profile must have, and how many more there may be."""
+    needed = dict.fromkeys(name for one in predictors for name in one.get("features_needed", ()))
+    names = {name for one in predictors for name in one.get("features", ())} - {*needed}
+    more = f"{counted(len(names), 'feature')}{' more help' if needed else ''} (--all)"
+    return "; ".join([*filter(None, [", ".join(needed)]), *([more] if names else [])])
+
+
+def _off_by(card: Row) -> str:
+    """How far off it was on GPUs, or applications, left out; '' where nobody looked."""
+    if found := card.get("left_out_errors"):
+        return f"{errors_in_words(found)}, on applications left out"
+    by_table = card.get("errors_on_gpus_left_out", {}).values()
+    by_quantity = {q: [one[q] for one in by_table if q in one] for q in QUANTITIES}
+    by_quantity["time"] += card.get("time_on_gpus_left_out", {}).values()
+    ranges = []
+    for quantity, figures in by_quantity.items():
+        if figures:
+            off = _range([one["mean_error_percent"] for one in figures], ".1f")
+            held = _range([one["intervals_hold_percent"] for one in figures], ".0f")
+            ranges.append(f"{quantity} {off} % (90 % intervals hold {held} %)")
+    return f"{'; '.join(ranges)}, on GPUs left out" if ranges else ""
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    return f"{min(values):{form}} to {max(values):{form}}"
+
+
+def _details(document: Row) -> list[Fact]:
+    """The grid, the card, and what each predictor holds."""
     card, base = document["card"], HardwareConfig(**document["base"])
-    yield f"{document['model']}: {document['device']}, base {base}"
     names = {**SHORT_NAMES, "cu_count": base.cu_axis or "cu"}
     steps = [f"{names[axis]} {_steps(steps)}" for axis, steps in document["grid"].items()]
     if unmeasured := len(card.get("unmeasured", ())):
         steps.append(f"{counted(unmeasured, 'configuration')} of it not measured")
-    yield f"grid: {'; '.join(steps)}"
-    kernels, applications = card.get("kernels", []), card.get("applications", [])
-    yield (
-        f"trained on: {counted(len(kernels), 'kernel')} of "
-        f"{counted(len(applications), 'application')}: "
-        f"{', '.join(applications)}"
-    )
-    facts = {**card["metadata"], **{k: v for k, v in card.items() if k not in _NOT_FACTS}}
-    for name, value in facts.items():
-        if value is not None and name != "feature_status":
-            yield f"{name.replace('_', ' ')}: {_in_words(value)}"
-
-
-def _predictor(quantity: str, predictor: Row) -> Iterator[str]:
-    yield f"{quantity}: {predictor['name']}: {predictor['what']}"
-    parameters = {
-        name: value
-        for name, value in predictor["parameters"].items()
-        if name != "quantity" and value is not None and value != () and value is not False
-    }
-    if parameters:
-        yield f"  parameters: {_in_words(parameters)}"
-    needed = predictor.get("features_needed", [])
-    others = [name for name in predictor.get("features", []) if name not in needed]
-    if needed:
-        yield f"  features that a profile needs ({len(needed)}): {', '.join(needed)}"
-    if others:
-        which = "features that may be missing" if needed else "features"
-        yield f"  {which} ({len(others)}): {', '.join(others)}"
-    if predictor.get("learnt_from"):
-        yield f"  learnt from: {', '.join(predictor['learnt_from'])}"
-    if predictor["capabilities"]:
-        yield f"  {', '.join(predictor['capabilities'])}"
-    if "n_numbers" in predictor:
-        yield f"  holds {rounded(predictor['n_numbers'])} numbers"
+    told = [("grid", "; ".join(steps))]
+    for name, value in {**card, **card["metadata"]}.items():
+        if value is not None and name not in _NOT_FACTS:
+            told.append((name.replace("_", " "), _in_words(value)))
+    for quantity, one in document["predictors"].items():
+        parameters = {
+            name: value
+            for name, value in one["parameters"].items()
+            if name != "quantity" and value is not None and value != () and value is not False
+        }
+        features = one.get("features", ())
+        told += [
+            (quantity, f"{one['name']}: {one['what']}"),
+            ("parameters", _in_words(parameters)),
+            ("features needed", _in_words(one.get("features_needed", ()))),
+            (f"features ({len(features)})", _in_words(features)),
+            ("learnt from", _in_words(one.get("learnt_from", ()))),
+            ("it", _in_words(one["capabilities"])),
+            ("numbers", rounded(one["n_numbers"]) if "n_numbers" in one else ""),
+        ]
+    return told
 
 
 def _steps(steps: list[float]) -> str:

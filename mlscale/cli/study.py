@@ -11,12 +11,15 @@ from typing import Any
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import columns, or_dash, print_document, without_empty
+from mlscale.cli.study_text import TRAINED, errors_in_short
+from mlscale.cli.terminal import shows_colours
+from mlscale.cli.text import columns, json_text, or_dash, print_warnings, without_empty
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import whole_file, write_text
+from mlscale.notes import Note
 from mlscale.predictors import DEFAULT, create, why_wu
 from mlscale.progress import Progress
 from mlscale.studies.base import PARTIAL_SPLITS, SEEDS, Row, Rows, Study, grouped
@@ -36,12 +39,6 @@ LEGEND = (
     "std. error: over {}. behind best: mean difference to the best, paired by {}, +- its "
     "standard error; = not told from the best (paired t test, 5 %)."
 )
-TRAINED = {
-    "own-table": "",
-    "pooled": ", trained on all tables at once",
-    "unseen-gpu": ", trained on other GPUs alone",
-}
-
 KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
 
 Document = dict[str, Any]
@@ -59,6 +56,9 @@ def add_arguments(parser: Parser) -> None:
     _add_predictors(errors, "bottleneck or board where it applies, and wu")
     _add_training(errors)
     _add_held_out(errors)
+    what = "print every predictor with medians, 90th percentiles and differences"
+    errors.add("--all", action="store_true", help=what)
+    outputs.add_colours(errors)
     _add_results(errors, "the tables errors, kernels and predictions, and figures")
     _add_predictors(advice, "all that learn and apply")
     _add_objectives(advice)
@@ -147,14 +147,18 @@ def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
     study = plan(arguments.study, _read_tables(arguments.table, arguments), **_settings(arguments))
     document, written = _carry_out(study, arguments)
-    as_text = _errors_text if study.name == ERRORS else _regrets_text
-    print_document(document, arguments.json, as_text)
+    is_of_errors = study.name == ERRORS
     if arguments.json:
+        print(json_text(document), end="")
         return
-    if study.name == ERRORS and not arguments.predictors:
-        print("".join(f"\n{note}\n" for note in _notes(study)), end="")
+    if is_of_errors and not arguments.all:
+        print("\n".join(errors_in_short(study, document, shows_colours(arguments.color))))
+    else:
+        print(_errors_text(document) if is_of_errors else _regrets_text(document))
+    if is_of_errors and not arguments.predictors:
+        print_warnings(_notes(study))
     if written:
-        print(f"\nWritten: {', '.join(map(str, written))}")
+        print(f"\nWritten to {arguments.output}: {counted(len(written), 'file')}")
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -249,7 +253,7 @@ def _write_rows(path: Path, rows: Any) -> Path:
     return path
 
 
-def _notes(study: Study) -> list[str]:
+def _notes(study: Study) -> list[Note]:
     """Which predictor would be better than `wu` where nobody chose, and why it does not stand."""
     notes = []
     for table, data in study.tables.items():
@@ -257,7 +261,7 @@ def _notes(study: Study) -> list[str]:
         names = {part.candidate.name for part in parts}
         why = why_wu(data, parts[0].base) if "wu" in names else None
         if why and names.isdisjoint(("bottleneck", "board")):
-            notes.append(f"{table}: {why}")
+            notes.append(Note("P08", f"{table}: {why}"))
     return notes
 
 

@@ -1,17 +1,31 @@
-"""A terminal: how wide it is, whether it shows colours, and quantities in three digits."""
+"""A terminal: how wide it is, its colours, quantities in three digits, tables and sentences."""
 
 import math
 import os
+import re
 import shutil
 import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import compress
 from typing import Literal
 
+from mlscale.notes import Note
+from mlscale.text import printable
+
+INDENT = "  "  # of every line of an answer
+SPELLED_OUT = 2  # notes, where not all are asked for
 WIDEST = 100  # columns, of a wider terminal too
 COLOURS = ("auto", "always", "never")
+LEAST_COLUMNS = 3  # of a table, however wide they are
 Meaning = Literal["answer", "over", "bold", "dim"]
 # What to set is green and bold, what is over a limit yellow, the scaffold dim.
 _CODES: dict[Meaning, str] = {"answer": "1;32", "over": "33", "bold": "1", "dim": "2"}
 _PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
+_NUMBER = re.compile(r"[-+]?\d")
+_LARGE_END = 9.95  # percent, from which on the ends of an interval are whole ones
+_FEWEST_CELLS = 4  # of a bar in a table
 
 
 def columns_wide() -> int:
@@ -28,9 +42,9 @@ def shows_colours(asked: str = "auto") -> bool:
     )
 
 
-def painted(text: str, meaning: Meaning, has_colours: bool) -> str:
+def painted(text: str, meaning: Meaning | None, has_colours: bool) -> str:
     """The text in the colour of a meaning; the same text where there are none."""
-    return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if has_colours and text else text
+    return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if has_colours and meaning and text else text
 
 
 def si(value: float | None, unit: str) -> str:
@@ -60,3 +74,95 @@ def bar(share: float, cells: int = 10) -> str:
     """
     eighths = round(8 * cells * min(max(share, 0.0), 1.0)) or 1
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    shares: Sequence[float] = (),
+    meanings: Sequence[Meaning | None] = (),
+    has_colours: bool = False,
+    width: int | None = None,
+) -> list[str]:
+    """Rows under their headings, without empty columns; those of numbers are aligned to the right.
+
+    shares: of each row its bar, which stands last if there is room. meanings: by which each row is
+    coloured. width: columns for which from the right goes what has no room; None for a terminal's.
+    """
+    room = (columns_wide() if width is None else width) - len(INDENT)
+    full = [any(cells) for cells in zip(*rows, strict=True)]
+    lines = [[printable(cell) for cell in compress(row, full)] for row in (headings, *rows)]
+    while len((aligned := _aligned(lines))[0]) > room and len(lines[0]) > LEAST_COLUMNS:
+        lines = [line[:-1] for line in lines]
+    cells = min(10, room - len(aligned[0]) - len(INDENT))
+    if shares and cells >= _FEWEST_CELLS and _draws_bars():
+        bars = ("", *(bar(share, cells) for share in shares))
+        aligned = [f"{line}  {drawn}" for line, drawn in zip(aligned, bars, strict=True)]
+    told = ("dim", *(meanings or [None] * len(rows)))
+    return [
+        painted(f"{INDENT}{line}".rstrip(), meaning, has_colours)
+        for line, meaning in zip(aligned, told, strict=True)
+    ]
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns that end alike where most below the first are numbers, else begin alike."""
+    padded = []
+    for column in zip(*lines, strict=True):
+        width, cells = max(map(len, column)), [cell for cell in column[1:] if cell]
+        is_number = 2 * sum(bool(_NUMBER.match(cell)) for cell in cells) > len(cells)
+        padded.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in column])
+    return ["  ".join(cells) for cells in zip(*padded, strict=True)]
+
+
+def _draws_bars() -> bool:
+    """Whether standard output has the letters of bars."""
+    with suppress(UnicodeEncodeError):
+        bar(1).encode(sys.stdout.encoding or "utf-8")
+        return True
+    return False
+
+
+def sentences(
+    text: str,
+    after: str = "",
+    meaning: Meaning | None = None,
+    has_colours: bool = False,
+) -> list[str]:
+    """Words as lines that fit. after: what the first line begins with; the others are below it."""
+    lines = textwrap.wrap(
+        printable(text),
+        columns_wide(),
+        initial_indent=INDENT + after,
+        subsequent_indent=INDENT + " " * len(after),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [painted(line, meaning, has_colours) for line in lines]
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each name and what it is; what is empty is left out."""
+    told = [(name, text) for name, text in pairs if text]
+    width = max(len(name) for name, _ in told)
+    return [line for name, text in told for line in sentences(text, f"{name:<{width}}  ")]
+
+
+def percent(value: float | None, sign: str = "+") -> str:
+    """A percentage in three digits, '' for one that is not known. sign: '' for none of a plus."""
+    if value is None or math.isnan(value):
+        return ""
+    return f"{value:{sign}z.{int(abs(value) < 99.95)}f} %"
+
+
+def end(value: float) -> str:
+    """An end of an interval of percentages in two digits, and all of whole percents."""
+    return "" if math.isnan(value) else f"{value:+z.{int(abs(value) < _LARGE_END)}f}"
+
+
+def notes_line(notes: Iterable[Note]) -> list[str]:
+    """The codes of notes, and how to read them; nothing where there are none."""
+    codes = sorted({note.code for note in notes})
+    if not codes:
+        return []
+    return sentences(f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all.")

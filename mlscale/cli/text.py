@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import compress
 from pathlib import Path
@@ -31,13 +31,6 @@ def print_or_write(text: str, output: str | None) -> None:
         sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     else:
         write_text(Path(output), text)
-
-
-def print_document(
-    document: dict[str, Any], as_json: bool, as_text: Callable[[dict[str, Any]], str]
-) -> None:
-    """Print what a command found out, as JSON or for a reader."""
-    print(json.dumps(document, indent=1) if as_json else as_text(document))
 
 
 def json_text(document: Any) -> str:

@@ -2,7 +2,8 @@
 
 import argparse
 import platform
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ import numpy as np
 from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
+from mlscale.cli.show import errors_in_words
+from mlscale.cli.terminal import facts, sentences
+from mlscale.cli.text import print_line
 from mlscale.data.datasets import input_file
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
@@ -21,9 +25,11 @@ if TYPE_CHECKING:
     from mlscale.data.measurements import Measurements
     from mlscale.data.profiles import Profiles
     from mlscale.model.model import Model
+    from mlscale.studies.crossval import ProfiledTable
 
 OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
 HYPER_PARAMETERS = (*OF_WU, "seed")
+MOST_NAMED = 4  # counters
 
 
 def add_arguments(parser: Parser) -> None:
@@ -31,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
     from mlscale.readers.mapping import COUNTING_TOOLS
 
     add, more = parser.add, parser.add_more
-    parser.usage = "%(prog)s TABLE ... --base CONFIG -o MODEL [options]"
+    parser.usage = "%(prog)s TABLE ... -o MODEL [options]"
     what = (
         "tidy table, CSV or Parquet. The model is for the GPU of the first one; from tables of "
         "further GPUs it learns time, if the predictor can (bottleneck)"
@@ -39,9 +45,9 @@ def add_arguments(parser: Parser) -> None:
     add("table", nargs="+", metavar="TABLE", help=what)
     what = (
         "where new kernels will be profiled: cu=32,engine=1000,memory=1375 (an axis of one step "
-        "may be left out), 'mid', or 'highest' (every axis at its top)"
+        "may be left out), 'mid', or 'highest' (every axis at its top; the default)"
     )
-    add("--base", required=True, type=options.configuration, metavar="CONFIG", help=what)
+    add("--base", type=options.configuration, metavar="CONFIG", help=what)
     add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
     what = (
         f"{options.predictor_names()} (default: board for averages of runs, bottleneck where "
@@ -61,6 +67,8 @@ def add_arguments(parser: Parser) -> None:
     more("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what, group=kinds)
     what = "seed of a predictor that uses chance (default: 0)"
     more("--seed", type=options.seed, help=what)
+    what = "do not check how far off the model is on applications left out"
+    add("--no-check", action="store_true", help=what)
     options.add_reading(parser)
 
 
@@ -70,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
-    base = measurements.grid.parse(arguments.base)
+    base = measurements.grid.parse(arguments.base or "highest")
     measurements = measurements.with_base(base)
     given = {name: getattr(arguments, name) for name in HYPER_PARAMETERS}
     predictor, why_wu = _predictor(arguments.predictor, given, measurements, base)
@@ -86,17 +94,46 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
+    checked = _checked(model, [(measurements, base), *((one, one.usual) for one in others)],
+                       arguments.no_check)  # fmt: skip
     words = ["MODEL" if word == arguments.output else word for word in arguments.words]
     command = options.command_line(words)  # so that the file is the same whatever its name
     model.card["made_by"] = {"command": command, "versions": _versions()}
     model.save(output)
-    print(f"{output}: '{predictor}' for {_summary(model)}")
-    if others:
-        print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
-    if why_wu:
-        print(why_wu)
-    for line in _features(model, measurements.profiles(base)):
-        print(line)
+    names, lacking = _features(model, measurements.profiles(base))
+    told = [
+        ("Profile new kernels at", _where(model, names, arguments.base is None)),
+        ("Some kernels lack", ", ".join(lacking)),
+        ("Learns time from too", ", ".join(other.device for other in others)),
+        ("Left-out error", checked),
+        ("Why", why_wu or ""),
+        ("Next", f"mlscale predict PROFILE --model {output}"),
+    ]
+    print("\n".join([*sentences(f"{output}: {_summary(model, predictor)}"), *facts(told)]))
+
+
+def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) -> str:
+    """How far off the model is on applications left out, in words; its card keeps the figures."""
+    from mlscale.studies.quick_check import left_out_errors
+
+    if is_skipped:
+        return ""
+    if sys.stderr.isatty():
+        print_line("mlscale: trained; checking it on applications left out (--no-check skips it)")
+    try:
+        found = model.card["left_out_errors"] = left_out_errors(model, tables)
+    except InputError as error:
+        return f"not known: {error}"
+    return f"{errors_in_words(found)} (quick check, {found['folds']} folds; --no-check skips it)"
+
+
+def _where(model: "Model", names: Sequence[str], is_usual: bool) -> str:
+    """Where to profile new kernels, and with which counters."""
+    at = f"{model.base}, the highest setting (another: --base)" if is_usual else str(model.base)
+    named = (
+        ", ".join(names) if len(names) <= MOST_NAMED else "'mlscale show MODEL --all' lists them"
+    )
+    return f"{at}, with {counted(len(names), 'counter')}: {named}" if names else at
 
 
 def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
@@ -167,30 +204,29 @@ def _hyper_parameters(
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
-def _summary(model: "Model") -> str:
+def _summary(model: "Model", predictor: str) -> str:
     """What was learnt, and from how much."""
-    configurations = counted(model.grid.size - len(model.unmeasured), "configuration")
+    settings = counted(model.grid.size - len(model.unmeasured), "setting")
+    origin = model.card["metadata"].get("origin")
     return (
-        f"{' and '.join(model.predictors)}, {counted(len(model.card['kernels']), 'kernel')} of "
-        f"{counted(len(model.card['applications']), 'application')}, "
-        f"{configurations} of {model.device}, base {model.base}"
+        f"{' and '.join(model.predictors)} by '{predictor}', from "
+        f"{counted(len(model.card['kernels']), 'kernel')} of "
+        f"{counted(len(model.card['applications']), 'application')} at {settings} of "
+        f"{model.device}{f' ({origin})' if origin else ''}"
     )
 
 
-def _features(model: "Model", profiles: "Profiles") -> list[str]:
-    """The features that a profile must have, or those that were learnt from; profiles: of these."""
+def _features(model: "Model", profiles: "Profiles") -> tuple[list[str], list[str]]:
+    """What a profile must have, or what was learnt from; and what some training kernel lacks."""
     from mlscale.predictors.base import NeedsFeatures, ScalesFeatures
 
     first, *_ = model.predictors.values()
     if isinstance(first, ScalesFeatures):
         names = first.scaling_.names
         columns = zip(names, first.scaling_.values(profiles).T, strict=True)
-        lacking = ", ".join(name for name, column in columns if np.isnan(column).any())
-        some = f"; of which some training kernel lacks: {lacking}" if lacking else ""
-        return [f"features ({len(names)}): {', '.join(names)}{some}"]
+        return [*names], [name for name, column in columns if np.isnan(column).any()]
     needing = [p for p in model.predictors.values() if isinstance(p, NeedsFeatures)]
-    needs = dict.fromkeys(name for p in needing for name in p.needs())
-    return [f"features that a profile needs ({len(needs)}): {', '.join(needs)}"] if needs else []
+    return [*dict.fromkeys(name for p in needing for name in p.needs())], []
 
 
 def _versions() -> dict[str, str]:

@@ -6,5 +6,6 @@
   Wu et al. beside them; `statistics` sums errors up.
 - `errors` of predictors, and `regret` of advice, that of runs on a `left_out_gpu` too; `figures`
   draws both, and surfaces.
+- `quick_check` says how far off a model is that was just trained.
 - `fleet` is no study, but spread and resumed as they are.
 """

@@ -28,7 +28,6 @@ USAGE = {
     "datasets list all": ("unrecognized arguments: all", "datasets list"),
     f"{ERRORS} --quick": ("there is no option --quick", "study errors"),
     "predict": ("required: FILE", "predict"),
-    "train t.csv -o m": ("required: --base", "train"),
     "train t.csv --base mid": ("required: -o/--output", "train"),
     "import dvfs f.csv": ("required: -o/--output", "import"),
     "predict m.mlscale": ("name the profile to predict too", "predict"),
@@ -178,6 +177,7 @@ def test_as_a_module(capsys: Capture) -> None:
 def test_a_terminal_without_all_letters_gets_escapes(capsys: Capture) -> None:
     tidy.write_csv(Path("t.csv"), tidy.rows(("grö\u00dfer", "x", "y")))
     succeed(capsys, *TRAIN.split())
-    done = run("predict", "t.csv", "--model", "m", PYTHONIOENCODING="ascii")
+    done = run("predict", "t.csv", "--model", "m", "--kernels", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfer" in done.stdout
+    assert "\\u2" not in run("predict", "t.csv", "--model", "m", PYTHONIOENCODING="ascii").stdout

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, at_base, succeed
+from command import Capture, at_base, note_texts, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
-from mlscale import load
+from mlscale import __version__, load
 from mlscale.cli.main import main
 from mlscale.data.datasets import path
 
@@ -137,9 +137,13 @@ class TestPredictions:
         odd |= {**profiled["compute2"], "busy_compute": 7.0}
         given = ["predict", folder / "model.mlscale", tidy.write_csv(tmp_path / "odd.csv", [odd])]
         out, _ = succeed(capsys, *given, "--format", "json", "--at", "mid")
-        [flag] = json.loads(out)["predictions"][0]["flags"]
-        assert flag.startswith("busy_compute 7 above trained ")
-        assert f"flag: odd: {flag}\n" in succeed(capsys, *given)[0]
+        document = json.loads(out)
+        assert document["predictions"][0]["flags"] == []  # the flag is of the kernel, a note
+        texts = note_texts(document)
+        [flag] = [text for text in texts if text.startswith("busy_compute 7 above train")]
+            text for text in note_texts(document) if text.startswith("busy_compute 7 above train")
+        ]
+        assert f": {flag}\n" in succeed(capsys, *given, "--notes")[1]
 
     def test_of_rows_at_several_configurations_use_the_base_alone(
         self, capsys: Capture, folder: Path
@@ -155,10 +159,15 @@ class TestPredictions:
 class TestFormats:
     def test_json_is_one_document(self, capsys: Capture, folder: Path) -> None:
         document = json.loads(predict(capsys, folder, "--format", "json", "--at", BETWEEN))
-        assert document.keys() == {"base", "predictions", "whole_run", "warnings"}
+        assert [*document] == [
+            *("schema", "mlscale", "model", "device", "base", "predictions", "whole_run", "notes"),
+        ]
+        head = [document[key] for key in ("schema", "mlscale", "model", "device")]
+        assert head == [1, __version__, "model", "made-gpu"]
         assert document["whole_run"] == []  # the profile does not say how often its kernels run
         assert document["base"] == {"cu_count": 8, "engine_mhz": 800, "memory_mhz": 700}
-        assert document["warnings"] == [MADE]
+        [note] = document["notes"]
+        assert (note["text"], note["kernels"]) == (MADE, "all")
         for row in document["predictions"]:
             assert row.keys() == KEYS
             assert (row["time_ms_low"], row["time_ms_high"]) == (None, None)  # `wu` has none
@@ -175,25 +184,6 @@ class TestFormats:
                 want.pop("kernel"), "; ".join(want.pop("flags")),
             )  # fmt: skip
             assert {name: float(cell) if cell else None for name, cell in row.items()} == want
-
-    def test_table_shows_the_figures_with_their_units(
-        self, capsys: Capture, folder: Path, profiled: Figures
-    ) -> None:
-        text = predict(capsys, folder, "--at", BETWEEN)
-        header, _, *lines = text.splitlines()
-        units = ["engine MHz", "memory MHz", "time ms", "power W", "energy mJ", "x base"]
-        assert [unit for unit in units if unit not in header] == []
-        for line, (kernel, base) in zip(lines, profiled.items(), strict=False):
-            name, *cells, flag = line.split()
-            assert (name, flag) == (kernel, "interpolated")
-            factor = law(kernel, (12, 900, 1000)) / law(kernel, BASE)
-            time, power = base["time_ms"] * factor, 100 * law(kernel, (12, 900, 1000)) ** -0.5
-            expected = [12, 900, 1000, time, factor, power, power / base["power_w"], time * power]
-            # Four significant digits, factors three: half a unit of the last at most.
-            assert [float(cell) for cell in cells] == pytest.approx(expected, rel=5e-3)
-            assert float(cells[3]) == pytest.approx(time, rel=5e-4)
-        assert "base cu=8,engine=800,memory=700 on made-gpu" in text
-        assert f"warning: {MADE}" in text
 
     @pytest.mark.parametrize("form", ["table", "csv", "json"])
     def test_output_goes_to_the_file_instead(
@@ -223,8 +213,8 @@ def test_without_power_what_cannot_be_given_is_null(
         assert (row["power_w"], row["energy_mj"]) == (None, None)
         assert row["time_ms"] > 0
     who = "the model was trained without power" if lacks == "model" else "the profile has no power"
-    assert document["warnings"][0].startswith(who)
-    assert "power W" not in succeed(capsys, "predict", model, profile)[0].splitlines()[0]
+    assert note_texts(document)[0].startswith(who)
+    assert "  power" not in succeed(capsys, "predict", model, profile)[0].split("\n\n")[1]
     text, _ = succeed(capsys, "predict", model, profile, "--format", "csv", "--at", "mid")
     first = next(csv.DictReader(text.splitlines()))
     assert (first["power_w"], first["energy_mj"]) == ("", "")
@@ -241,7 +231,7 @@ def test_the_shipped_model_predicts_the_shipped_profile(capsys: Capture) -> None
         [measured] = csv.DictReader(file)
     assert at_the_base["time_ms"] == float(measured["time_ms"])
     assert at_the_base["time_factor"] == 1.0
-    assert document["warnings"][0].startswith("the model was trained on simulated data")
+    assert note_texts(document)[0].startswith("the model was trained on simulated data")
 
 
 class TestTableOfReadings:
@@ -260,4 +250,4 @@ class TestTableOfReadings:
         at = ("--at", "engine=1200")
         out, _ = succeed(capsys, "predict", both, "--base", "engine=1560", *at)
         assert out == succeed(capsys, "predict", alone, "--also", more, *at)[0]
-        assert "base cu=82,engine=1560,memory=9501 on rtx3090" in out
+        assert "decode on rtx3090, measured at 1560 / 9501 MHz: " in out

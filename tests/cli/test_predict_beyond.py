@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, note_texts, refuse, succeed
 from synthetic import bottleneck_kernels as made
 
 from mlscale import load, read_profiles, train
@@ -77,16 +77,18 @@ class TestAnotherGpu:
             errors.append(abs(row["time_ms"] / true_ms - 1))
             assert row["time_ms_low"] < row["time_ms"] < row["time_ms_high"]
             assert row["power_w"] is None
-            assert any(flag.startswith("no training data of gtx1080ti") for flag in row["flags"])
         assert len(errors) == 6
         assert np.mean(errors) < 0.03
-        assert "no training data of gtx1080ti: time alone is predicted" in found["warnings"]
+        notes = note_texts(found)
+        assert "no training data of gtx1080ti: time alone is predicted" in notes
+        assert any(text.startswith("no training data of gtx1080ti at cu=") for text in notes)
 
     def test_without_peaks_says_what_was_taken(self, capsys: Capture, folder: Path) -> None:
-        out, _ = succeed(capsys, "predict", *self.given(folder), *AT)
-        assert "assumed: kernels reach at most 90 % of peak bandwidth" in out
+        out, err = succeed(capsys, "predict", *self.given(folder), *AT, "--notes")
+        assert "assumed: kernels reach at most 90 % of peak bandwidth" in err
         several = self.given(folder, "all-new.csv")
-        among, _ = succeed(capsys, "predict", *several, *AT, "--base", "engine=900,memory=3000")
+        given = (*several, *AT, "--base", "engine=900,memory=3000")
+        among, _ = succeed(capsys, "predict", *given)
         assert among == out
         message = refuse(capsys, folder, "predict", *several, *AT)
         assert "has rows at 9 configurations; say with --base" in message
@@ -117,10 +119,10 @@ class TestAnotherGpu:
         tables = (folder / "trained.csv", tmp_path / "second.csv")
         succeed(capsys, "train", *tables, "--base", "mid", "-o", two)
         given = (two, *self.given(folder)[1:], *AT, "--at", "engine=700,memory=3000")
-        out, _ = succeed(capsys, "predict", *given)
-        assert "by the curve alone" not in out
-        assert "power is learnt from the first table: time alone is predicted" in out
-        assert "no training data" not in out
+        _, err = succeed(capsys, "predict", *given, "--notes")
+        assert "by the curve alone" not in err
+        assert "power is learnt from the first table: time alone is predicted" in err
+        assert "no training data" not in err
 
     @pytest.mark.parametrize(
         ("change", "problem"),
@@ -185,11 +187,12 @@ class TestExtrapolate:
         widths = [row["time_ms_high"] / row["time_ms_low"] for row in (inside, beyond)]
         assert widths[1] > widths[0]
         assert 0.5 * inside["time_ms"] < beyond["time_ms"] < 1.05 * inside["time_ms"]
-        out, _ = succeed(capsys, "predict", *SIMULATED, *BEYOND, *INSIDE, "--extrapolate")
-        first, second = out.splitlines()[2:4]
-        assert first.endswith("  extrapolated")
-        assert not second.endswith("extrapolated")
-        assert "cu_count 48 is above 32, the highest in training: " in out
+        given = (*SIMULATED, *BEYOND, *INSIDE, "--extrapolate", "--notes")
+        out, err = succeed(capsys, "predict", *given)
+        first, second = out.split("\n\n")[1].splitlines()[2:4]
+        assert "  ?  " in first
+        assert "?" not in second
+        assert "cu_count 48 is above 32, the highest in training: " in err
 
     def test_where_the_gpu_can_be_set_to(
         self, capsys: Capture, folder: Path, tmp_path: Path

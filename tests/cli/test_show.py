@@ -22,18 +22,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_text(capsys: Capture, folder: Path) -> None:
-    out, err = succeed(capsys, "show", folder / "made.mlscale")
-    assert out.startswith(f"made.mlscale: made-gpu, base {BASE}\n")
-    assert "trained on: 12 kernels of 12 applications: app-bandwidth0" in out
-    assert "origin: made" in out
+    out, err = succeed(capsys, "show", folder / "made.mlscale", "--all")
+    lines = out.splitlines()
+    assert f"  for           profiles of made-gpu at {BASE}" in lines
+    assert "  learnt from   12 kernels of 12 applications on made-gpu" in lines
+    assert "  data          made" in lines
+    assert "applications  app-bandwidth0, " in " ".join(out.split("\n\n")[1].split("   "))
     assert err == ""
 
 
 def test_a_shipped_model(capsys: Capture) -> None:
-    out, _ = succeed(capsys, "show", "kernels")
-    assert "time: bottleneck: Time by a p-norm" in out
-    assert "learnt from: gtx980, gtx980, gtx1080ti, p100" in out
-    assert "gives intervals, predicts GPUs that it has no training data of" in out
+    out, _ = succeed(capsys, "show", "kernels", "--all")
+    words = " ".join(out.split())
+    assert " time bottleneck: Time by a p-norm" in words
+    assert " learnt from gtx980, gtx980, gtx1080ti, p100" in words
+    assert " gives intervals, predicts GPUs that it has no training data of" in words
 
 
 def test_what_is_no_model_is_refused(capsys: Capture, folder: Path) -> None:
@@ -43,7 +46,8 @@ def test_what_is_no_model_is_refused(capsys: Capture, folder: Path) -> None:
 
 
 def test_the_parameters_and_what_a_card_nests(capsys: Capture, folder: Path) -> None:
-    out, _ = succeed(capsys, "show", folder / "made.mlscale")
-    assert "  parameters: clusters 4, seed 0, loss cross-entropy\n" in out
-    out, _ = succeed(capsys, "show", "runs")  # from its card, quantities of several tables
-    assert "errors on gpus left out: a100-sampled time mean_error_percent 2.55, " in out
+    out, _ = succeed(capsys, "show", folder / "made.mlscale", "--all")
+    assert " parameters clusters 4, seed 0, loss cross-entropy " in " ".join(out.split())
+    out, _ = succeed(capsys, "show", "runs", "--all")  # from its card, quantities of several tables
+    words = " ".join(out.split())
+    assert "errors on gpus left out a100-sampled time mean_error_percent 2.55, " in words

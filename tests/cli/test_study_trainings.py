@@ -26,7 +26,7 @@ def test_tells_what_the_faulty_kernels_cost(capsys: Capture, tmp_path: Path) -> 
     replace(data, metadata={"faults": {"compute0": "is odd"}}).write(tmp_path / "marked.csv")
     given = ["study", "errors", tmp_path / "marked.csv", "--quantity", "power"]
     given += ["--predictor", "wu", "--features", "raw", "--features", "raw+power"]
-    given += ["--clusters", 2, "--seeds", 1, "-o", tmp_path / "out"]
+    given += ["--clusters", 2, "--seeds", 1, "--all", "-o", tmp_path / "out"]
     text, _ = succeed(capsys, *given)
     document = json.loads((tmp_path / "out" / "study.json").read_text())
     kernels = tidy.read_csv(tmp_path / "out" / "kernels.csv")
@@ -79,7 +79,7 @@ def test_several_gpus(
         (table, "bottleneck", quantity) for table in ("one", "two") for quantity in quantities
     ]
     assert all(0 <= row["coverage"] <= 100 for row in document["rows"])
-    text, _ = succeed(capsys, *given, "--resume")
+    text, _ = succeed(capsys, *given, "--resume", "--all")
     assert said in text.splitlines()[0]
 
 
@@ -100,7 +100,7 @@ def test_train_on_names_the_protocol_and_what_was_left_out(
     real, micro = real_and_micro
     given = ["study", "errors", real, "--train-on", micro, "--predictor", "nearest"]
     given += ["--features", "raw", "--seeds", 1, "--base", "highest"]
-    text, _ = succeed(capsys, *given, "-o", tmp_path / "out")
+    text, _ = succeed(capsys, *given, "--all", "-o", tmp_path / "out")
     head = (
         "real: error of time [%], 8 kernels, base cu=8,engine=1000,memory=800, "
         "train-on micro (15 kernels), 1 seed, 8 clusters"

@@ -30,13 +30,13 @@ def table() -> Path:
 
 def test_says_what_it_made(capsys: Capture, table: Path) -> None:
     out, err = succeed(capsys, "train", table, *GIVEN)
-    made, why, needs = out.splitlines()
-    assert made == (
-        f"{MODEL}: 'wu' for time and power, 2 kernels of 2 applications, 4 configurations of "
-        "made-gpu, base cu=4,engine=800,memory=700"
+    said = " ".join(out.split())
+    assert said.startswith(
+        f"{MODEL}: time and power by 'wu', from 2 kernels of 2 applications at 4 settings of "
+        "made-gpu Profile new kernels at cu=4,engine=800,memory=700, with 1 counter: loads "
     )
-    assert why.startswith("not 'bottleneck', which gives intervals: the GPU 'made-gpu' is unknown")
-    assert needs == "features (1): loads"
+    assert " Why not 'bottleneck', which gives intervals: the GPU 'made-gpu' is unknown" in said
+    assert said.endswith(f" Next mlscale predict PROFILE --model {MODEL}")
     assert err == ""
 
 
@@ -59,7 +59,7 @@ class TestPredictor:
         """Said or left away, on the command line and in Python; at the highest clocks."""
         given = ("--base", "highest", "--predictor", "default", "-o", MODEL)
         out, _ = succeed(capsys, "train", table, *given)
-        assert ": 'wu' for time and power, " in out
+        assert ": time and power by 'wu', " in out
         trained = train(read(table), "highest", "default")
         assert {p.name for p in trained.predictors.values()} == {"wu"}
         assert trained.base == load(MODEL).base == trained.grid.highest
@@ -70,7 +70,7 @@ class TestPredictor:
         made.counter_samples[:, 0, -1, -1, -1] = np.nan
         made.write("t.csv")
         out, _ = succeed(capsys, "train", "t.csv", "--base", "mid", "-o", MODEL)
-        assert ": 'bottleneck' for time" in out
+        assert ": time and power by 'bottleneck'" in out
         for predictor in ("default", "bottleneck", "wu", "nearest"):
             given = ("--base", "highest", "--predictor", predictor, "-o", MODEL)
             said = refuse(capsys, Path(), "train", "t.csv", *given)
@@ -82,7 +82,7 @@ class TestPredictor:
         for one in (made, made.without_counters(made.counter_names)):
             one.write("t.parquet")
             out, _ = succeed(capsys, "train", "t.parquet", *GIVEN)
-            assert ": 'board' for time and power, " in out
+            assert ": time and power by 'board', " in out
 
 
 class TestTable:
@@ -95,12 +95,12 @@ class TestTable:
         given = ("train", "t.csv", "--base", "mid", "--predictor", predictor, "-o", MODEL)
         assert ", --quantity time (in Python quantity='time')" in refuse(capsys, Path(), *given)
         out, _ = succeed(capsys, *given, "--quantity", "time")
-        assert f"'{predictor}' for time, 4 kernels" in out
+        assert f": time by '{predictor}', from 4 kernels" in out
 
     def test_incomplete_kernels_are_dropped_with_a_warning(self, capsys: Capture) -> None:
         table = tidy.write_csv(Path("t.csv"), tidy.rows(["a", "b", "c"])[:-1])
         out, err = succeed(capsys, "train", table, *GIVEN, "--incomplete", "drop")
-        assert ", 2 kernels of 2 applications, " in out
+        assert ", from 2 kernels of 2 applications " in out
         assert "1 of 3 kernels lack configurations: 'c' lacks cu=4,engine=800,memory=700" in err
         assert load(MODEL).card["kernels"] == ["a", "b"]
 
@@ -151,7 +151,7 @@ class TestSeveralGpus:
         given = ("--base", "mid", "--predictor", "bottleneck")
         succeed(capsys, "train", tables[0], *given, "-o", "alone")
         out, _ = succeed(capsys, "train", *tables, *given, "-o", "pooled")
-        assert "time learnt from 1 more: gtx1080ti" in out
+        assert "  Learns time from too    gtx1080ti\n" in out
         alone, pooled = load("alone"), load("pooled")
         assert (pooled.device, pooled.base) == ("gtx980", MID)
         assert pooled.card["kernels"] == ["k0", "k1", "k2", "k3"]
@@ -199,7 +199,7 @@ class TestPredictorOfOnesOwn:
         tidy.write_csv(Path("t.csv"), rows)
         tidy.write_csv(Path("p.csv"), at_base(rows))
         out, _ = succeed(capsys, "train", "t.csv", *GIVEN, "--predictor", "mine:Mine")
-        assert out.startswith(f"{MODEL}: 'mine:Mine' for time and power, 3 kernels")
+        assert out.startswith(f"  {MODEL}: time and power by 'mine:Mine', from 3 kernels")
         del sys.modules["mine"]
         Path("imported.txt").unlink()
         yield Path(MODEL)

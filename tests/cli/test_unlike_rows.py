@@ -28,11 +28,8 @@ def part(time_ms: float, launches: float, **others: float) -> Row:
 def document(capsys: Capture, command: str, *arguments: object) -> tuple[Any, list[str]]:
     """The JSON of a command, without its warnings, which come apart."""
     found = json.loads(succeed(capsys, command, *arguments, "--format", "json")[0])
-    if command == "predict":
-        return found, found.pop("warnings")
     texts = note_texts(found)
-    del found["notes"]
-    return found, texts
+    return {k: v for k, v in found.items() if k != "notes"}, texts
 
 
 def assert_alike(one: Any, other: Any) -> None:

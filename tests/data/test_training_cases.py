@@ -12,7 +12,7 @@ from command import Capture, main, succeed
 TRAIN = ("--base", "highest", "--predictor", "wu", "--clusters", "3", "-o", "m.mlscale")
 STUDY = ("--base", "highest", "--predictor", "wu", "--clusters", "3", "--seeds", "1")
 POWER = ("--predictor", "wu", "--features", "raw+power", "--seeds", "1")
-SEVEN = "features (7): dram_utilisation, issue_utilisation, occupancy, "
+SEVEN = "with 7 counters: "
 MEDIAN = "predictors take the training median for what is missing"
 ELSEWHERE = (
     "error: the table of 'titanx': 4 kernels (BlackScholes, backpropBackward, binomialOptions, 1 "
@@ -25,15 +25,12 @@ NAMES = (
     "memory_mhz=mem_freq,time_ms=runtime_ms"
 )
 ALONE = "no times: a model of power alone\n"
-NO_LOG_TIME = (
-    "features (6): dram_utilisation, issue_utilisation, occupancy, log_dram_bytes_per_instruction, "
-    "l2_miss_ratio, dram_write_share\n"
-)
+NO_LOG_TIME = "with 6 counters: "
 NO_TIMES = "error: the measurements of 'titanx' have no column 'time_ms'\n"
 
 # The file, the command and its options, its exit status, and what it says.
 CASES = [
-    ("00-good", ("train",), TRAIN, 0, (SEVEN, ", log_time_ms\n")),
+    ("00-good", ("train",), TRAIN, 0, (SEVEN,)),
     ("01-base-differs-per-kernel", ("train",), TRAIN, 2, (ELSEWHERE,)),
     ("01-base-differs-per-kernel", ("study", "errors"), STUDY, 2, (ELSEWHERE,)),
     (
@@ -41,14 +38,14 @@ CASES = [
         ("train",),
         TRAIN,
         0,
-        (LACKING, SEVEN, "; of which some training kernel lacks: occupancy\n"),
+        (LACKING, SEVEN, "Some kernels lack occupancy"),
     ),
     (
         "02-one-counter-missing-in-one-kernel",
         ("study", "errors"),
         STUDY,
         0,
-        (LACKING, "\nnearest ", "\nwu   "),
+        (LACKING, " nearest ", " wu "),
     ),
     (
         "03-two-counter-sets",
@@ -57,7 +54,7 @@ CASES = [
         0,
         (f"so that no feature but log_time_ms is common to all: {MEDIAN}; profile these",),
     ),
-    ("03-two-counter-sets", ("study", "errors"), STUDY, 0, ("common to all", "\nwu   ")),
+    ("03-two-counter-sets", ("study", "errors"), STUDY, 0, ("common to all", " wu ")),
     (
         "04-unknown-axis-l1",
         ("train",),
@@ -77,7 +74,7 @@ CASES = [
         ("study", "errors"),
         ("--quantity", "power", *POWER),
         0,
-        ("\nwu            raw+power ",),
+        (" wu ",),
     ),
     (
         "14-seconds-under-time_ms",
@@ -100,8 +97,8 @@ CASES = [
         2,
         ("'engine_mhz'; is 'core_clock' meant?", "--map engine_mhz=core_clock (in Python columns="),
     ),
-    ("16-power-only", ("train",), TRAIN, 0, (ALONE, "'wu' for power, 8 kernels", NO_LOG_TIME)),
-    ("16-power-only", ("train",), (*TRAIN, "--quantity", "power"), 0, (ALONE, "'wu' for power, 8")),
+    ("16-power-only", ("train",), TRAIN, 0, (ALONE, "power by 'wu', from 8 kernels", NO_LOG_TIME)),
+    ("16-power-only", ("train",), (*TRAIN, "--quantity", "power"), 0, (ALONE, "power by 'wu', ")),
     ("16-power-only", ("train",), (*TRAIN, "--quantity", "time"), 2, (NO_TIMES,)),
     ("16-power-only", ("study", "errors"), ("--quantity", "time"), 2, (NO_TIMES,)),
     ("16-power-only", ("study", "advice"), (), 2, (NO_TIMES,)),
@@ -110,7 +107,7 @@ CASES = [
         ("study", "errors"),
         ("--quantity", "power", "--predictor", "nearest"),
         0,
-        (ALONE, "error of power [%], 8 kernels"),
+        (ALONE, "Power of 8 kernels"),
     ),
 ]  # fmt: skip
 
@@ -131,7 +128,7 @@ def test_what_is_said(
     assert main([*command, str(file), *options]) == status
     out, err = capsys.readouterr()
     for words in said:
-        assert words in out + err
+        assert words in " ".join(out.split()) + err
     assert (err == "") == (case in ("00-good", "10-no-counters-raw+power"))
 
 
@@ -143,22 +140,23 @@ def test_a_profile_with_few_of_the_counters(capsys: Capture, data_folder: Path) 
     base = ("--base", "cu=28,engine=2000,memory=5000")
     succeed(capsys, "train", "t.csv", *base, "--predictor", "nearest", "-o", "nearest.mlscale")
     profile = data_folder / "cases" / "training" / "13-hand-profile-five-counters.csv"
-    out, _ = succeed(capsys, "predict", "nearest.mlscale", profile)
-    assert "flag: mykernel: missing: l2_bytes_per_cycle, texture_bytes_per_cycle, " in out
-    assert "warning: the profile has 7 of 23 features; the training median stands in for " in out
+    _, err = succeed(capsys, "predict", "nearest.mlscale", profile, "--notes")
+    assert ": missing: l2_bytes_per_cycle, texture_bytes_per_cycle, " in err
+    assert ": the profile has 7 of 23 features; the training median stands in for " in err
     some = "dram_utilisation,issue_utilisation,log_time_ms"
     succeed(capsys, "train", "t.csv", *base, *TRAIN[2:], "--counters", some)
-    out, _ = succeed(capsys, "predict", "m.mlscale", profile)
-    assert "missing: " not in out
-    assert "training median" not in out
+    _, err = succeed(capsys, "predict", "m.mlscale", profile, "--notes")
+    assert "missing: " not in err
+    assert "training median" not in err
 
 
 @pytest.mark.usefixtures("in_an_empty_folder")
 def test_seconds_in_a_profile(capsys: Capture, data_folder: Path) -> None:
     folder = data_folder / "cases" / "training"
     succeed(capsys, "train", folder / "00-good.csv", *TRAIN)
-    out, _ = succeed(capsys, "predict", "m.mlscale", folder / "14-seconds-under-time_ms.csv")
-    assert "warning: profile: 'convolutionSeparable': its DRAM traffic is 883 times what tit" in out
+    profile = folder / "14-seconds-under-time_ms.csv"
+    _, err = succeed(capsys, "predict", "m.mlscale", profile, "--notes")
+    assert ": profile: 'convolutionSeparable': its DRAM traffic is 883 times what tit" in err
 
 
 @pytest.mark.parametrize(
@@ -174,8 +172,9 @@ def test_other_names_train(capsys: Capture, data_folder: Path, case: str, mappin
     file = data_folder / "cases" / "training" / f"{case}.csv"
     out, err = succeed(capsys, "train", file, *TRAIN, "--map", mapping)
     count = 8 if "application=kernel" in mapping.split(",") else 7
-    assert f"'wu' for time, 8 kernels of {count} applications, 4 configurations of titanx" in out
-    assert "features (7): dram_utilisation" in out
+    said = " ".join(out.split())
+    assert f"time by 'wu', from 8 kernels of {count} applications at 4 settings of titanx" in said
+    assert SEVEN in said
     assert err == ""
 
 
