@@ -141,8 +141,6 @@ class TestPredictions:
         assert document["predictions"][0]["flags"] == []  # the flag is of the kernel, a note
         texts = note_texts(document)
         [flag] = [text for text in texts if text.startswith("busy_compute 7 above train")]
-            text for text in note_texts(document) if text.startswith("busy_compute 7 above train")
-        ]
         assert f": {flag}\n" in succeed(capsys, *given, "--notes")[1]
 
     def test_of_rows_at_several_configurations_use_the_base_alone(
