@@ -102,7 +102,7 @@ BROKEN = [
     (
         "G01",
         l40s(engine_mhz=3000),
-        "'l40s' has at most 2520; is it another GPU? name it with --dev",
+        "'l40s' has at most 2520; is it another GPU? name it with device=",
     ),
     ("G01", scaled("engine_mhz", 1e3), "MHz cannot be, no GPU has more than 10000; give it in MHz"),
     (
@@ -267,7 +267,7 @@ def test_kernels_that_lack_configurations_are_dropped_where_asked(tmp_path: Path
     with pytest.warns(DataWarning, match="1 of 2 kernels lack .* 'second' lacks .*; dropped"):
         assert read(file, "drop").kernels == ("first",)
     file = write_csv(tmp_path / "table.csv", rows(["alone"])[:-1] + rows(["b"])[1:])
-    with refused("drop leaves 0 kernels"):
+    with refused("incomplete='drop' leaves 0 kernels"):
         read(file, "drop")
 
 
