@@ -231,7 +231,7 @@ def notes_by_kernel(flags: Mapping[str, Sequence[Note]]) -> list[Note]:
 
 
 def note_rows(notes: Iterable[Note]) -> list[Row]:
-    """Notes as JSON has them, each once; kernels: 'all', or a list of names.
+    """Notes as JSON has them, each once, warnings first; kernels: 'all', or a list of names.
 
     Example:
         >>> short = [Note("P05", "a short launch", kernels=(name,)) for name in ("scan", "sort")]
@@ -239,7 +239,7 @@ def note_rows(notes: Iterable[Note]) -> list[Row]:
         ['scan', 'sort']
     """
     kernels: dict[Note, list[str] | None] = {}
-    for note in notes:
+    for note in sorted(notes, key=lambda note: (note.severity == "note", note.code == "P08")):
         key = Note(note.code, note.text, note.severity)
         known = kernels.setdefault(key, [])
         kernels[key] = None if known is None or not note.kernels else [*known, *note.kernels]

@@ -25,7 +25,7 @@ REASONS = {
     "S03": Reason("medium", "The model did not learn from this GPU"),
     "S04": Reason("medium", "The model learnt from unlike GPUs alone"),
     "S08": Reason("medium", "The files tell no clock: caps follow from power alone"),
-    "S05": Reason("low", "Power was read at one setting: energy may not fall"),
+    "S05": Reason("low", "Power was read at one setting: energy is uncertain"),
     "S06": Reason("low", "Time was read at one clock: it is between bounds"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
 }
@@ -80,7 +80,7 @@ def in_words(codes: Sequence[str]) -> str:
 
     Example:
         >>> level(["S05", "S03"]), in_words(["S05", "S03"])
-        ('low', 'Power was read at one setting: energy may not fall.')
+        ('low', 'Power was read at one setting: energy is uncertain.')
     """
     lowest = level(codes)
     return " ".join(f"{REASONS[c].words}." for c in codes if REASONS[c].level == lowest)

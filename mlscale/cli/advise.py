@@ -13,7 +13,7 @@ from mlscale.cli import answer, capped, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
-from mlscale.errors import extra_named
+from mlscale.errors import UsageError, extra_named
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.advise(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
+    if arguments.kernel is not None and form != "table":
+        raise UsageError("--kernel is for the terminal; csv and json have all kernels")
     limits = options.read_limits(arguments)
     found = _capped if capped.is_asked(arguments) else _advised
     give(found(arguments, limits), arguments, form)

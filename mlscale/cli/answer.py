@@ -56,9 +56,9 @@ def text(document: Row, layout: Layout) -> str:
     """The answer for a terminal. Raises UsageError on a kernel that is not there."""
     if layout.kernel is None:
         lines = [*_answer(document, layout), *_tables(document, layout)]
-        lines += [Line(), *_closing(document, layout), *_commands(document)]
+        lines += [Line(), *_closing(document, layout), *_commands(document, layout.width)]
     else:
-        lines = _kernel(document, layout.kernel, layout)
+        lines = [*_kernel(document, layout.kernel, layout), *_commands(document, layout.width)]
     shown = []
     for line in lines:
         body = printable(line.text)
@@ -111,12 +111,13 @@ def _kernels(document: Row, width: int, most: int) -> list[Line]:
         kernels = []
     count = most if len(kernels) > most + 1 else len(kernels)
     quantities = ["slowdown_percent"]
-    quantities += [] if document["objective"] in ("time", "clock") else ["energy_percent"]
+    saved = "power" if document["objective"] == "power" else "energy"
+    quantities += [] if document["objective"] in ("time", "clock") else [f"{saved}_percent"]
     coverage = f"{100 * document['coverage']:g} %"
     at = f"at {places(answer['set'], document['base'])}" if len(answer["set"]) == 1 else "time"
     header = ["", "kernel" * bool(kernels), "share", at]
     header.append("bounds" if run["is_bounded"] else coverage)
-    header += ["energy", coverage] if len(quantities) > 1 else []
+    header += [saved, coverage] if len(quantities) > 1 else []
     longest = Limits(**document["limits"]).longest_percent(run["time_ms"])
     rows, meanings = [], []
     for kernel in kernels[:count]:
@@ -200,24 +201,29 @@ def _choices(title: str, choices: Sequence[Row], document: Row, width: int) -> l
 
 def _caps(document: Row, width: int, shows_all: bool) -> list[Line]:
     """The run under power caps; of many the ends, the answer and the expected, and a few."""
-    is_cap, rows, meanings = "power_cap_w" in document["base"], [], []
-    marks = {}
+    is_cap = "power_cap_w" in document["base"]
+    rows, meanings, marks, unknown = [], [], {}, []
     for name in ("expected", "answer") if is_cap else ():
         if document[name] and document[name]["set"]:
             marks[document[name]["set"]["power_cap_w"]] = name
     caps = document["caps"] if shows_all else _few_caps(document["caps"], marks)
     for cap in caps:
-        mark, mhz = marks.get(cap["cap_w"], ""), (cap["at"] or {}).get("engine_mhz")
-        cells = _choice_cells(cap, document)[1:] if cap["time_ms"] else ["-"] * 5
-        flags = "; ".join(cap["flags"]) if shows_all else ""
-        clock = f"{mhz:.0f} MHz" if mhz else ""
-        rows.append([f"{cap['cap_w']:g} W", clock, *cells, mark or flags])
+        flags = "; ".join(cap["flags"])
+        if not cap["time_ms"]:
+            unknown.append(Line(shortened(f"{cap['cap_w']:g} W: {flags}", width - len(INDENT))))
+            continue
+        mark, mhz = marks.get(cap["cap_w"], ""), cap["at"]["engine_mhz"]
+        cells = [f"{mhz:.0f} MHz" if mhz else "", *_choice_cells(cap, document)[1:]]
+        rows.append([f"{cap['cap_w']:g} W", *cells, mark or flags * shows_all])
         meanings.append("bold" if mark == "answer" else "")
-    return _table(["cap", "clock", *_headings(document), ""], rows, width, meanings)
+    header = ["cap", "clock", *_headings(document), ""]
+    return [*unknown, *(_table(header, rows, width, meanings) if rows else [])]
 
 
 def _few_caps(caps: Sequence[Row], marks: Collection[float]) -> list[Row]:
     """The ends of the caps that are known, those marked, and others evenly spaced."""
+    if len(caps) <= MOST_CAPS:
+        return list(caps)
     told = [cap for cap in caps if cap["time_ms"]] or list(caps)
     count = max(2, MOST_CAPS - len(marks))
     evenly = {round(k * (len(told) - 1) / (count - 1)) for k in range(count)}
@@ -294,13 +300,18 @@ def _names_of_notes(notes: Sequence[Row]) -> str:
     return f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all."
 
 
-def _commands(document: Row) -> list[Line]:
-    """What sets the answer, what resets it, and what makes a surer one; not cut, to be copied."""
+def _commands(document: Row, width: int) -> list[Line]:
+    """What sets the answer, what resets it, and what makes a surer one; not cut, to be copied.
+
+    What to know of them are comments of the shell.
+    """
     commands = document["commands"]
     if not commands:
         return []
     further = (document["next_commands"] or []) if document["next"] else []
-    named = {"To set it:": commands["set"], "To reset it:": commands["reset"]}
+    room = width - len(f"{INDENT}{INDENT}# ")
+    comments = [f"# {line}" for text in commands["notes"] for line in wrap(text, room)]
+    named = {"To set it:": [*commands["set"], *comments], "To reset it:": commands["reset"]}
     named["For a surer answer:"] = further
     return [
         line
@@ -341,7 +352,11 @@ def _with_interval(at: Row, objective: str) -> str:
 
 def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
     """The kernel of that number, or with that in its name. Raises UsageError."""
+    if not kernels:
+        raise UsageError("--kernel: a power cap is for the whole run; the answer has no kernels")
     found = [k for k in kernels if asked in (str(k["number"]), k["kernel"])]
+    if not found and asked.isdecimal():
+        raise UsageError(f"--kernel {asked}: the kernels are 1 to {len(kernels)}")
     found = found or [kernel for kernel in kernels if asked in kernel["kernel"]]
     if len(found) == 1:
         return found[0]
@@ -355,13 +370,10 @@ def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
 
 
 def tell_notes(found: Row, tells_all: bool = True) -> None:
-    """Print the notes to stderr, warnings first; else a few, and those of the commands."""
-    notes = sorted(found["notes"], key=lambda note: note["severity"] == "note")
-    for note in notes if tells_all else notes[:MOST_NOTES]:
+    """Print the notes to stderr, or the first few."""
+    for note in found["notes"] if tells_all else found["notes"][:MOST_NOTES]:
         about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
         print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}{about}")
-    for text in found["commands"]["notes"] if found["commands"] else ():
-        print_line(f"mlscale: note: {text}")
 
 
 def require(found: Row, least: str | None) -> None:

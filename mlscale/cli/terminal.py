@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import compress
 from typing import Literal
 
-from mlscale.notes import Note
+from mlscale.notes import Note, note_rows
 from mlscale.text import printable
 
 INDENT = "  "  # of every line of an answer
@@ -162,7 +162,7 @@ def end(value: float) -> str:
 
 def notes_line(notes: Iterable[Note]) -> list[str]:
     """The codes of notes, and how to read them; nothing where there are none."""
-    codes = sorted({note.code for note in notes})
+    codes = list(dict.fromkeys(row["code"] for row in note_rows(notes)))
     if not codes:
         return []
     return sentences(f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all.")

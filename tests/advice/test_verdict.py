@@ -108,8 +108,8 @@ def test_the_document() -> None:
         "sure": "low",
         "sure_why": ["S05", "S03"],
         "notes": [
-            {"code": "G01", "severity": "note", "kernels": "all", "text": "of the files"},
             {"code": "T02", "severity": "warning", "kernels": ["large"], "text": "doubtful"},
+            {"code": "G01", "severity": "note", "kernels": "all", "text": "of the files"},
             {"code": "P04", "severity": "note", "kernels": "all", "text": "w"},
             {"code": "P02", "severity": "note", "kernels": "all", "text": flags[0].text},
         ],
