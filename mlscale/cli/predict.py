@@ -12,7 +12,7 @@ from mlscale import __version__, subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import SIGNS, answer
-from mlscale.cli.terminal import SPELLED_OUT, notes_line, shows_colours
+from mlscale.cli.terminal import SPELLED_OUT, notes_line, shown, shows_colours
 from mlscale.cli.text import json_text, kept_warnings, print_or_write, print_warnings
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
@@ -78,8 +78,9 @@ def run(arguments: argparse.Namespace) -> None:
         print_or_write(text, arguments.output)
         return
     has_colours = arguments.output is None and shows_colours(arguments.color)
-    lines = answer(predictions, targets, arguments.kernels, arguments.all, has_colours)
-    text = "\n".join([*lines, *notes_line([*told, *notes])]) + "\n"
+    lines = answer(predictions, targets, arguments.kernels, arguments.all)
+    codes = sorted(note.code for note in [*told, *notes])
+    text = shown([*lines, *notes_line(codes)], has_colours)
     if arguments.output:
         write_text(Path(arguments.output), text)
     else:
