@@ -64,7 +64,7 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     else:
         text = answer.text(found, _layout(arguments))
     if form != "json":
-        answer.tell_notes(found, arguments.notes)
+        answer.tell_notes(found["notes"], arguments.notes)
     if form == "table" and arguments.output is None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:

@@ -135,7 +135,7 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
         print(json_text(document), end="")
         return
     if "answer" in document:
-        answer.tell_notes(document)
+        answer.tell_notes(document["notes"])
         print(answer.text(document, answer.Layout(columns_wide(), shows_colours(arguments.color))))
         kernels = document["run"]["kernels"]
     else:

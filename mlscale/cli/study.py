@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(json_text(document), end="")
         return
     if is_of_errors and not arguments.all:
-        print("\n".join(errors_in_short(study, document, shows_colours(arguments.color))))
+        print(errors_in_short(study, document, shows_colours(arguments.color)), end="")
     else:
         print(_errors_text(document) if is_of_errors else _regrets_text(document))
     if is_of_errors and not arguments.predictors:

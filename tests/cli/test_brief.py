@@ -124,7 +124,7 @@ class TestPredict:
         model, profile = frugal.files(tmp_path, "h100-sxm5", power=8)
         at = ("--at", "cu=8,engine=1000,memory=700")
         out, _ = succeed(capsys, "predict", model, profile, *at, "--color", "always")
-        [row] = [line for line in out.splitlines() if line.startswith("\x1b[33m")]
+        [row] = [line for line in out.splitlines() if line.startswith("  \x1b[33m")]
         assert "  !" in row
         assert "  ! above power limit\n" in out
 
