@@ -1,4 +1,4 @@
-"""Messages that name options of the command line, in the words of a call from Python."""
+"""Messages that name options, in the words of a call from Python or of the command line."""
 
 import functools
 import re
@@ -33,7 +33,7 @@ _OPTIONS = (
     ),
     *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
 )
-_BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \(--[^()]*\)")  # a keyword, and its option beside it
+_BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \((--[^()]*)\)")  # a keyword, and its option beside it
 _SETTING = r"(?:cu|engine|memory)=[^\s;),]+"
 _OPTION = re.compile(
     rf"--({'|'.join(_OPTIONS)})(?![\w-])"
@@ -59,6 +59,16 @@ def in_python(text: str) -> str:
         return f"{written}='{value}'" if value[:1].islower() else f"{written}={value}"
 
     return _OPTION.sub(keyword, _BOTH.sub(r"\1", text))
+
+
+def in_shell(text: str) -> str:
+    """The message with an option alone where it names a keyword and the option.
+
+    Example:
+        >>> in_shell("if it was another, give base= (--base engine=…)")
+        'if it was another, give --base engine=…'
+    """
+    return _BOTH.sub(r"\2", text)
 
 
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:

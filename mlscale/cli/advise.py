@@ -54,19 +54,19 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
-    """Print or write an answer in that form, its notes on stderr. Raises NotMetError after that."""
+    """Print or write an answer in that form, then notes on stderr. Raises NotMetError at last."""
     if form == "json":
         text = json_text(found)
     elif form == "csv":
         text = csv_text(answer.rows(found, arguments.all))
     else:
         text = answer.text(found, _layout(arguments))
-    if form != "json":
-        answer.tell_notes(found, arguments.notes)
     if form == "table" and arguments.output is None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:
         print_or_write(text, arguments.output)
+    if form != "json":
+        answer.tell_notes(found, arguments.notes)
     answer.require(found, arguments.require)
 
 

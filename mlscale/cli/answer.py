@@ -12,7 +12,7 @@ from mlscale.advice.objectives import SAME, Limits
 from mlscale.advice.sureness import LEVELS, in_words
 from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.cli.terminal import Meaning, painted, si
-from mlscale.cli.text import print_line
+from mlscale.cli.text import print_note, tell
 from mlscale.errors import NotMetError, UsageError
 from mlscale.text import counted, printable, share_in_percent, short_names, shortened
 
@@ -20,7 +20,6 @@ Row = dict[str, Any]
 
 MOST_KERNELS = 8  # that have a line of their own
 MOST_CAPS = 7
-MOST_NOTES = 2  # that are spelled out without --notes
 INDENT = "  "
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
 LARGE_PERCENT = 9.95  # from which on a percentage is a whole one
@@ -356,12 +355,9 @@ def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
 
 def tell_notes(found: Row, tells_all: bool = True) -> None:
     """Print the notes to stderr, warnings first; else a few, and those of the commands."""
-    notes = sorted(found["notes"], key=lambda note: note["severity"] == "note")
-    for note in notes if tells_all else notes[:MOST_NOTES]:
-        about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
-        print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}{about}")
+    tell(found["notes"], tells_all)
     for text in found["commands"]["notes"] if found["commands"] else ():
-        print_line(f"mlscale: note: {text}")
+        print_note(f"note: {text}")
 
 
 def require(found: Row, least: str | None) -> None:

@@ -6,6 +6,7 @@ import textwrap
 from mlscale.advice.sureness import REASONS
 from mlscale.cli.parser import Parser
 from mlscale.errors import InputError
+from mlscale.keywords import in_shell
 from mlscale.notes import NOTES
 from mlscale.text import did_you_mean
 
@@ -34,4 +35,4 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"there is no code '{arguments.code}'{hint}")
     meaning = NOTES[code]
     paragraphs = (f"{code}: {meaning.title}", meaning.explanation, f"What to do: {meaning.mend}")
-    print("\n\n".join(textwrap.fill(text, _COLUMNS) for text in paragraphs))
+    print("\n\n".join(textwrap.fill(in_shell(text), _COLUMNS) for text in paragraphs))

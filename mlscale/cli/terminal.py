@@ -106,11 +106,11 @@ def table(
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Cells in columns that end alike where most below the first are numbers, else begin alike."""
+    """Cells in columns; where half of those below the first are numbers, they end alike."""
     padded = []
     for column in zip(*lines, strict=True):
         width, cells = max(map(len, column)), [cell for cell in column[1:] if cell]
-        is_number = 2 * sum(bool(_NUMBER.match(cell)) for cell in cells) > len(cells)
+        is_number = 2 * sum(bool(_NUMBER.match(cell)) for cell in cells) >= len(cells)
         padded.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in column])
     return ["  ".join(cells) for cells in zip(*padded, strict=True)]
 
