@@ -1,4 +1,4 @@
-"""Messages that name options of the command line, in the words of a call from Python."""
+"""Messages that name options, in the words of a call from Python."""
 
 import functools
 import re
@@ -31,13 +31,21 @@ _OPTIONS = (
         "peaks",
         "power",
     ),
-    *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
+    *(
+        "folds",
+        "predictor",
+        "quantity",
+        "snap-clocks",
+        "static-power",
+        "weights",
+        *_CALLED,
+        *_SWITCHES,
+    ),
 )
-_BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \(--[^()]*\)")  # a keyword, and its option beside it
-_SETTING = r"(?:cu|engine|memory)=[^\s;),]+"
+_SETTING = r"\w+=[^\s;),]+"
 _OPTION = re.compile(
     rf"--({'|'.join(_OPTIONS)})(?![\w-])"
-    rf"(?: ({_SETTING}(?:,{_SETTING})*|(?:drop|keep|bottleneck)\b|[A-Z]+\b|\d[\w.]*))?"
+    rf"(?: ({_SETTING}(?:,{_SETTING})*|(?:drop|keep|bottleneck|time)\b|[A-Z]+\b|\d[\w.]*))?"
 )
 
 
@@ -56,9 +64,12 @@ def in_python(text: str) -> str:
         written = _CALLED.get(name, name).replace("-", "_")
         if name in _SWITCHES:
             return f"{written}=True"
+        if name == "map":
+            pairs = (pair.split("=") for pair in value.split(","))
+            return f"{written}={dict(pairs)}" if value else f"{written}={{…}}"
         return f"{written}='{value}'" if value[:1].islower() else f"{written}={value}"
 
-    return _OPTION.sub(keyword, _BOTH.sub(r"\1", text))
+    return _OPTION.sub(keyword, text)
 
 
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:

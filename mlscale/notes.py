@@ -81,7 +81,7 @@ NOTES: dict[str, Meaning] = {
         "The clock may not be the one that the program runs at",
         "A clock was read from the file, assumed, or not kept. All numbers are relative to the "
         "base clock, so a wrong one shifts them all.",
-        "Lock the clocks, or say what they were set to: base= (--base engine=…,memory=…).",
+        "Lock the clocks, or say what they were set to: --base engine=…,memory=….",
     ),
     "M01": Meaning(
         "The file is of several GPUs, or of another one",
@@ -163,12 +163,12 @@ NOTES: dict[str, Meaning] = {
         "Measured at one clock only",
         "One reading shows what a run costs, not how that changes: time is only bounded, and "
         "power follows other GPUs.",
-        "Measure at about 0.6 of that clock too, and give it: also= (--also FILE).",
+        "Measure at about 0.6 of that clock too, and give it: --also FILE.",
     ),
     "P01": Meaning(
         "The model learnt from simulated data",
         "It says nothing of a real GPU, and how far off it is there is not known.",
-        "Take a model of measurements; force=True (--force) predicts all the same.",
+        "Take a model of measurements; --force predicts all the same.",
     ),
     "P02": Meaning(
         "A kernel unlike those that the model is made for",
@@ -184,7 +184,7 @@ NOTES: dict[str, Meaning] = {
     "P04": Meaning(
         "Power or energy is not fully known",
         "No power was given, or only a part of it, or the model has none; energy then lacks too.",
-        "Give the board's power: power= (--power W, or a log), or --static-power W.",
+        "Give the board's power: --power W, or a log, or --static-power W.",
     ),
     "P05": Meaning(
         "The intervals hold more or less often than they say",

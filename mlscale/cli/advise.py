@@ -12,7 +12,7 @@ from mlscale.advice.recommendation import Advice, Row, Setting
 from mlscale.cli import answer, capped, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
-from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
+from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
 from mlscale.errors import UsageError, extra_named
 
 if TYPE_CHECKING:
@@ -56,19 +56,19 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
-    """Print or write an answer in that form, its notes on stderr. Raises NotMetError after that."""
+    """Print or write an answer in that form, then notes on stderr. Raises NotMetError at last."""
     if form == "json":
         text = json_text(found)
     elif form == "csv":
         text = csv_text(answer.rows(found, arguments.all))
     else:
         text = answer.text(found, _layout(arguments))
-    if form != "json":
-        answer.tell_notes(found["notes"], arguments.notes)
     if form == "table" and arguments.output is None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:
         print_or_write(text, arguments.output)
+    if form != "json":
+        tell(found["notes"], arguments.notes)
     answer.require(found, arguments.require)
 
 

@@ -12,7 +12,6 @@ from mlscale.advice.sureness import LEVELS, in_words
 from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.cli.terminal import (
     INDENT,
-    SPELLED_OUT,
     Line,
     Meaning,
     end,
@@ -22,7 +21,6 @@ from mlscale.cli.terminal import (
     si,
     table,
 )
-from mlscale.cli.text import print_line
 from mlscale.errors import NotMetError, UsageError
 from mlscale.text import counted, share_in_percent, short_names
 
@@ -320,14 +318,7 @@ def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
     raise UsageError(f"--kernel {asked}: several kernels have it; give a number: {numbers}")
 
 
-# Notes, on stderr, and what is required.
-
-
-def tell_notes(notes: Sequence[Row], tells_all: bool = True) -> None:
-    """Print notes to stderr, or the first few."""
-    for note in notes if tells_all else notes[:SPELLED_OUT]:
-        about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
-        print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}{about}")
+# What is required.
 
 
 def require(found: Row, least: str | None) -> None:

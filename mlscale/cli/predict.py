@@ -10,11 +10,10 @@ import numpy as np
 
 from mlscale import __version__, subject
 from mlscale.cli import options, outputs
-from mlscale.cli.answer import tell_notes
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import SIGNS, answer
 from mlscale.cli.terminal import notes_line, shown, shows_colours
-from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings
+from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings, tell
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.files import write_text
@@ -72,21 +71,21 @@ def run(arguments: argparse.Namespace) -> None:
         return
     predictions = model.predict(profiles, COVERAGE)
     predictions = replace(predictions, warnings=(*found.notes, *predictions.warnings))
-    notes = _notes(predictions, targets)
+    notes = [*told, *_notes(predictions, targets)]
     if form == "json":
         name = found.model_name.removesuffix(".mlscale")
-        text = _as_json(predictions, targets, name, [*told, *notes])
+        text = _as_json(predictions, targets, name, notes)
         print_or_write(text, arguments.output)
         return
     has_colours = arguments.output is None and shows_colours(arguments.color)
     lines = answer(predictions, targets, arguments.kernels, arguments.all)
-    noted = note_rows([*told, *notes])
-    tell_notes(noted, arguments.notes)
+    noted = note_rows(notes)
     text = shown([*lines, *notes_line(note["code"] for note in noted)], has_colours)
     if arguments.output:
         write_text(Path(arguments.output), text)
     else:
         print(text, end="")
+    tell(noted, arguments.notes)
 
 
 def _as_json(

@@ -122,7 +122,7 @@ def _aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
     for place, column in enumerate(zip(*lines, strict=True)):
         width, cells = max(map(len, column)), [cell for cell in column[1:] if cell]
         numbers = sum(bool(_NUMBER.match(cell)) for cell in cells)
-        is_number = place >= labels and 2 * numbers > len(cells)
+        is_number = place >= labels and 2 * numbers >= len(cells)
         padded.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in column])
     return ["  ".join(cells) for cells in zip(*padded, strict=True)]
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,11 +13,19 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, TextIO
 
+from mlscale.cli.terminal import SPELLED_OUT, columns_wide
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import write_text
-from mlscale.notes import Note
-from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
+from mlscale.notes import Note, note_rows
+from mlscale.text import (
+    counted,
+    printable,
+    shortened,
+    spreadsheet_cell,
+    with_ranges,
+    without_numbers,
+)
 
 _DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
@@ -209,12 +218,41 @@ def held_warnings() -> Iterator[list[Note]]:
 
 
 def print_warnings(notes: Iterable[Note]) -> None:
-    """Print what a result has no place for, each in a line."""
-    for note in notes:
-        print_line(f"mlscale: {note.severity} {note.code}: {note}")
+    """Print what a result has no place for."""
+    tell(note_rows(notes))
+
+
+def tell(notes: Sequence[Mapping[str, Any]], tells_all: bool = True) -> None:
+    """Print the rows of notes to standard error below the answer, or the first few.
+
+    Each is in a line of its own, on a terminal in lines that fit.
+    """
+    print(end="", flush=True)
+    for note in notes if tells_all else notes[:SPELLED_OUT]:
+        about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
+        print_note(f"{note['severity']} {note['code']}: {note['text']}{about}")
+
+
+def print_note(text: str) -> None:
+    """Print a note to standard error, on a terminal in lines that fit."""
+    line = _line(f"mlscale: {text}")
+    if sys.stderr.isatty():
+        line = textwrap.fill(
+            line, columns_wide(), subsequent_indent="    ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    _print(line)
 
 
 def print_line(text: str) -> None:
     """Print to standard error in one line, whatever the text holds."""
+    _print(_line(text))
+
+
+def _line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _print(text: str) -> None:
     with suppress(BrokenPipeError):  # nobody reads what is said
-        print(" ".join(printable(text).split()), file=sys.stderr)
+        print(text, file=sys.stderr)

@@ -301,7 +301,7 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
         if "application" in sources:  # each kernel can be its own
             sources["application"] = sources["application"] or sources.get("kernel") or "kernel"
         mend = ",".join(f"{name}={column or '…'}" for name, column in sources.items())
-        said += f"; say what they are with --map {mend} (in Python columns={{…}})"
+        said += f"; say what they are with --map {mend}"
     raise InputError(f"{source}: {said}")
 
 

@@ -293,7 +293,7 @@ class Model:
         if isinstance(power, PredictsFromTimes):
             refusal = power.refusal(profiles, self.grid)
         if refusal is None and profiles.power_w is None:
-            return "the profile has no power_w; give power= (--power)"
+            return "the profile has no power_w; give --power"
         return refusal
 
     def power_kind(self, profiles: Profiles) -> str | None:

@@ -201,7 +201,7 @@ class Board(Learner, Predictor):
         return Note(
             "R07",
             f"power is known at one clock only{some}, and was {learnt_on}; a second reading, "
-            "also= (--also), narrows the interval",
+            "--also, narrows the interval",
             "warning",
         )
 

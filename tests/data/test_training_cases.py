@@ -95,7 +95,7 @@ CASES = [
         ("train",),
         TRAIN,
         2,
-        ("'engine_mhz'; is 'core_clock' meant?", "--map engine_mhz=core_clock (in Python columns="),
+        ("'engine_mhz'; is 'core_clock' meant?", "--map engine_mhz=core_clock"),
     ),
     ("16-power-only", ("train",), TRAIN, 0, (ALONE, "power by 'wu', from 8 kernels", NO_LOG_TIME)),
     ("16-power-only", ("train",), (*TRAIN, "--quantity", "power"), 0, (ALONE, "power by 'wu', ")),

@@ -70,7 +70,7 @@ class TestHonesty:
         why = (
             "the model was trained without power"
             if lacks == "model"
-            else "the profile has no power_w; give power= (--power)"
+            else "the profile has no power_w; give --power"
         )
         lacks = f"Power and energy are not predicted: {why}."
         assert text_of(section(root, "Time against energy")) == lacks

@@ -67,7 +67,7 @@ BYTES_PER_LANE = 4  # that a request moves
 FLAG = Note(
     "P05",
     f"no unit is used by {WAITING_USE:.0%}, so no counter shows which clock matters: the interval "
-    "is wide; measure a second clock: also= (--also)",
+    "is wide; measure a second clock: --also",
     "warning",
 )
 SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
