@@ -21,6 +21,7 @@ from mlscale.readers.given import Given
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
+    from mlscale.advice.answer import RunGoal
     from mlscale.advice.objectives import Limits
     from mlscale.data.measurements import Measurements
     from mlscale.predictors.base import Predictor
@@ -359,6 +360,19 @@ def read_limits(arguments: argparse.Namespace) -> "Limits":
         max_power_w=arguments.max_power,
         max_time_ms=arguments.max_time,
         max_slowdown_percent=arguments.max_slowdown,
+    )
+
+
+def goal(arguments: argparse.Namespace) -> "RunGoal":
+    """What `add_goal` asks of advice on the run."""
+    from mlscale.advice.answer import RunGoal
+
+    return RunGoal(
+        objective=arguments.minimize,
+        limits=read_limits(arguments),
+        static_power_w=arguments.static_power,
+        lever=arguments.lever,
+        caps_w=caps_asked(arguments),
     )
 
 
