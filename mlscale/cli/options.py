@@ -495,9 +495,5 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
                 "-o TABLE' adds a run to one, which needs a run at each configuration"
             )
     return read(
-        path,
-        arguments.incomplete,
-        arguments.repetitions,
-        arguments.map,
-        arguments.snap_clocks,
+        path, arguments.incomplete, arguments.repetitions, arguments.map, arguments.snap_clocks
     )
