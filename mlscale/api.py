@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from mlscale.advice.advise import advise as advise_profiles
-from mlscale.advice.commands import commands_for_cap, commands_for_clocks
-from mlscale.advice.document import document
+from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Row
 from mlscale.answer import Answer
 from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
@@ -31,14 +28,12 @@ from mlscale.model.predictions import COVERAGE, Predictions
 from mlscale.notes import Note
 from mlscale.readers import reading
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, Subject, is_model_name, load_model
+from mlscale.subject import Asked, is_model_name, load_model
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from mlscale.advice.caps import CapAdvice
 
 RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
 
@@ -64,7 +59,7 @@ def advise(
     max_slowdown: float | None = None,
     max_time: float | None = None,
     max_power: float | None = None,
-    lever: str = "clock",
+    lever: Literal["clock", "cap"] = "clock",
     caps: Sequence[float] | None = None,
     static_power: float | None = None,
     **known: Any,
@@ -88,25 +83,22 @@ def advise(
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
-    from mlscale.advice.caps import advise_caps, require_other_clock
-
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
-    is_cap, capped = lever == "cap", None
     limits = Limits(max_power_w=max_power, max_time_ms=max_time, max_slowdown_percent=max_slowdown)
+    caps_w = None if caps is None and lever == "clock" else tuple(caps or ())
+    goal = RunGoal(minimize, limits, static_power, lever, caps_w)
     with _kept_notes() as notes:
         found = read_subject(_asked("advise", run, known))
-        if is_cap:
-            require_other_clock(found.profiles)
-        advice = advise_profiles(found.model, found.profiles, minimize, limits, static_power)
-        if is_cap or caps is not None:
-            goal = None if minimize == "clock" and not is_cap else minimize
-            asked_w, held = tuple(caps or ()), (static_power, advice.surfaces)
-            capped = advise_caps(found.model, found.profiles, asked_w, goal, limits, *held)
+        advice, capped = advised(found.model, found.profiles, goal)
     if "rate" in known:
         notes.append(Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work"))
     found = replace(found, notes=_in_python([*notes, *found.notes]))
-    return Answer(_document(advice, found, capped, lever), advice, found, (minimize, limits))
+    step = next_step(found, goal, advice, capped)
+    row = document_of_run(found, goal, advice, capped, (), step, has_commands=True)
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
+    row["next"] = row["next"] and in_python(row["next"])
+    return Answer(row, advice, found, goal)
 
 
 @speaks_python
@@ -232,19 +224,3 @@ def _kept_notes() -> Iterator[list[Note]]:
 
 def _in_python(notes: Sequence[Note]) -> tuple[Note, ...]:
     return tuple(dict.fromkeys(replace(note, text=in_python(note.text)) for note in notes))
-
-
-def _document(advice: Advice, found: Subject, caps: "CapAdvice | None", lever: str) -> Row:
-    """The answer's document, in Python's words."""
-    from mlscale.cli.further_run import next_step
-
-    metadata = found.profiles.metadata
-    if lever == "cap" and caps is not None:
-        commands, best = commands_for_cap(caps, metadata), caps.best.run if caps.best else None
-    else:
-        commands, best = commands_for_clocks(advice, metadata), advice.whole_run.best
-    step = next_step(None, found.files, found.model, found.profiles, advice, best)
-    name = found.model_name.removesuffix(".mlscale")
-    row = document(advice, name, caps, lever, found.notes, commands, step)
-    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
-    return {**row, "next": row["next"] and in_python(row["next"])}

@@ -5,12 +5,11 @@ for a monitor's log and files of several GPUs, T for tables and profiles, R for 
 several clocks, and P for predictions and advice.
 """
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mlscale.text import counted, printable, with_ranges, without_numbers
+from mlscale.text import with_ranges, without_numbers
 
 Severity = Literal["refused", "warning", "note"]
 Row = dict[str, Any]
@@ -252,13 +251,3 @@ def note_rows(notes: Iterable[Note]) -> list[Row]:
         }
         for note, names in kernels.items()
     ]
-
-
-def note_lines(notes: Iterable[Note], columns: int) -> list[str]:
-    """Lines of at most so many columns for a terminal: 'G03 note: text (3 kernels)'."""
-    lines = []
-    for row in note_rows(notes):
-        about = "" if row["kernels"] == "all" else f" ({counted(len(row['kernels']), 'kernel')})"
-        text = f"{row['code']} {row['severity']}: {printable(row['text'])}{about}"
-        lines += textwrap.wrap(text, columns, subsequent_indent="    ", break_long_words=False)
-    return lines

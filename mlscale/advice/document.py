@@ -27,9 +27,13 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class NextStep:
-    """What would make an answer surer: a line of text, and commands, if any."""
+    """What would make an answer surer: a line of text, and the commands of a further run, if any.
+
+    engine_mhz: of that run, where commands can tell how to make it.
+    """
 
     text: str
+    engine_mhz: int | None = None
     commands: tuple[str, ...] = ()
 
 

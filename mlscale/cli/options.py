@@ -21,6 +21,7 @@ from mlscale.readers.given import Given
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
+    from mlscale.advice.answer import RunGoal
     from mlscale.advice.objectives import Limits
     from mlscale.data.measurements import Measurements
     from mlscale.predictors.base import Predictor
@@ -362,6 +363,19 @@ def read_limits(arguments: argparse.Namespace) -> "Limits":
     )
 
 
+def goal(arguments: argparse.Namespace) -> "RunGoal":
+    """What `add_goal` asks of advice on the run."""
+    from mlscale.advice.answer import RunGoal
+
+    return RunGoal(
+        objective=arguments.minimize,
+        limits=read_limits(arguments),
+        static_power_w=arguments.static_power,
+        lever=arguments.lever,
+        caps_w=caps_asked(arguments),
+    )
+
+
 def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
     """The caps to tell the run under, empty for those that the GPU takes; None where none are."""
     if arguments.power_cap is None and arguments.lever != "cap":
@@ -481,9 +495,5 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
                 "-o TABLE' adds a run to one, which needs a run at each configuration"
             )
     return read(
-        path,
-        arguments.incomplete,
-        arguments.repetitions,
-        arguments.map,
-        arguments.snap_clocks,
+        path, arguments.incomplete, arguments.repetitions, arguments.map, arguments.snap_clocks
     )

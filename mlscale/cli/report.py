@@ -50,13 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
         profile_file=found.profile_name,
         command=options.command_line(arguments.words),
         date=arguments.date,
-        static_power_w=arguments.static_power,
         notes=(*told, *found.notes),
-        power_caps_w=options.caps_asked(arguments),
-        objective=arguments.minimize,
-        limits=options.read_limits(arguments),
+        goal=options.goal(arguments),
         has_commands=arguments.commands,
-        is_cap=arguments.lever == "cap",
     )
     write_text(output, page(found.model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")

@@ -1,4 +1,4 @@
-"""Text for a terminal or a file: tables in aligned columns, flags, warnings each once."""
+"""Text for a terminal or a file: tables in aligned columns, documents, warnings each once."""
 
 import csv
 import io
@@ -18,17 +18,9 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import write_text
 from mlscale.notes import Note, note_rows
-from mlscale.text import (
-    counted,
-    printable,
-    shortened,
-    spreadsheet_cell,
-    with_ranges,
-    without_numbers,
-)
+from mlscale.text import counted, printable, spreadsheet_cell
 
 _DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
-_GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
 
 
 def print_or_write(text: str, output: str | None) -> None:
@@ -56,74 +48,14 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def kernel_name(name: str) -> str:
-    """The name of a kernel for a terminal, a long one without its middle.
-
-    Grid and block behind it stay, as they may be all that tells two kernels apart.
-    """
-    geometry = _GEOMETRY.search(name)
-    behind = geometry[0] if geometry else ""
-    return shortened(name.removesuffix(behind)) + behind
-
-
-def kernel_names(names: Iterable[str]) -> dict[str, str]:
-    """Each name for a terminal; those that are shortened to the same are numbered, (1), (2), ..."""
-    shown = {name: kernel_name(name) for name in names}
-    by_text: dict[str, list[str]] = {}
-    for name, text in shown.items():
-        by_text.setdefault(text, []).append(name)
-    for text, alike in by_text.items():
-        if len(alike) > 1:
-            shown |= {name: f"{text} ({place})" for place, name in enumerate(alike, start=1)}
-    return shown
-
-
 def axis_headings(config: HardwareConfig) -> list[str]:
     """What a configuration's settings are called."""
     return [config.cu_axis or "CUs", "engine MHz", "memory MHz"]
 
 
-def setting_cells(config: HardwareConfig) -> list[str]:
-    """What a configuration is set to, below `axis_headings`."""
-    return [f"{setting:g}" for setting in config.as_dict().values()]
-
-
 def or_dash(value: float | None, form: str = "g") -> str:
     """A number in a format of Python's, '-' for one that is not known."""
     return "-" if value is None else format(value, form)
-
-
-def flag_lines(flags: Mapping[str, Sequence[Note]], most: int | None = None) -> list[str]:
-    """Return a line for each flag of each kernel; what several kernels share stands once.
-
-    So do flags that differ in numbers alone, with the range of these. most: of the kernels, from
-    the first, whose remaining flags are told; the others' are counted.
-    """
-    alike: dict[str, list[tuple[str, str]]] = {}
-    for kernel, flags_of_kernel in flags.items():
-        for flag in map(str, flags_of_kernel):
-            alike.setdefault(without_numbers(flag), []).append((kernel, flag))
-    single: list[tuple[str, str]] = []
-    lines: list[str] = []
-    for pairs in alike.values():
-        kernels = {kernel for kernel, _ in pairs}
-        if len(kernels) == 1:
-            single += pairs
-            continue
-        count = "all" if len(kernels) == len(flags) else len(kernels)
-        lines.append(f"flag: {count} kernels: {with_ranges([flag for _, flag in pairs])}\n")
-    places = {kernel: place for place, kernel in enumerate(flags)}
-    single.sort(key=lambda pair: places[pair[0]])
-    told, shown = set(list(flags)[:most]), kernel_names(flags)
-    lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in single if kernel in told]
-    if untold := sum(kernel not in told for kernel, _ in single):
-        lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")
-    return lines
-
-
-def warning_lines(warnings: Iterable[Note]) -> list[str]:
-    """Return a line for each warning, for below a table."""
-    return [f"warning: {printable(str(warning))}\n" for warning in warnings]
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

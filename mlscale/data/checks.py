@@ -86,13 +86,7 @@ RULES = (
         "ran on {cus:g} of the {all_cus} SMs of '{device}', and power is the whole board's: energy "
         "is right only if nothing ran on the others",
     ),
-    Rule(
-        "L01",
-        "kernels",
-        "refused",
-        predicates.no_launch,
-        "has no kernel launch{untimed}; {why}",
-    ),
+    Rule("L01", "kernels", "refused", predicates.no_launch, "has no kernel launch{untimed}; {why}"),
     Rule(
         "L02",
         "traffic",
@@ -125,11 +119,7 @@ RULES = (
         "{lacks}is of GPUs {gpus}; name one with --gpu",
     ),
     Rule(
-        "M02",
-        "busy span",
-        "warning",
-        predicates.long_pauses,
-        "{pause}; the time counts them{mend}",
+        "M02", "busy span", "warning", predicates.long_pauses, "{pause}; the time counts them{mend}"
     ),
     Rule(
         "T01",
@@ -162,20 +152,8 @@ RULES = (
         "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; "
         "measure both again",
     ),
-    Rule(
-        "T05",
-        "columns",
-        "warning",
-        predicates.doubtful_columns,
-        "{what}",
-    ),
-    Rule(
-        "T06",
-        "counters",
-        "warning",
-        predicates.uncounted_kernels,
-        "{what}",
-    ),
+    Rule("T05", "columns", "warning", predicates.doubtful_columns, "{what}"),
+    Rule("T06", "counters", "warning", predicates.uncounted_kernels, "{what}"),
     Rule(
         "T07",
         "counters at the base",
@@ -223,13 +201,7 @@ RULES = (
         predicates.open_ends,
         "this log, or that of the run at {base_mhz:g} MHz, {what}",
     ),
-    Rule(
-        "R06",
-        "setting",
-        "note",
-        predicates.beyond_training,
-        "{axis} {asked:g} is {how}",
-    ),
+    Rule("R06", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
     Rule(
         "P01",
         "model",
@@ -239,11 +211,7 @@ RULES = (
         "of measurements, or predict all the same with --force",
     ),
     Rule(
-        "P02",
-        "feature",
-        "note",
-        predicates.feature_outside,
-        "{name} {value} {side} trained {end}",
+        "P02", "feature", "note", predicates.feature_outside, "{name} {value} {side} trained {end}"
     ),
     Rule(
         "P03",

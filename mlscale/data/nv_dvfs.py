@@ -178,10 +178,7 @@ def _launch_geometry(raw: Table) -> dict[str, Floats]:
                 "numbers"
             )
         sizes[row] = [float(size) for size in match.groups()]
-    return {
-        "workgroups": sizes[:, :3].prod(axis=1),
-        "workgroup_size": sizes[:, 3:].prod(axis=1),
-    }
+    return {"workgroups": sizes[:, :3].prod(axis=1), "workgroup_size": sizes[:, 3:].prod(axis=1)}
 
 
 def _table_of_averages(raw: Table, form: DcgmForm, device: str) -> Table:

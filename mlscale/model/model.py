@@ -16,12 +16,7 @@ from mlscale.data.measurements import Measurements, read
 from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
-from mlscale.data.surfaces import (
-    Surfaces,
-    absolute_percentage_error,
-    widened_beyond,
-    without_base,
-)
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error, widened_beyond, without_base
 from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file

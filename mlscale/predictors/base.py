@@ -20,11 +20,7 @@ from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.predictors.features import FeatureScaling
-from mlscale.predictors.intervals import (
-    require_coverage,
-    widened_within_reach,
-    within_reach,
-)
+from mlscale.predictors.intervals import require_coverage, widened_within_reach, within_reach
 
 NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 

@@ -79,7 +79,10 @@ def test_the_document() -> None:
     )
     told = advice(kernels=kernels, menu=(Offer(None, AT_LOWER),), warnings=(Note("P04", "w"),) * 2)
     notes = [Note("G01", "of the files"), Note("T02", "doubtful", "warning", ("large",))]
-    commands, step = Commands(("set it",), ("reset it",), ("as root",)), NextStep("measure", ("x",))
+    commands, step = (
+        Commands(("set it",), ("reset it",), ("as root",)),
+        NextStep("measure", 900, ("x",)),
+    )
     found = document(told, "made", notes=notes, commands=commands, next_step=step)
     kernel = {"at_answer": {k: v for k, v in choice.items() if k not in ("set", "at")}}
     kernel["best"] = choice

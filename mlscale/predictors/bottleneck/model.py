@@ -40,13 +40,7 @@ from mlscale.predictors.bottleneck.process import (
     standardised,
 )
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
-from mlscale.predictors.intervals import (
-    LEVELS,
-    distance_from_base,
-    least_scale,
-    reaching,
-    score_at,
-)
+from mlscale.predictors.intervals import LEVELS, distance_from_base, least_scale, reaching, score_at
 
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
