@@ -108,4 +108,5 @@ def _in_words(study: Study, document: dict[str, Any], rows: Rows) -> tuple[str, 
     data = " and ".join(str(origin) for origin in origins if origin)
     told = [f"{data.capitalize()} data"] * bool(data)
     told.append(f"base {next(iter(bases))}{' and others' * (len(bases) > 1)}")
-    return question, f"{'; '.join(told)}; {counted(rows[0]['n_seeds'], 'seed')}."
+    tested = "; ".join([*told, counted(rows[0]["n_seeds"], "seed")])
+    return question, f"{tested[0].upper()}{tested[1:]}."

@@ -195,6 +195,13 @@ def test_how_often_the_expected_passes_the_limit(percent: float, often: str) -> 
     assert lines(told)[1] == said
 
 
+def test_it_may_pass_the_limit_where_the_upper_end_is_not_known() -> None:
+    open_end = replace(AT_LOWER, slowdown_range=(0.0, math.nan))
+    told = advice("clock", AT_BASE, Limits(max_slowdown_percent=12), open_end)
+    said = "600 MHz would be 10 % slower, 12 % less energy, and may be above 12 %."
+    assert lines(told)[1] == said
+
+
 def test_bounds() -> None:
     bounded = replace(AT_LOWER, slowdown_range=(0.0, 10.0))
     assert lines(advice(best=bounded, is_bounded=True)) == (
