@@ -19,7 +19,7 @@ from mlscale.quantities import with_units
 from mlscale.text import did_you_mean
 
 COMMANDS = {
-    "demo": "show, in a minute, an export to advice, and the main job on simulated data",
+    "demo": "show, in a minute, advice for a measured run, and training on simulated data",
     "datasets": "list, show and fetch data sets",
     "devices": "list and show GPUs",
     "import": "turn a file of measurements into a tidy table",
