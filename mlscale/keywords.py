@@ -2,10 +2,12 @@
 
 import functools
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,15 +74,30 @@ def in_python(text: str) -> str:
     return _OPTION.sub(keyword, text)
 
 
+def _tell_in_python(told: Iterable[warnings.WarningMessage]) -> None:
+    """Warn again of what was told, of data in Python's words."""
+    for one in told:
+        if isinstance(one.message, DataWarning):
+            note = one.message.note
+            warnings.warn(DataWarning(replace(note, text=in_python(note.text))), stacklevel=4)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, its errors in Python's words."""
+    """The function, its errors and warnings in Python's words."""
 
     @functools.wraps(function)
     def called(*args: P.args, **options: P.kwargs) -> T:
+        told: list[warnings.WarningMessage] = []
         try:
-            return function(*args, **options)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                return function(*args, **options)
         except InputError as error:
             error.args = (in_python(str(error)), *error.args[1:])
             raise
+        finally:
+            _tell_in_python(told)
 
     return called

@@ -146,7 +146,7 @@ def terms_of(
             raise InputError(f"{need} needs the whole power: {no_energy}")
     keeps_memory = _why_memory_is_kept(model, profiles)
     if keeps_memory and objective != "clock":
-        warnings.append(Note("R06", keeps_memory))
+        warnings.append(Note("T06", keeps_memory))
     return Terms(
         objective=objective,
         limits=limits,
@@ -342,6 +342,7 @@ def advise_run(
         needs_power=terms.objective not in WITHOUT_POWER,
         is_bounded=run.is_bounded,
         is_beyond=bool(whole_run.flags),
+        is_simulated=model.is_simulated,
     )
     return Advice(
         device=model.device,

@@ -16,6 +16,7 @@ from mlscale.text import printable
 
 INDENT = "  "  # of every line of an answer
 SPELLED_OUT = 2  # notes, where not all are asked for
+NARROWEST = 40  # columns, of a narrower terminal too
 WIDEST = 100  # columns, of a wider terminal too
 COLOURS = ("auto", "always", "never")
 LEAST_COLUMNS = 3  # of a table, however wide they are
@@ -30,7 +31,7 @@ _FEWEST_CELLS = 4  # of a bar in a table
 
 def columns_wide() -> int:
     """How many columns an answer may have; 80 where there is no terminal."""
-    return min(shutil.get_terminal_size((80, 24)).columns, WIDEST)
+    return min(max(shutil.get_terminal_size((80, 24)).columns, NARROWEST), WIDEST)
 
 
 def shows_colours(asked: str = "auto") -> bool:

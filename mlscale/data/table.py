@@ -224,7 +224,7 @@ def with_times(table: Table) -> Table:
     is_lacking = "time_ms" not in table.numbers and source_meant("time_ms", table.columns) is None
     if not is_lacking or not table.has_values("power_w"):
         return table
-    warn("P04", f"{table.source}: no times: a model of power alone", "note")
+    warn("T09", f"{table.source}: no times: a model of power alone", "note")
     numbers = {**table.numbers, "time_ms": np.ones(len(table))}
     return replace(table, numbers=numbers, metadata={**table.metadata, NO_TIMES: True})
 

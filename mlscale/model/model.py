@@ -229,6 +229,11 @@ class Model:
             unmeasured=self.unmeasured,
         )
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it learnt from data that were not measured."""
+        return self.card["metadata"].get("origin") in ("made", "simulated")
+
     def _check_origin(self, device: str) -> None:
         """Raise InputError where the model learnt from simulated data of another device."""
         trained = (self.device, *self.card.get("time_learnt_from", ()))
@@ -342,7 +347,7 @@ def train(
     if base is None:
         base = measurements.grid.highest
         told = f"the base is the highest setting, {base}: profile new kernels there, or give base="
-        warn("P08", told, "note")
+        warn("L04", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
     for name in (quantity,) if quantity else measurements.quantities:
@@ -429,7 +434,7 @@ def training_warnings(model: Model) -> list[Note]:
     made = Note("P01", f"the model was trained on {origin} data, not on measurements", "warning")
     gone = counted(count, "configuration")
     holes = Note("R06", f"left out {gone} that no training kernel was measured at")
-    return [made] * (origin in ("made", "simulated")) + [holes] * (count > 0)
+    return [made] * model.is_simulated + [holes] * (count > 0)
 
 
 def _source_warnings(model: Model, profiles: Profiles) -> list[Note]:
