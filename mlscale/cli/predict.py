@@ -13,7 +13,7 @@ from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import SIGNS, answer
 from mlscale.cli.terminal import SPELLED_OUT, notes_line, shown, shows_colours
-from mlscale.cli.text import json_text, kept_warnings, print_or_write, print_warnings
+from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.files import write_text
@@ -58,8 +58,9 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.predict(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
-    with kept_warnings() as told:
+    with held_warnings() as told:
         found = subject.read(options.asked_run(arguments, at=arguments.at, peaks=arguments.peaks))
+    print_warnings(told)
     model, profiles, targets = found.model, found.profiles, list(found.targets) or None
     if form in ("csv", "parquet"):
         if arguments.output is None:
