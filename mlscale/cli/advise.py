@@ -30,6 +30,8 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     options.add_goal(parser)
     options.add_answer(parser)
+    outputs.add_notes(parser)
+    outputs.add_colours(parser)
     options.add_subject(parser)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli.parser import Group, Parser
-from mlscale.cli.terminal import COLOURS
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
@@ -330,13 +329,10 @@ def add_goal(parser: Parser) -> None:
 def add_answer(parser: Parser) -> None:
     """Add how the answer is shown, and how sure it must be."""
     parser.add("--all", action="store_true", help="print all: every kernel, front, measured, caps")
-    parser.add("--notes", action="store_true", help="spell out all notes")
     what = "one kernel's answer and notes, by its number or a part of its name"
     parser.add_more("--kernel", metavar="N|NAME", help=what)
     what = "exit with status 3 if the answer is less sure, e.g. sure=medium"
     parser.add_more("--require", type=required_level, metavar="sure=LEVEL", help=what)
-    what = "colour the answer (default: auto, on a terminal without NO_COLOR)"
-    parser.add_more("--color", choices=COLOURS, default="auto", help=what)
 
 
 def add_limits(parser: Parser, time_of: str) -> None:

@@ -12,8 +12,13 @@ from mlscale import __version__, subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import SIGNS, answer
+<<<<<<< HEAD
 from mlscale.cli.terminal import notes_line, shown, shows_colours
 from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings, tell
+=======
+from mlscale.cli.terminal import SPELLED_OUT, notes_line, shown, shows_colours
+from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings
+>>>>>>> wt-44a
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.files import write_text
@@ -60,6 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     with held_warnings() as told:
         found = subject.read(options.asked_run(arguments, at=arguments.at, peaks=arguments.peaks))
+    print_warnings(told)
     model, profiles, targets = found.model, found.profiles, list(found.targets) or None
     if form in ("csv", "parquet"):
         if arguments.output is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mlscale import subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import kept_warnings
+from mlscale.cli.text import held_warnings, print_warnings
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
@@ -39,8 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.report.page import Source, page
 
     output = outputs.output_file(arguments.output)
-    with kept_warnings() as told:
+    with held_warnings() as told:
         found = subject.read(options.asked_run(arguments, arguments.weights))
+    print_warnings(told)
     profiles = found.profiles
     shown = largest_kernels(profiles)
     if arguments.kernel is not None:

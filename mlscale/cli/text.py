@@ -110,24 +110,6 @@ class ShownWarnings:
 
 
 @contextmanager
-def kept_warnings() -> Iterator[list[Note]]:
-    """Keep what is warned of the data meanwhile too, each once, for a document or a page."""
-    notes: list[Note] = []
-    show = warnings.showwarning
-
-    def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
-        show(message, category, *more, **named)
-        if isinstance(message, DataWarning) and message.note not in notes:
-            notes.append(message.note)
-
-    warnings.showwarning = keep
-    try:
-        yield notes
-    finally:
-        warnings.showwarning = show
-
-
-@contextmanager
 def held_warnings() -> Iterator[list[Note]]:
     """Keep what is warned of the data meanwhile, each once, for a document; show it on an error."""
     held: list[Note] = []
