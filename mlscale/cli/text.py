@@ -198,7 +198,10 @@ def kept_warnings() -> Iterator[list[Note]]:
 
 @contextmanager
 def held_warnings() -> Iterator[list[Note]]:
-    """Keep what is warned of the data meanwhile, each once, for a document; show it on an error."""
+    """Keep what is warned of the data meanwhile, each once, for a document.
+
+    On an error warnings are shown, which may tell why.
+    """
     held: list[Note] = []
     show = warnings.showwarning
 
@@ -212,7 +215,7 @@ def held_warnings() -> Iterator[list[Note]]:
     try:
         yield held
     except InputError:
-        print_warnings(held)
+        print_warnings(note for note in held if note.severity == "warning")
         raise
     finally:
         warnings.showwarning = show
@@ -230,6 +233,8 @@ def tell(notes: Iterable[Mapping[str, Any]], tells_all: bool = True) -> None:
     """
     print(end="", flush=True)
     in_order = sorted(notes, key=lambda note: note["severity"] == "note")
+    if in_order and sys.stderr.isatty():
+        print(file=sys.stderr)
     for note in in_order if tells_all else in_order[:SPELLED_OUT]:
         about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
         print_note(f"{note['severity']} {note['code']}: {note['text']}{about}")

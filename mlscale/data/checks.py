@@ -236,7 +236,7 @@ RULES = (
         "refused",
         predicates.simulated_for_real,
         "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
-        "of measurements, or predict all the same with --force (in Python force=True)",
+        "of measurements, or predict all the same with --force",
     ),
     Rule(
         "P02",
