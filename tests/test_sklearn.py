@@ -254,7 +254,7 @@ class TestMistakes:
 
     def test_a_predictor_itself_says_what_to_write(self) -> None:
         X, y, _ = made_xy()
-        for use in (is_regressor, lambda it: cross_val_score(it, X, y), lambda it: it.fit(X, y)):
+        for use in (is_regressor, lambda it: make_pipeline(it).fit(X, y), lambda it: it.fit(X, y)):
             with refused(r"flat rows X, y write mlscale.sklearn.ScalingRegressor\('nearest'\)"):
                 use(Nearest())
 
