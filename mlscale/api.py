@@ -78,8 +78,8 @@ def advise(
     not say, device, base, power [W, or a log's file], gpu, interval_s, time_ms, skip_untimed; also,
     the same work at another setting: a file, 'FILE@engine=1335' or a frame, or several; rate, work
     per second of each run, such as tokens, for logs that do not begin and end with it (times and
-    energies are then of RATED_UNITS of it); model, the name of a shipped one, a file, or a `Model`; weights, profiled_only,
-    extrapolate, force, columns.
+    energies are then of RATED_UNITS of it); model, the name of a shipped one, a file, or a `Model`;
+    weights, profiled_only, extrapolate, force, columns.
 
     Warns of nothing: what a reader should know is in the answer's notes. Raises InputError.
 

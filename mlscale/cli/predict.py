@@ -12,13 +12,8 @@ from mlscale import __version__, subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import SIGNS, answer
-<<<<<<< HEAD
 from mlscale.cli.terminal import notes_line, shown, shows_colours
 from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings, tell
-=======
-from mlscale.cli.terminal import SPELLED_OUT, notes_line, shown, shows_colours
-from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings
->>>>>>> wt-44a
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.files import write_text

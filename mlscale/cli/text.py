@@ -111,7 +111,10 @@ class ShownWarnings:
 
 @contextmanager
 def held_warnings() -> Iterator[list[Note]]:
-    """Keep what is warned of the data meanwhile, each once, for a document; show it on an error."""
+    """Keep what is warned of the data meanwhile, each once, for a document.
+
+    On an error warnings are shown, which may tell why.
+    """
     held: list[Note] = []
     show = warnings.showwarning
 
@@ -125,7 +128,7 @@ def held_warnings() -> Iterator[list[Note]]:
     try:
         yield held
     except InputError:
-        print_warnings(held)
+        print_warnings(note for note in held if note.severity == "warning")
         raise
     finally:
         warnings.showwarning = show
@@ -142,6 +145,8 @@ def tell(notes: Sequence[Mapping[str, Any]], tells_all: bool = True) -> None:
     Each is in a line of its own, on a terminal in lines that fit.
     """
     print(end="", flush=True)
+    if notes and sys.stderr.isatty():
+        print(file=sys.stderr)
     for note in notes if tells_all else notes[:SPELLED_OUT]:
         about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
         print_note(f"{note['severity']} {note['code']}: {note['text']}{about}")

@@ -37,7 +37,7 @@ def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]
     made = folds(K_FOLD, data.applications, 0, count)
     applications = [data.applications[k] for _, test in made for k in test]
     predictors = model.predictors.values()
-    others = [(one, range(len(one[0].kernels))) for one in tables[1:]]
+    others = [(one, np.arange(len(one[0].kernels))) for one in tables[1:]]
     warn_of_tested_kernels(data.device, data, others)
     training = pooled if len(tables) > 1 else same_table
     with warnings.catch_warnings():
