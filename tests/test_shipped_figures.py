@@ -82,7 +82,7 @@ def test_figures_from_two_readings_have_not_drifted(quantity: str) -> None:
 
 
 def quoted(page: str, command: str, predictor: str) -> dict[str, float]:
-    """The mean errors [%] below a command of a page, by table and quantity: 'p100, time'."""
+    """The mean errors [%] that a page shows below a command, by what is tested: 'p100, time'."""
     text = (DOCS / page).read_text(encoding="utf-8")
     block = text[text.index(f"$ {command}") :].partition("\n```")[0]
     rows = re.findall(rf"^  (\S+, \w+) +{predictor} +([\d.]+) % ±", block, re.MULTILINE)
