@@ -65,7 +65,9 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     elif form == "csv":
         text = csv_text(answer.rows(found, arguments.all))
     else:
-        text = answer.text(found, _layout(arguments))
+        has_colours = arguments.output is None and shows_colours(arguments.color)
+        layout = answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
+        text = answer.text(found, layout)
     if form != "json":
         answer.tell_notes(found, arguments.notes)
     if form == "table" and arguments.output is None:
@@ -73,11 +75,6 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     else:
         print_or_write(text, arguments.output)
     answer.require(found, arguments.require)
-
-
-def _layout(arguments: argparse.Namespace) -> answer.Layout:
-    has_colours = arguments.output is None and shows_colours(arguments.color)
-    return answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
 
 
 def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Row:
