@@ -193,7 +193,7 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
     return Asked(
         tuple(map(str, run)) if is_files else (),
         Given(**facts),
-        None if is_files else _table_or_profiles(run[0]),
+        None if is_files else run[0] if isinstance(run[0], Profiles) else _table(run[0]),
         None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
         also=tuple(str(one) if _is_file(one) else _table(one) for one in further),
         also_times_ms=tuple(times_ms[1:]),
@@ -222,10 +222,6 @@ def _number(name: str, given: float | str | None, unit: str) -> float | None:
 
 def _is_file(run: Any) -> bool:
     return isinstance(run, str | Path)
-
-
-def _table_or_profiles(run: Any) -> Table | Profiles:
-    return run if isinstance(run, Profiles) else _table(run)
 
 
 def _table(run: Any) -> Table:

@@ -67,7 +67,9 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     elif form == "csv":
         text = csv_text(answer.rows(found, arguments.all))
     else:
-        text = answer.text(found, _layout(arguments))
+        has_colours = arguments.output is None and shows_colours(arguments.color)
+        layout = answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
+        text = answer.text(found, layout)
     if form == "table" and arguments.output is None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:
@@ -75,11 +77,6 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     if form != "json":
         tell(found["notes"], arguments.notes)
     answer.require(found, arguments.require)
-
-
-def _layout(arguments: argparse.Namespace) -> answer.Layout:
-    has_colours = arguments.output is None and shows_colours(arguments.color)
-    return answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
 
 
 def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Row:

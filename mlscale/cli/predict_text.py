@@ -6,7 +6,6 @@ import numpy as np
 
 from mlscale.advice.recommendation import WHOLE_RUN
 from mlscale.cli.terminal import Line, Meaning, columns_wide, end, percent, sentences, si, table
-from mlscale.cli.text import axis_headings
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.model.predictions import (
     ABOVE_LIMIT,
@@ -23,6 +22,7 @@ SETTINGS = 6  # that are shown where none are asked for
 MOST_ROWS = 14
 _SHORTEST_NAME = 16  # of a kernel, beside columns that are so wide
 _COLUMN_OF_A_SETTING, _OTHER_COLUMNS = 9, 14
+_CLOCKS = ("engine MHz", "memory MHz")
 _LEAST_SHARE_OF_CLOCK = 0.5  # of the base's, below which a clock is shown if there are few others
 
 Settings = Sequence[HardwareConfig]
@@ -102,11 +102,16 @@ def _varying(settings: Settings) -> list[str]:
     return varying or ["engine_mhz"]
 
 
+def _axis_names(predictions: Predictions) -> dict[str, str]:
+    """What the settings are called in a table."""
+    return dict(zip(AXES, (predictions.base.cu_axis or "CUs", *_CLOCKS), strict=True))
+
+
 def _whole_run(predictions: Predictions, settings: Settings) -> list[Line]:
     """A row for each setting, and what the signs in the rows mean."""
     run, profiles = predictions.whole_run(settings), predictions.profiles
     axes = _varying(settings)
-    names = dict(zip(AXES, axis_headings(predictions.base), strict=True))
+    names = _axis_names(predictions)
     marks = [flags.split("; ") for flags in run["flags"].tolist()]
     slower = 100 * (run["time_factor"] - 1)
     base_ms = float(profiles.run_times_ms.sum())
@@ -169,7 +174,7 @@ def _by_kernel(predictions: Predictions, settings: Settings, shows_all: bool) ->
     at = [" / ".join(f"{getattr(one, axis):g}" for axis in axes) for one in settings]
     meanings: list[Meaning | None] = ["bold" if row[1] == WHOLE_RUN else None for row in rows]
     lines = table(["", "kernel", "share", *at], rows, (), meanings)
-    names = dict(zip(AXES, axis_headings(predictions.base), strict=True))
+    names = _axis_names(predictions)
     told = f"Changes of {quantity} from the base, at {' / '.join(names[axis] for axis in axes)}."
     if more := len(kernels) - len(places):
         told += f" {counted(more, 'more kernel')}: --all."

@@ -9,12 +9,10 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import compress
 from pathlib import Path
 from typing import Any, TextIO
 
 from mlscale.cli.terminal import SPELLED_OUT, columns_wide
-from mlscale.data.grid import HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import write_text
 from mlscale.notes import Note, note_rows
@@ -48,11 +46,6 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def axis_headings(config: HardwareConfig) -> list[str]:
-    """What a configuration's settings are called."""
-    return [config.cu_axis or "CUs", "engine MHz", "memory MHz"]
-
-
 def or_dash(value: float | None, form: str = "g") -> str:
     """A number in a format of Python's, '-' for one that is not known."""
     return "-" if value is None else format(value, form)
@@ -75,14 +68,6 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(headers), line(["-" * width for width in widths]), *map(line, rows)])
-
-
-def without_empty(
-    headers: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[list[str], list[list[str]]]:
-    """Return a table without the columns that no row has anything in."""
-    full = [any(cells) for cells in zip(*rows, strict=True)]
-    return list(compress(headers, full)), [list(compress(row, full)) for row in rows]
 
 
 class ShownWarnings:
