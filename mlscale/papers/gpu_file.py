@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlscale.data.devices import known_device, load_device
 from mlscale.data.table import LEAST, MOST
+from mlscale.data.table_files import read_csv
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.papers.micro_benchmarks import Probe, compute_unit, measured_cycles, wang_chu_row
@@ -18,6 +21,8 @@ from mlscale.papers.wang_chu_inputs import GpuParameters, gpu_of_row
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_POINT = ("warps", "intensity", "ipc")
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,25 @@ def read_gpu_parameters(path: Path) -> GpuParameters:
             "no parameters for wang-chu; describe it in a device file and collect again"
         )
     return gpu.parameters
+
+
+def read_volkov(path: Path) -> tuple[dict[str, float], ...]:
+    """Measured throughputs of Volkov's kernel, from a CSV file with a row for each.
+
+    Its columns are `warps` of a CU and `intensity`, both whole numbers from 1, and `ipc`, the
+    warp-instructions per cycle of that CU. Raises InputError, naming row and column.
+    """
+    table = read_csv(path, words=(), needs=_POINT)
+    for name in _POINT:
+        table.positive(name)
+    for name in _POINT[:2]:
+        if (broken := np.flatnonzero(table.numbers[name] % 1)).size:
+            raise InputError(
+                f"{path}: {table.row(int(broken[0]))}, column '{name}': "
+                f"{table.numbers[name][broken[0]]:g} is not a whole number"
+            )
+    points = zip(*(table.numbers[name].tolist() for name in _POINT), strict=True)
+    return tuple(_numbers(dict(zip(_POINT, point, strict=True))) for point in points)
 
 
 def _check_sizes(numbers: dict[str, Any]) -> None:
