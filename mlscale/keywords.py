@@ -4,10 +4,9 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning, InputError, warn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,7 +78,7 @@ def _tell_in_python(told: Iterable[warnings.WarningMessage]) -> None:
     for one in told:
         if isinstance(one.message, DataWarning):
             note = one.message.note
-            warnings.warn(DataWarning(replace(note, text=in_python(note.text))), stacklevel=4)
+            warn(note.code, in_python(note.text), note.severity, note.kernels)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 

@@ -38,7 +38,7 @@ from mlscale.text import percent_in_words, share_in_percent
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 LEAST_EXCHANGED = 0.01  # of a run's time, that is told
 BEST_IS_BEYOND = Note(
-    "R06", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
+    "P02", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
 )
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
 

@@ -60,7 +60,6 @@ def run(arguments: argparse.Namespace) -> None:
     form = outputs.format_of_output(arguments, FORMATS)
     with held_warnings() as told:
         found = subject.read(options.asked_run(arguments, at=arguments.at, peaks=arguments.peaks))
-    print_warnings(told)
     model, profiles, targets = found.model, found.profiles, list(found.targets) or None
     if form in ("csv", "parquet"):
         if arguments.output is None:

@@ -88,7 +88,7 @@ RULES = (
     ),
     Rule("L01", "kernels", "refused", predicates.no_launch, "has no kernel launch{untimed}; {why}"),
     Rule(
-        "L02",
+        "G01",
         "traffic",
         "refused",
         predicates.impossible_traffic,
@@ -97,7 +97,7 @@ RULES = (
         "in milliseconds and of one launch, shares from 0 to 1, rates in bytes/s)",
     ),
     Rule(
-        "L03",
+        "L04",
         "launch clocks",
         "refused",
         predicates.unlike_clocks,
@@ -137,7 +137,7 @@ RULES = (
         "out rows of other work or clocks",
     ),
     Rule(
-        "T03",
+        "T02",
         "launches",
         "warning",
         predicates.changing_launch,
@@ -155,7 +155,7 @@ RULES = (
     Rule("T05", "columns", "warning", predicates.doubtful_columns, "{what}"),
     Rule("T06", "counters", "warning", predicates.uncounted_kernels, "{what}"),
     Rule(
-        "T07",
+        "T10",
         "counters at the base",
         "refused",
         predicates.counters_elsewhere,
@@ -201,7 +201,7 @@ RULES = (
         predicates.open_ends,
         "this log, or that of the run at {base_mhz:g} MHz, {what}",
     ),
-    Rule("R06", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
+    Rule("P02", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
     Rule(
         "P01",
         "model",

@@ -228,7 +228,7 @@ def _warn_of_traffic(table: Table) -> None:
     share = device.share_of_bandwidth(dram_bytes, seconds, table.numbers["memory_mhz"])
     if (above := share > LARGEST_SHARE).any():
         warn(
-            "L02",
+            "G01",
             f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
             f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times",
         )

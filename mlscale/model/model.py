@@ -346,7 +346,7 @@ def train(
     measurements = read(table)
     if base is None:
         base = measurements.grid.highest
-        told = f"the base is the highest setting, {base}: profile new kernels there, or give base="
+        told = f"the base is the highest setting, {base}: profile new kernels there, or give --base"
         warn("L04", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
@@ -433,7 +433,7 @@ def training_warnings(model: Model) -> list[Note]:
     origin, count = model.card["metadata"].get("origin"), len(model.unmeasured)
     made = Note("P01", f"the model was trained on {origin} data, not on measurements", "warning")
     gone = counted(count, "configuration")
-    holes = Note("R06", f"left out {gone} that no training kernel was measured at")
+    holes = Note("P02", f"left out {gone} that no training kernel was measured at")
     return [made] * model.is_simulated + [holes] * (count > 0)
 
 

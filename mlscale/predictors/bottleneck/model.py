@@ -225,7 +225,7 @@ class TimeModel:
         flags = self.process.flags(gpu.inputs(kernels.use))
         for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
             told = ABOVE_PEAK.format(kernels.use.memory[above])
-            flags[above].append(Note("L02", told, "warning"))
+            flags[above].append(Note("G01", told, "warning"))
         return flags
 
 
