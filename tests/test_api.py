@@ -70,7 +70,7 @@ GUESSES = {
     "ms.advise(ncu, max_slowdwn=5)": "did you mean 'max_slowdown'?",
     "ms.advise(profiles, power=500)": "mlscale.import_profile(file, power=500)",
     "ms.advise(ncu, profiles)": "several files, or one data frame, or one Profiles",
-    "ms.advise({'time_ms': 1})": "a table or a run is a file or a pandas DataFrame, not of type dict",
+    "ms.advise({'time_ms': 1})": "a file or a pandas DataFrame, not of type dict",
     "ms.advise(ncu, minimize='energy')": "the profile has no power_w; give power=",
     "ms.advise(ncu, lever='fan')": "the lever is 'clock' or 'cap'",
     "ms.advise(ncu, rate=(1, 2))": "rate= has 2 numbers for 1 runs",
