@@ -134,7 +134,7 @@ def test_messages_speak_python(text: str, expected: str | None) -> None:
 
 def test_warnings_speak_python() -> None:
     """As of the line that asked, here one of this file."""
-    with pytest.warns(ms.DataWarning, match="if it was set to another, give base= ") as told:
+    with pytest.warns(ms.DataWarning, match="if it was set to another, give base='engine=") as told:
         ms.import_profile(NCU)
     assert told[0].filename == __file__
     with pytest.warns(ms.DataWarning, match="the base is the highest .* or give base="):
