@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Row
 from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
@@ -90,13 +89,12 @@ class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
     content: its document. advice and subject: what it rests on; the subject's notes are those on
-    the files and the choice of the model. asked: objective and limits as they were given.
+    the files and the choice of the model.
     """
 
     content: Row
     advice: Advice
     subject: Subject
-    asked: tuple[str | None, Limits]
 
     if not TYPE_CHECKING:
 
@@ -217,7 +215,7 @@ class Answer:
         return draw_curves(title, "engine_mhz", steps, panels, longest_ms, best.engine_mhz)
 
     def save(self, path: Path | str) -> None:
-        """Write the report (.html), the document (.json) or the rows of the command's CSV (.csv).
+        """Write the page (.html), the document (.json) or the rows of the command's CSV (.csv).
 
         Raises InputError.
         """
@@ -236,20 +234,6 @@ class Answer:
         write_text(path, text)
 
     def _page(self) -> str:
-        from mlscale.report.kernel_report import largest_kernels
-        from mlscale.report.page import Source, page
+        from mlscale.report.page import Shown, page
 
-        found, caps = self.subject, self.content["caps"]
-        source = Source(
-            model_file=found.model_name,
-            profile_file=found.profile_name,
-            command="mlscale.advise",
-            static_power_w=self.advice.static_power_w,
-            notes=found.notes,
-            power_caps_w=None if caps is None else tuple(cap["cap_w"] for cap in caps),
-            objective=self.asked[0],
-            limits=self.asked[1],
-            has_commands=True,
-            is_cap="power_cap_w" in self.content["base"],
-        )
-        return page(found.model, found.profiles, largest_kernels(found.profiles), source)
+        return page([Shown(self.content, self.subject.profile_name, self.advice, self.subject)])

@@ -106,7 +106,7 @@ def advise(
     if "rate" in known:
         notes.append(Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work"))
     found = replace(found, notes=_in_python([*notes, *found.notes]))
-    return Answer(_document(advice, found, capped, lever), advice, found, (minimize, limits))
+    return Answer(_document(advice, found, capped, lever), advice, found)
 
 
 @speaks_python

@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale import subject
@@ -13,6 +15,7 @@ from mlscale.cli import answer, capped, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
+from mlscale.data.datasets import input_file
 from mlscale.errors import extra_named
 
 if TYPE_CHECKING:
@@ -48,9 +51,23 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.advise(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
-    limits = options.read_limits(arguments)
+    give(answered(arguments).document, arguments, form)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer's document, what it rests on, None of runs under caps, and the run's files."""
+
+    document: Row
+    files: tuple[Path, ...]
+    advice: Advice | None = None
+    read: subject.Subject | None = None
+
+
+def answered(arguments: argparse.Namespace) -> Answered:
+    """The answer that is asked for. Raises InputError."""
     found = _capped if capped.is_asked(arguments) else _advised
-    give(found(arguments, limits), arguments, form)
+    return found(arguments, options.read_limits(arguments))
 
 
 def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
@@ -75,8 +92,8 @@ def _layout(arguments: argparse.Namespace) -> answer.Layout:
     return answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
 
 
-def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
-    """The document of the advice on a run. Raises InputError."""
+def _advised(arguments: argparse.Namespace, limits: Limits) -> Answered:
+    """The advice on a run. Raises InputError."""
     with held_warnings() as told:
         read = subject.read(options.asked_run(arguments, arguments.weights))
         if arguments.lever == "cap":
@@ -87,7 +104,7 @@ def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
             read.model, read.profiles, arguments.minimize, limits, arguments.static_power
         )
         caps = _caps(arguments, read, advice)
-    return document(
+    row = document(
         advice,
         read.model_name.removesuffix(".mlscale"),
         caps,
@@ -96,10 +113,11 @@ def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
         _commands(arguments, read, advice, caps),
         _next_step(arguments, read, advice, caps),
     )
+    return Answered(row, read.files, advice, read)
 
 
-def _capped(arguments: argparse.Namespace, limits: Limits) -> Row:
-    """The document of runs under caps, whose clock no file tells. Raises InputError."""
+def _capped(arguments: argparse.Namespace, limits: Limits) -> Answered:
+    """The best cap of runs under caps, whose clock no file tells. Raises InputError."""
     from mlscale.advice.capped_runs import advise_capped
     from mlscale.advice.commands import commands_for_cap
 
@@ -108,7 +126,8 @@ def _capped(arguments: argparse.Namespace, limits: Limits) -> Row:
         cap_w = options.caps_asked(arguments) or ()
         caps = advise_capped(run.readings, run.device, cap_w, arguments.minimize, limits)
     commands = commands_for_cap(caps, {}) if arguments.commands else None
-    return capped_document(caps, told, commands)
+    files = tuple(map(input_file, [*arguments.file, *arguments.also]))
+    return Answered(capped_document(caps, told, commands), files)
 
 
 def _caps(

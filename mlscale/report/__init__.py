@@ -1,7 +1,4 @@
-"""The report's page.
+"""The page to move: `page` writes it, `surfaces` is what it carries beside the answer's document.
 
-- The page: `page` (its head, what stands where, how it was made), `whole_run`, `levers` (power
-  caps and commands) and `sections` (of a kernel), from the numbers of `kernel_report`. All HTML is
-  made in `markup`; `charts`, `labels` and `heat_map` draw.
-- `model_contents` is what `mlscale show` prints.
+`page.js` and `page.css` are what a browser runs and how it looks, written by hand.
 """

@@ -21,7 +21,7 @@ from mlscale import (
     Surfaces,
 )
 from mlscale.predictors.base import predict_surfaces
-from mlscale.report.model_contents import contents
+from mlscale.model.contents import contents
 
 MID = made.GRID.mid
 MODULE = """
