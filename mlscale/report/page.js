@@ -22,11 +22,11 @@ const shown = (text) => String(text).replace(MARKS,
 
 function filled(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (value == null || value === false) continue;
+    if (value == null || (value === false && !name.startsWith("aria"))) continue;
     if (name.startsWith("on")) node[name] = value;
-    else node.setAttribute(name, value === true ? "" : shown(value));
+    else node.setAttribute(name, value === true && !name.startsWith("aria") ? "" : shown(value));
   }
-  node.append(...children.flat().filter((child) => child != null)
+  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false)
     .map((child) => (child instanceof Node ? child : shown(child))));
   return node;
 }
@@ -60,42 +60,40 @@ const share = (percent) => (percent == null ? "–" : percent < 0.05 ? "< 0.1" :
 
 // What the file carries: see mlscale/report/surfaces.py.
 
-const BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const DIGIT = Object.fromEntries([...BASE64].map((letter, place) => [letter, place]));
-
-function unpacked(text) {
-  const factors = [];
-  for (let i = 0, last = 0, slope = 0; i < text.length; i++) {
-    if (text[i] === "-") {
-      factors.push(NaN);
-      continue;
-    }
-    let number = 0, shift = 1, digit = DIGIT[text[i]];
-    for (; digit & 32; digit = DIGIT[text[++i]], shift *= 32) number += (digit & 31) * shift;
-    number += digit * shift;
-    slope += number % 2 ? -(number - 1) / 2 : number / 2;
-    last += slope;
-    factors.push(Math.exp(last * 1e-4));
-  }
-  return factors;
+async function inflated(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
 }
 
-function quantityOf(packed) {
-  if (!packed || !packed.sides) return null;
-  const [value, low, high] = packed.sides.map(unpacked);
-  return { base: packed.base, value, low, high };
+function unpacked(differences) {
+  let last = 0, slope = 0;
+  return differences.map((difference) => {
+    if (difference == null) return NaN;
+    slope += difference;
+    last += slope;
+    return Math.exp(last * 1e-4);
+  });
 }
 
 function subjectOf(row) {
-  const subject = {};
-  for (const name of QUANTITIES) subject[name] = quantityOf(row[name]);
+  const subject = { time: null, power: null, energy: null };
+  for (const name of QUANTITIES.filter((one) => row[one])) {
+    const [base, packed, ...ends] = row[name];
+    const value = name === "energy"
+      ? subject.time.value.map((factor, i) => factor * subject.power.value[i]) : unpacked(packed);
+    const [low, high] = ends.map((end) => (end ? unpacked(end) : [...value]));
+    subject[name] = { base, value, low, high };
+  }
   return subject;
 }
 
-for (const run of RUNS) {
-  run.kernels = run.document.kernels.map((kernel, k) =>
+async function prepare(run) {
+  const { document: found } = run;
+  run.grid = run.grid && await inflated(run.grid);
+  run.kernels = found.kernels.map((kernel, k) =>
     ({ ...kernel, k, ...(run.grid ? run.grid.kernels[k] : {}) }));
-  if (!run.grid) continue;
+  if (!run.grid) return;
   const { c, e, m } = run.grid.axes;
   run.size = c.length * e.length * m.length;
   run.at = (place) => (place.c * m.length + place.m) * e.length + place.e;
@@ -107,6 +105,32 @@ for (const run of RUNS) {
   run.whole = subjectOf(run.grid.run);
   run.kernels.forEach((kernel) => { kernel.subject = subjectOf(kernel); });
   run.moving = ["e", "c", "m"].filter((axis) => run.grid.axes[axis].length > 1);
+  for (const choice of [...found.front, ...(found.menu || []), found.expected, found.answer]) {
+    exact(run, run.whole, choice, choice);
+  }
+  run.kernels.forEach((kernel) => exact(run, kernel.subject, kernel.at_answer, found.answer));
+}
+
+// Where the document has a number, it is shown, not the surface's 4 digits.
+function exact(run, subject, costs, choice) {
+  const place = costs && choice && placeOn(run.grid.axes, choice.at);
+  if (!place) return;
+  for (const [name, key] of [["time", "time_ms"], ["power", "power_w"], ["energy", "energy_mj"]]) {
+    if (!subject[name] || !costs[key]) continue;
+    ["value", "low", "high"].forEach((side, k) => {
+      if (costs[key][k] == null || !subject[name][side]) return;
+      subject[name][side][run.at(place)] = costs[key][k] / subject[name].base;
+    });
+  }
+}
+
+function placeOn(axes, at) {
+  const place = {};
+  for (const [name, key] of [["c", "cu_count"], ["e", "engine_mhz"], ["m", "memory_mhz"]]) {
+    place[name] = axes[name].indexOf(at[key]);
+    if (place[name] < 0) return null;
+  }
+  return place;
 }
 
 // What is chosen.
@@ -122,14 +146,7 @@ const percentAt = (quantity, i, side = "value") =>
 const mayBeSet = (i) => run().grid.state[i] === "0";
 const sooner = (max) => (max == null ? Infinity : max + 1e-6);
 
-function placeOf(at) {
-  const place = {};
-  for (const [name, key] of [["c", "cu_count"], ["e", "engine_mhz"], ["m", "memory_mhz"]]) {
-    place[name] = axis(name).indexOf(at[key]);
-    if (place[name] < 0) return null;
-  }
-  return place;
-}
+const placeOf = (at) => placeOn(run().grid.axes, at);
 
 function keyOf(objective, i) {
   const { time, power } = run().whole;
@@ -278,13 +295,13 @@ function ticks(low, high, count) {
 }
 
 function frame(host, width, height, xs, ys, words) {
-  const left = 56, right = 14, top = 12, bottom = words.x ? 44 : 26;
+  const left = 56, right = 14, top = words.y ? 30 : 12, bottom = words.x ? 44 : 26;
   const x = (v) => left + (v - xs[0]) / (xs[1] - xs[0] || 1) * (width - left - right);
   const y = (v) => height - bottom - (v - ys[0]) / (ys[1] - ys[0] || 1) * (height - top - bottom);
   const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
     "aria-label": words.label });
   const format = words.format || ((v) => digits(v, 5));
-  for (const v of ticks(...ys, height < 200 ? 3 : 5)) {
+  for (const v of ticks(...ys, height < 200 ? 4 : 5)) {
     root.append(draw("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), class: "rule" }),
       draw("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, format(v)));
   }
@@ -292,6 +309,7 @@ function frame(host, width, height, xs, ys, words) {
     root.append(draw("text", { x: x(v), y: height - bottom + 18, "text-anchor": "middle" },
       digits(v, 5)));
   }
+  if (words.y) root.append(draw("text", { x: 0, y: 12, class: "axis" }, words.y));
   if (words.x) {
     root.append(draw("text", { x: width - right, y: height - 6, "text-anchor": "end",
       class: "axis" }, words.x));
@@ -340,7 +358,7 @@ function curve(host, name, axisName) {
       const y = at(0, S.max)[1];
       view.root.append(
         draw("line", { x1: view.left, x2: view.right, y1: y, y2: y, class: "limit" }),
-        draw("text", { x: view.right, y: y - 6, "text-anchor": "end", class: "over" },
+        draw("text", { x: view.left + 6, y: y - 6, class: "over" },
           `limit ${digits(S.max)} %`));
     }
     view.root.append(draw("path", { d: path(drawn.map((k) => at(k, values[k]))), class: "line" }));
@@ -423,11 +441,9 @@ function pareto(host) {
     const view = frame(host, width, 300,
       [(quickest - wide) * time.base / ms, (slowest + 3 * wide) * time.base / ms],
       [(least - tall) * energy.base / mj, (worst + tall) * energy.base / mj],
-      { x: `time [${msUnit}]`, label: `energy [${mjUnit}] against time [${msUnit}]` });
+      { x: `time [${msUnit}]`, y: `energy [${mjUnit}]`, label: `energy [${mjUnit}] against time [${msUnit}]` });
     const at = (i) => [view.x(time.value[i] * time.base / ms),
       view.y(energy.value[i] * energy.base / mj)];
-    view.root.append(draw("text", { x: view.left + 6, y: view.top + 4, class: "axis" },
-      `energy [${mjUnit}]`));
     if (S.max != null) {
       const x = Math.max(view.left, view.x(time.base / ms * (1 + S.max / 100)));
       if (x < view.right) {
@@ -503,14 +519,11 @@ function bounds(host) {
   return chart(host, () => [S.run], (_, width) => {
     const kernels = run().kernels.filter((kernel) => kernel.shares);
     const view = frame(host, width, 300, [0, 100], [0, 100],
-      { x: "busiest unit of the core [% of peak]", label: "what bounds each kernel" });
+      { x: "busiest unit of the core [% of peak]", y: "DRAM [% of peak]",
+        label: "what bounds each kernel" });
     view.root.append(
       draw("path", { class: "bound", d: path([[0, 60], [60, 60], [60, 0]]
-        .map(([x, y]) => [view.x(x), view.y(y)])) }),
-      draw("text", { x: view.left + 6, y: view.top + 4, class: "axis" }, "DRAM [% of peak]"),
-      ...[[4, 88, "memory-bound", "start"], [4, 4, "latency-bound", "start"],
-        [98, 4, "core-bound", "end"]].map(([x, y, word, anchor]) => draw("text",
-        { x: view.x(x), y: view.y(y), "text-anchor": anchor, class: "zone" }, word)));
+        .map(([x, y]) => [view.x(x), view.y(y)])) }));
     const discs = kernels.map((kernel) => {
       const [dram, core] = kernel.shares;
       const lines = () => [`${kernel.number}  ${kernel.kernel}`,
@@ -519,7 +532,7 @@ function bounds(host) {
         MEANINGS[kernel.bound],
         `time ${change(percentAt(kernel.subject && kernel.subject.time, here()))} here`];
       return draw("circle", { cx: view.x(Math.min(100, core)), cy: view.y(Math.min(100, dram)),
-        r: 4 + 3.2 * Math.sqrt(kernel.share_percent || 0), class: "disc", role: "button",
+        r: 4 + 2.6 * Math.sqrt(kernel.share_percent || 0), class: "disc", role: "button",
         tabindex: kernel === kernels[0] ? 0 : -1, "aria-label": kernel.kernel,
         onpointermove: (event) => tell(lines(), event.clientX, event.clientY),
         onpointerleave: hush, onblur: hush,
@@ -530,7 +543,10 @@ function bounds(host) {
         onclick: () => selectKernel(kernel.k),
         onkeydown: (event) => discKeys(event, discs, kernels.indexOf(kernel)) });
     });
-    view.root.append(...[...discs].sort((a, b) => b.getAttribute("r") - a.getAttribute("r")));
+    view.root.append(...[...discs].sort((a, b) => b.getAttribute("r") - a.getAttribute("r")),
+      ...[[4, 88, "memory-bound", "start"], [4, 4, "latency-bound", "start"],
+        [98, 4, "core-bound", "end"]].map(([x, y, word, anchor]) => draw("text",
+        { x: view.x(x), y: view.y(y), "text-anchor": anchor, class: "zone" }, word)));
     view.root.setAttribute("role", "group");
     return () => discs.forEach((disc, k) =>
       disc.classList.toggle("on", kernels[k].k === S.kernel));
@@ -553,14 +569,14 @@ function heat(host) {
   return chart(host, () => [S.run, S.kernel, S.c, S.heat], (_, width) => {
     const quantity = subject()[S.heat] || subject().time, engines = axis("e"), memories = axis("m");
     const place = (e, m) => run().at({ ...S, e, m });
-    const left = 62, cell = (width - left - 8) / engines.length, tall = 30;
-    const height = memories.length * tall + 46;
+    const left = 62, over = 24, cell = (width - left - 8) / engines.length, tall = 30;
+    const height = over + memories.length * tall + 46;
     const all = engines.flatMap((_e, e) => memories.map((_m, m) => quantity.value[place(e, m)]));
     const [low, high] = [Math.min(...all), Math.max(...all)].map(Math.log);
     const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, tabindex: 0,
       role: "application", "aria-label": `${S.heat} over both clocks: arrow keys move`,
       class: "click", onpointerleave: hush, onkeydown: (event) => keysMove(event, "e", "m") });
-    const top = (m) => (memories.length - 1 - m) * tall;
+    const top = (m) => over + (memories.length - 1 - m) * tall;
     memories.forEach((mhz, m) => {
       root.append(draw("text", { x: left - 8, y: top(m) + tall / 2 + 4, "text-anchor": "end" },
         digits(mhz, 6)));
@@ -576,11 +592,11 @@ function heat(host) {
     const every = Math.ceil(engines.length * 56 / (width - left));
     engines.forEach((mhz, e) => {
       if (e % every) return;
-      root.append(draw("text", { x: left + (e + 0.5) * cell, y: memories.length * tall + 16,
+      root.append(draw("text", { x: left + (e + 0.5) * cell, y: over + memories.length * tall + 16,
         "text-anchor": "middle" }, digits(mhz, 6)));
     });
-    root.append(draw("text", { x: width - 8, y: height - 4, "text-anchor": "end", class: "axis" },
-      "engine clock [MHz]; upwards the memory clock; darker is more, outlined is not offered"));
+    root.append(draw("text", { x: 0, y: 12 }, "memory clock [MHz]"),
+      draw("text", { x: width - 8, y: height - 4, "text-anchor": "end" }, "engine clock [MHz]"));
     const now = draw("rect", { width: cell + 1, height: tall + 1, rx: 3, class: "now" });
     root.append(now);
     host.replaceChildren(root);
@@ -604,11 +620,11 @@ function kernelTable(host) {
       onclick: () => selectKernel(kernel.k) }, kernel.short || kernel.kernel);
     const row = el("tr", {}, el("td", { class: "n soft wide" }, kernel.number), el("td", { class: "names" }, name),
       el("td", { class: "n" }, share(kernel.share_percent)),
-      el("td", { class: "wide" }, kernel.bound || ""), time, el("td", { class: "bars wide" }, bar),
+      el("td", { class: "wide word" }, kernel.bound || ""), time, el("td", { class: "bars wide" }, bar),
       energy);
     return { kernel, row, name, time, energy, bar };
   });
-  host.replaceChildren(el("div", { class: "title" }, el("h2", {}, "Kernels"), filter, count),
+  host.replaceChildren(el("div", { class: "title" }, el("h2", {}, "Kernels"), rows.length > 8 && filter, count),
     el("table", {}, el("thead", {}, el("tr", {}, el("th", { class: "wide" }), el("th", {},
       "kernel"), heads[0], el("th", { class: "wide" }, "bound"), heads[1],
     el("th", { class: "wide" }), heads[2])), body));
@@ -652,17 +668,21 @@ function capTable() {
   const set = answer && answer.set.power_cap_w;
   const between = (values) => (values && values[1] != null
     ? `${change(values[1])} to ${change(values[2])}` : "");
-  const rows = caps.map((cap) => el("tr", { class: cap.cap_w === set && "on" },
+  const known = caps.filter((cap) => cap.time_ms), unknown = caps.filter((cap) => !cap.time_ms);
+  const rows = known.map((cap) => el("tr", { class: cap.cap_w === set && "on" },
     el("td", { class: "n" }, `${digits(cap.cap_w)} W`),
     el("td", { class: "n" }, cap.at && cap.at.engine_mhz ? `${digits(cap.at.engine_mhz)} MHz` : "–"),
-    el("td", { class: "n" }, cap.slowdown_percent ? change(cap.slowdown_percent[0]) : "not known"),
+    el("td", { class: "n" }, change(cap.slowdown_percent[0])),
     el("td", { class: "n wide soft" }, between(cap.slowdown_percent)),
     el("td", { class: "n" }, cap.energy_percent ? change(cap.energy_percent[0]) : "not known"),
     el("td", { class: "wide soft" }, cap.cap_w === set ? "the answer" : cap.flags.join("; "))));
-  return el("section", { class: "card" }, el("h2", {}, "Power caps"), el("table", {},
+  const rest = unknown.length ? el("p", { class: "soft" }, `${digits(unknown[0].cap_w)} to ${
+    digits(unknown.at(-1).cap_w)} W: not known; ${unknown.at(-1).flags.at(-1) || ""}`) : null;
+  return el("section", { class: "card" }, el("h2", {}, "Power caps"), rest, el("div",
+    { class: "scroll", tabindex: 0 }, el("table", {},
     el("thead", {}, el("tr", {}, ...["cap", "mean clock", "time"].map((word) => el("th",
       { class: "n" }, word)), el("th", { class: "n wide" }, "90 %"), el("th", { class: "n" },
-      "energy"), el("th", { class: "wide" }))), el("tbody", {}, rows)));
+      "energy"), el("th", { class: "wide" }))), el("tbody", {}, rows))));
 }
 
 // Numbers, sliders, buttons, and the command.
@@ -747,7 +767,8 @@ function numbers(name, curveHost) {
       return;
     }
     big.textContent = inUnits(name, quantity.base * quantity.value[i]);
-    to.textContent = i === run().at(run().base) ? "the base" : change(percent);
+    to.textContent = i === run().at(run().base) ? "the base"
+      : `${isBound && name === "time" && percent > 0 ? "at most " : ""}${change(percent)}`;
     to.className = isOver ? "over" : "";
     ends.textContent = quantity.low && i !== run().at(run().base) ? `${isBound ? "bounds" : "90 %"}: ${
       change(percentAt(quantity, i, "low"))} to ${change(percentAt(quantity, i, "high"))}` : "";
@@ -865,7 +886,9 @@ function cards() {
         }
         go({ heat: name });
       } }, name)) : [];
-    card("Both clocks", map, heat(map), what);
+    const isKept = /[^0]/.test(run().grid.state) ? "; an outline is not offered" : "";
+    card("Both clocks", map, heat(map), what, el("span", { class: "soft" },
+      `darker is more${isKept}`));
   }
   if (run().moving.includes("c") && run().moving[0] !== "c") {
     card(`Time over ${run().grid.cu_axis}`, line, curve(line, "time", "c"));
@@ -920,14 +943,23 @@ function update() {
   writeHash();
 }
 
-document.body.append(tip);
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") S.kernel < 0 ? hush() : go({ kernel: -1 });
-});
-addEventListener("resize", () => go({}));
-addEventListener("hashchange", () => {
+async function open() {
+  try {
+    await Promise.all(RUNS.map(prepare));
+  } catch {
+    page.append("This browser is too old for the page: take one of 2023 or later.");
+    return;
+  }
+  document.body.append(tip);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") S.kernel < 0 ? hush() : go({ kernel: -1 });
+  });
+  addEventListener("resize", () => go({}));
+  addEventListener("hashchange", () => {
+    readHash();
+    build();
+  });
   readHash();
   build();
-});
-readHash();
-build();
+}
+open();

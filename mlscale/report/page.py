@@ -18,7 +18,7 @@ from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.sureness import REASONS
 from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.data.devices import known_device
-from mlscale.report.surfaces import surfaces
+from mlscale.report.surfaces import deflated, surfaces
 from mlscale.subject import Subject
 from mlscale.text import counted, rounded, share_in_percent, time_in_words
 
@@ -97,10 +97,11 @@ def _run(run: Shown) -> Row:
     }
     if run.advice is None or run.subject is None:
         return row
-    row["grid"] = surfaces(run.advice, run.subject.model, run.subject.profiles)
-    if row["grid"]:
+    grid = surfaces(run.advice, run.subject.model, run.subject.profiles)
+    if grid is not None:
         device, metadata = known_device(run.advice.device), run.subject.profiles.metadata
-        row["commands"] = clock_templates(device, metadata, row["grid"]["axes"]["m"])
+        row["grid"] = deflated(grid)
+        row["commands"] = clock_templates(device, metadata, grid["axes"]["m"])
     return row
 
 

@@ -1,12 +1,14 @@
 """What the page carries beside the document: every kernel over the grid, small.
 
 A surface is relative to the base, in 4 significant digits: ln(factor) in steps of 1e-4 as whole
-numbers, of which the second differences are written, as these are near 0. A number is written as
-source maps write one, in base 64 digits of 5 bits each with a bit for "goes on"; '-' stands for a
-value that is not known.
+numbers, of which the second differences are kept, as these are near 0; null stands for a value that
+is not known. Engine clocks vary fastest, then memory clocks, then CUs. All is JSON, deflated, in
+base 64.
 """
 
-from dataclasses import dataclass
+import base64
+import json
+import zlib
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,6 @@ from mlscale.advice.objectives import Limits, feasible
 from mlscale.advice.recommendation import Advice
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
-from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import run_in_sequence
 from mlscale.errors import InputError
@@ -29,62 +30,22 @@ MOST_SETTINGS = 10_000
 MOST_VALUES = 100_000  # kernels times settings: beyond, the kernels of least time have no surface
 STEP = 1e-4  # of ln(factor)
 MAY_BE_SET, KEEPS_MEMORY, FILLED_IN, NO_SUPPLY, ABOVE_LIMIT = "01234"  # of each setting
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_SIDES = ("value", "low", "high")
 
 
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """A quantity over the grid: (S, N), S is the value, or the value and the ends it lies between.
-
-    Flat over the grid, engine clocks fastest, then memory clocks, then CUs.
-    """
-
-    values: Floats
-    base_place: int
-
-    @property
-    def at_base(self) -> float:
-        """The value at the base, in its unit."""
-        return float(self.values[0, self.base_place])
-
-    def packed(self) -> list[str] | None:
-        """The sides, low before high, relative to the base; None where the base is not known."""
-        base = self.at_base
-        if not (np.isfinite(base) and base > 0):
-            return None
-        factors = self.values / base
-        if len(factors) > 1:
-            ends = np.array([factors.min(axis=0), factors.max(axis=0)])
-            factors = np.concatenate([factors[:1], ends])
-        return [packed(side) for side in factors]
+def deflated(row: Row) -> str:
+    """JSON values as the page carries them."""
+    text = json.dumps(row, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), level=9)).decode()
 
 
-def packed(factors: Floats) -> str:
-    """Factors (N,) as text; what is not a positive number is not known."""
+def packed(factors: Floats) -> list[int | None]:
+    """Factors (N,) as second differences; what is not a positive number is not known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(factors) / STEP
-    text: list[str] = []
-    last = slope = 0
-    for is_known, log in zip(np.isfinite(logs).tolist(), logs.tolist(), strict=True):
-        if not is_known:
-            text.append("-")
-            continue
-        value = round(log)
-        text.append(_written(value - last - slope))
-        last, slope = value, value - last
-    return "".join(text)
-
-
-def _written(number: int) -> str:
-    """A whole number in base 64, its sign in the last bit."""
-    left = -2 * number + 1 if number < 0 else 2 * number
-    text = ""
-    while True:
-        digit, left = left & 31, left >> 5
-        text += _DIGITS[digit | 32 if left else digit]
-        if not left:
-            return text
+    is_known = np.isfinite(logs)
+    differences = np.diff(np.rint(logs[is_known]), n=2, prepend=[0, 0]).astype(int)
+    numbers = iter(differences.tolist())
+    return [next(numbers) if known else None for known in is_known.tolist()]
 
 
 def surfaces(advice: Advice, model: Model, profiles: Profiles) -> Row | None:
@@ -124,36 +85,39 @@ def surfaces(advice: Advice, model: Model, profiles: Profiles) -> Row | None:
 
 
 def _quantities(costs: Costs, k: int, advice: Advice) -> Row:
-    """Time, power and energy of one launch of a kernel: at the base, and its surface.
+    """Time, power and energy of one launch: each its value at the base, and packed sides.
 
-    The intervals are those of the document: energy's are those of time and power together.
+    Sides are the value and the ends of its interval, null for an end that is the value. Energy's
+    value is null: it is time x power. The intervals are those of the document: energy's are those of
+    time and power together.
     """
-    row: Row = {}
     time = costs.time_ms[k]
     quantities = {"time": time}
     if costs.power_w is not None:
-        power = costs.power_w[k]
-        ends = costs.power_ends_w
+        power, ends = costs.power_w[k], costs.power_ends_w
         quantities["power"] = power[:1] if ends is None else np.concatenate([power[:1], ends[k]])
         if advice.no_energy is None:
             has_ends = advice.objective != "power" and len(time) > 1
             quantities["energy"] = time * power if has_ends else time[:1] * power[:1]
-    place = costs.grid.index(costs.base)
-    at = np.ravel_multi_index((place[0], place[2], place[1]), _shape(costs.grid))
+    at_base = costs.grid.index(costs.base)
+    row: Row = {}
     for name, values in quantities.items():
-        sides = Sides(_flat(values), int(at))
-        row[name] = {"base": sides.at_base, "sides": sides.packed()}
+        base = float(values[0][at_base])
+        if np.isfinite(base) and base > 0:
+            row[name] = [float(f"{base:.9g}"), *_sides(values / base)]
+    if "energy" in row:
+        row["energy"][1] = None
     return row
 
 
-def _shape(grid: ConfigGrid) -> tuple[int, int, int]:
-    """CUs, memory clocks, engine clocks: these vary fastest, over which surfaces are smooth."""
-    return len(grid.cu_count), len(grid.memory_mhz), len(grid.engine_mhz)
-
-
-def _flat(values: Floats) -> Floats:
-    """(S, C, E, M) as (S, N)."""
-    return values.swapaxes(2, 3).reshape(len(values), -1)
+def _sides(factors: Floats) -> list[list[int | None] | None]:
+    """Factors (S, C, E, M) packed: the value, and the ends around it where S is 3."""
+    flat = factors.swapaxes(2, 3).reshape(len(factors), -1)
+    value = packed(flat[0])
+    if len(flat) == 1:
+        return [value]
+    ends = [packed(end) for end in (flat.min(axis=0), flat.max(axis=0))]
+    return [value, *(None if end == value else end for end in ends)]
 
 
 def _states(advice: Advice, costs: Costs, model: Model) -> tuple[str, Row]:
