@@ -270,14 +270,14 @@ function effectLines(i) {
 // Charts. Each has what is drawn once (`build`) and what a move changes (`move`); it is built anew
 // when its key or its width changes.
 
+let sizes = 0; // counts how often the window changed its size
 function chart(host, keyOfChart, build) {
   let key = null, move = null;
   return () => {
-    const width = Math.round(host.clientWidth);
-    const now = JSON.stringify([width, keyOfChart()]);
-    if (width && now !== key) {
+    const now = JSON.stringify([sizes, keyOfChart()]);
+    if (now !== key) {
       key = now;
-      move = build(host, width);
+      move = build(host, Math.round(host.clientWidth) || 300);
     }
     if (move) move();
   };
@@ -628,24 +628,32 @@ function kernelTable(host) {
     el("table", {}, el("thead", {}, el("tr", {}, el("th", { class: "wide" }), el("th", {},
       "kernel"), heads[0], el("th", { class: "wide" }, "bound"), heads[1],
     el("th", { class: "wide" }), heads[2])), body));
-  let order = "";
+  let order = "", longest = 5;
+  const percentsOf = ({ share_percent: part, subject: of = {} }, i) =>
+    ({ share: part || 0, time: percentAt(of.time, i), energy: percentAt(of.energy, i) });
+  const show = (one) => {
+    const { time, energy } = one.percents, isOver = S.max != null && time > S.max + 1e-6;
+    one.time.textContent = time == null ? "–" : change(time);
+    one.energy.textContent = energy == null ? "–" : change(energy);
+    one.bar.style.transform = `scaleX(${(Math.abs(time || 0) / longest).toFixed(3)})`;
+    one.time.classList.toggle("over", isOver);
+    one.bar.classList.toggle("red", isOver);
+    one.row.classList.toggle("on", one.kernel.k === S.kernel);
+    one.name.setAttribute("aria-pressed", one.kernel.k === S.kernel);
+  };
+  // Rows off the screen wait until they come onto it, so that many kernels move as few do.
+  const seen = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
+    const one = rows.find(({ row }) => row === target);
+    one.isSeen = isIntersecting;
+    if (isIntersecting) show(one);
+  }), { rootMargin: "200px" });
+  rows.forEach(({ row }) => seen.observe(row));
+  onbeforeprint = () => rows.forEach(show);
   return () => {
     const i = run().grid ? here() : null;
-    const times = rows.map(({ kernel }) => Math.abs(percentAt(kernel.subject?.time, i) || 0));
-    const longest = Math.max(5, ...times);
-    for (const one of rows) {
-      const of = one.kernel.subject || {};
-      one.percents = { share: one.kernel.share_percent || 0, time: percentAt(of.time, i),
-        energy: percentAt(of.energy, i) };
-      const { time } = one.percents;
-      one.time.textContent = time == null ? "–" : change(time);
-      one.time.classList.toggle("over", S.max != null && time > S.max + 1e-6);
-      one.energy.textContent = one.percents.energy == null ? "–" : change(one.percents.energy);
-      one.bar.style.width = `${(100 * Math.abs(time || 0) / longest).toFixed(1)}%`;
-      one.bar.classList.toggle("red", S.max != null && time > S.max + 1e-6);
-      one.row.classList.toggle("on", one.kernel.k === S.kernel);
-      one.name.setAttribute("aria-pressed", one.kernel.k === S.kernel);
-    }
+    for (const one of rows) one.percents = percentsOf(one.kernel, i);
+    longest = Math.max(5, ...rows.map(({ percents: { time } }) => Math.abs(time || 0)));
+    rows.filter(({ isSeen }) => isSeen !== false).forEach(show);
     heads.forEach((head) => head.setAttribute("aria-sort",
       head.dataset.sort === S.sort ? "descending" : "none"));
     if (S.dragging) return;
@@ -954,7 +962,10 @@ async function open() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") S.kernel < 0 ? hush() : go({ kernel: -1 });
   });
-  addEventListener("resize", () => go({}));
+  addEventListener("resize", () => {
+    sizes++;
+    go({});
+  });
   addEventListener("hashchange", () => {
     readHash();
     build();
