@@ -143,7 +143,8 @@ class Advice:
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
     of COVERAGE each; held: they, their high ends as the board's limit leaves them. costs: every
     kernel's, as the best was sought among them. supply: what the board supplies, unlimited where
-    that is not known or power not predicted; where a kernel draws more, nothing is advised. offered (C, E, M): what the GPU may be set to.
+    that is not known or power not predicted; where a kernel draws more, nothing is advised.
+    offered (C, E, M): what the GPU may be set to.
     """
 
     device: str

@@ -1,4 +1,4 @@
-"""mlscale demo: an export in ncu's form to advice, then the main job on simulated data."""
+"""mlscale demo: an export to advice, the main job on simulated data, and a page."""
 
 import argparse
 from importlib.util import find_spec
@@ -8,7 +8,7 @@ import numpy as np
 
 import mlscale
 from mlscale.arrays import Floats
-from mlscale.cli import advise, outputs
+from mlscale.cli import advise, outputs, report
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns
 from mlscale.data import datasets
@@ -19,6 +19,10 @@ from mlscale.text import number
 
 SEED = 0
 EXPORT = "h100-by-hand.csv"
+STEP = (
+    *("training-step-ncu.csv", "training-step-trace.json.gz", "--power", "training-step-power.csv"),
+    *("--base", "engine=1410,memory=1593"),
+)
 LIBRARIES = ("matplotlib", "pyarrow", "sklearn", "torch")  # one of each extra that training needs
 FIGURES = {
     "mean": "mape", "median kernel": "median_kernel", "p90": "p90", "worst": "worst_kernel_mape",
@@ -37,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Advise a clock for an export; then train, predict simulated kernels, and show the errors."""
+    """Advise a clock for an export; train, predict simulated kernels; write a page."""
     with outputs.output_folder(arguments.output) as folder:
         missing = [name for name in LIBRARIES if find_spec(name) is None]
         if missing:
@@ -49,6 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         _advise_for_export()
         if not missing:
             _predict_simulated(folder)
+        _write_page(folder / "training-step.html")
 
 
 def _advise_for_export() -> None:
@@ -63,6 +68,14 @@ def _advise_for_export() -> None:
     parser = Parser(prog="mlscale advise")
     advise.add_arguments(parser)
     advise.run(parser.parse_args(words))
+
+
+def _write_page(file: Path) -> None:
+    """Write the page of a training step, and say where it is."""
+    parser = Parser(prog="mlscale report")
+    report.add_arguments(parser)
+    print("\nA page to look around in, of a training step on an A100:")
+    report.run(parser.parse_args([*STEP, "-o", str(file)]))
 
 
 def _predict_simulated(folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""The page to move: `page` writes it, `surfaces` is what it carries beside the answer's document.
+"""The page to move: one HTML file of a run and its answer.
 
-`page.js` and `page.css` are what a browser runs and how it looks, written by hand.
+`page` writes it, from the answer's document and the `surfaces` that it carries beside it;
+`measured` sets predicted against measured. `page.js` and `page.css` are what a browser runs and how
+that looks.
 """

@@ -60,7 +60,7 @@ def page(runs: Sequence[Shown]) -> str:
     heads = "".join(_head(run, place) for place, run in enumerate(runs))
     tables = "".join(map(_plain_kernels, runs))
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{style}</style></head>\n<body><main>{heads}"
@@ -150,14 +150,14 @@ def _head(run: Shown, place: int) -> str:
 def _about(run: Shown) -> str:
     """'28 kernels, 397 launches, 70.8 ms on A100 …, from 1410 / 1593 MHz: files'."""
     document = run.document
-    of_run, base = document["run"], document["base"]
+    run_row, base = document["run"], document["base"]
     device = known_device(document["device"] or "")
     name = device.name if device else document["device"] or "an unnamed GPU"
-    launches = of_run["launches"]
-    parts = [counted(of_run["kernels"], "kernel")]
+    launches = run_row["launches"]
+    parts = [counted(run_row["kernels"], "kernel")]
     if launches is not None:
         parts.append(f"{rounded(launches)} {'launch' if launches == 1 else 'launches'}")
-    parts.append(time_in_words(of_run["time_ms"]))
+    parts.append(time_in_words(run_row["time_ms"]))
     clocks = [f"{base[axis]:g}" for axis in ("engine_mhz", "memory_mhz") if base[axis]]
     start = f", from {' / '.join(clocks)} MHz" if clocks else ""
     return f"{', '.join(parts)} on {name}{start}: {run.name}"

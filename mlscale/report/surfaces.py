@@ -88,8 +88,8 @@ def _quantities(costs: Costs, k: int, advice: Advice) -> Row:
     """Time, power and energy of one launch: each its value at the base, and packed sides.
 
     Sides are the value and the ends of its interval, null for an end that is the value. Energy's
-    value is null: it is time x power. The intervals are those of the document: energy's are those of
-    time and power together.
+    value is null: it is time x power. The intervals are those of the document: energy's are of time
+    and power together.
     """
     time = costs.time_ms[k]
     quantities = {"time": time}

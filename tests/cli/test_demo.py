@@ -22,6 +22,8 @@ def test_the_demo(capsys: Capture, tmp_path: Path) -> None:
     _check_predicted_kernel(text, tmp_path)
     _check_table_and_errors(text)
     # The PNG signature and the width in the IHDR chunk (PNG specification, 5.2 and 11.2.2).
+    page = tmp_path / "training-step.html"
+    assert text.splitlines()[-1].startswith(f"{page}: 28 kernels, ")
     picture = (tmp_path / "surface.png").read_bytes()
     assert picture[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(picture[16:20], "big") > 1000

@@ -1,15 +1,14 @@
 """mlscale report: the page it writes, the sample in docs/, and clean refusals."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from html_page import parse
 from report_pages import runs_of, unpacked
-from synthetic import tidy
 
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "docs" / "logs"
@@ -61,7 +60,9 @@ def test_runs_under_caps_have_a_page_without_clocks(capsys: Capture, tmp_path: P
 def test_two_runs_are_two_documents(capsys: Capture, tmp_path: Path) -> None:
     runs = written(capsys, tmp_path, *BY_HAND, "--compare", FAST)
     alone = [written(capsys, tmp_path, *words)[0] for words in (BY_HAND, (FAST,))]
-    assert [run["document"]["answer"] for run in runs] == [run["document"]["answer"] for run in alone]
+    assert [run["document"]["answer"] for run in runs] == [
+        run["document"]["answer"] for run in alone
+    ]
     assert [run["name"] for run in runs] == ["h100-by-hand.csv", "training-1755.csv"]
 
 
@@ -94,13 +95,14 @@ class TestMeasured:
         assert measured["predicted"]["power_w"][0] == pytest.approx(300)
 
     def test_beyond_the_grid_nothing_is_predicted(self, capsys: Capture, tmp_path: Path) -> None:
-        row = tidy.rows(("a",))[0]
-        table = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms\nh100-sxm5,132,300,2619,{},9\n"
+        table = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms\n"
         kernel = written(capsys, tmp_path, FAST)[0]["document"]["kernels"][0]["kernel"]
-        (tmp_path / "low.csv").write_text(table.format(kernel), encoding="utf-8")
-        assert row
-        [measured] = written(capsys, tmp_path, FAST, "--measured", tmp_path / "low.csv")[0]["measured"]
-        assert measured["measured"]["time_ms"] == 9
+        table += f"h100-sxm5,132,300,2619,{kernel},90000\n"
+        (tmp_path / "low.csv").write_text(table, encoding="utf-8")
+        [measured] = written(capsys, tmp_path, FAST, "--measured", tmp_path / "low.csv")[0][
+            "measured"
+        ]
+        assert measured["measured"]["time_ms"] == 90_000
         assert measured["predicted"]["time_ms"] is None
 
     def test_under_caps_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
@@ -138,13 +140,16 @@ def test_the_sample_in_docs_is_as_the_command_makes_it_today(
     monkeypatch.chdir(ROOT)
     step = [f"datasets/training-step-{name}" for name in ("ncu.csv", "trace.json.gz")]
     given = [*step, "--power", "datasets/training-step-power.csv"]
-    succeed(capsys, "report", *given, "--base", "engine=1410,memory=1593", "-o", tmp_path / "p.html")
+    succeed(
+        capsys, "report", *given, "--base", "engine=1410,memory=1593", "-o", tmp_path / "p.html"
+    )
     texts = [
         file.read_text(encoding="utf-8")
         for file in (tmp_path / "p.html", ROOT / "docs" / "sample-report.html")
     ]
-    parsed = [parse(text) for text in texts]
-    assert _words(parsed[0]) == _words(parsed[1])
+    for part in ("<head>.*</head>", "<header.*</header>", "<noscript>.*</noscript>", "<script>.*"):
+        words = [re.sub(r"[\d.]+", "#", *re.findall(part, text, re.DOTALL)) for text in texts]
+        assert words[0] == words[1]
     today, sample = (runs_of(text)[0] for text in texts)
     assert [kernel["kernel"] for kernel in today["document"]["kernels"]] == [
         kernel["kernel"] for kernel in sample["document"]["kernels"]
@@ -152,8 +157,3 @@ def test_the_sample_in_docs_is_as_the_command_makes_it_today(
     for one, other in zip(today["grid"]["kernels"], sample["grid"]["kernels"], strict=True):
         for end, sampled in zip(one["time"][1:], other["time"][1:], strict=True):
             np.testing.assert_allclose(unpacked(end), unpacked(sampled), rtol=1e-3)
-
-
-def _words(root: Any) -> list[str]:
-    """What is written in the head, the table of kernels, the script and the style."""
-    return [*root.texts("header"), *root.texts("td"), *root.texts("style"), root.texts("script")[-1]]

@@ -20,8 +20,8 @@ from mlscale import (
     Profiles,
     Surfaces,
 )
-from mlscale.predictors.base import predict_surfaces
 from mlscale.model.contents import contents
+from mlscale.predictors.base import predict_surfaces
 
 MID = made.GRID.mid
 MODULE = """

@@ -28,7 +28,8 @@ LOGS = Path(__file__).parents[2] / "docs" / "logs"
 MOST_MS = 200  # of a frame
 VIOLATIONS = """
 window.violations = [];
-document.addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
+document.addEventListener("securitypolicyviolation",
+  (event) => violations.push(event.violatedDirective));
 """
 
 
@@ -119,7 +120,7 @@ class TestMoving:
     def test_begins_at_the_answer_with_its_numbers(self, opened: Any, step_page: Path) -> None:
         tab = opened(step_page)
         assert tab.tab.inner_text("h1") == "Set 1365 MHz: 2.3 % slower, 5.2 % less energy"
-        assert [tab.change(q) for q in ("time", "energy")] == ["+2.3 %", "−5.2 %"]
+        assert [tab.change(q) for q in ("time", "energy")] == ["+2.3 %", "\u22125.2 %"]
         assert tab.big("time") == "72.39 ms"
         assert tab.command == "nvidia-smi -i 0 -lgc 1365,1365"
         assert tab.hash == {"e": "1365", "max": "5"}
@@ -205,7 +206,7 @@ class TestMoving:
         assert tab.hash["k"] == "3"
 
     def test_table_filters_and_sorts(self, opened: Any, step_page: Path) -> None:
-        tab = opened(step_page)
+        tab = opened(step_page, viewport={"width": 1400, "height": 2600})
         tab.tab.fill("input[type=search]", "SOFTMAX")
         tab.frame()
         names = tab.tab.locator("tbody .name").all_inner_texts()
@@ -215,8 +216,8 @@ class TestMoving:
         tab.tab.fill("input[type=search]", "")
         tab.tab.click("text=time here")
         tab.frame()
-        changes = [float(t.rstrip(" %").replace("−", "-").replace("±", ""))
-                   for t in tab.tab.locator("tbody tr td:nth-child(5)").all_inner_texts()]  # fmt: skip
+        texts = tab.tab.locator("tbody tr td:nth-child(5)").all_inner_texts()
+        changes = [float(text.rstrip(" %").replace("\u2212", "-")) for text in texts]
         assert changes == sorted(changes, reverse=True)
 
     def test_address_says_where_to_begin(self, opened: Any, step_page: Path) -> None:
@@ -230,7 +231,7 @@ class TestMoving:
         assert (tab.hash["max"], "k" in tab.hash) == ("0", False)
         tab.asked = tab.asked[:1]
 
-    def test_command_is_copied(self, browser: Any, opened: Any, step_page: Path) -> None:
+    def test_command_is_copied(self, opened: Any, step_page: Path) -> None:
         tab = opened(step_page, permissions=["clipboard-read", "clipboard-write"])
         tab.tab.click("text=copy")
         tab.tab.wait_for_selector("text=copied")
@@ -317,7 +318,7 @@ class TestOtherRuns:
         assert tab.tab.locator("[data-quantity=energy]").count() == 0
         assert "Power and energy are not known." in tab.tab.inner_text(".said")
         energies = tab.tab.locator("tbody td:last-child").all_inner_texts()
-        assert set(energies) == {"–"}
+        assert set(energies) == {"\u2013"}
         assert tab.tab.locator("button >> text=least energy").count() == 0
 
     def test_two_runs_and_predicted_against_measured(self, opened: Any, tmp_path: Path) -> None:

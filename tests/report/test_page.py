@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_pages import MID, new_profiles, on_grid, page_of, runs_of, shown, trained, unpacked
+from report_pages import new_profiles, on_grid, page_of, runs_of, shown, trained, unpacked
 from synthetic import kernels as made
 
 import mlscale
 from mlscale import ConfigGrid
 from mlscale.data.datasets import path
 from mlscale.data.grid import AXES
-from mlscale.model.shipped import model_for, shipped_model
 from mlscale.report import surfaces
 from mlscale.report.page import headline, page
 
@@ -145,7 +144,7 @@ class TestKinds:
 
 
 class TestHeadline:
-    def test_has_twelve_words_at_most(self, tmp_path: Path) -> None:
+    def test_has_twelve_words_at_most(self) -> None:
         document = of_a_step().document()
         assert headline(document) == "Set 1365 MHz: 2.3 % slower, 5.2 % less energy"
         many = {**document["answer"], "set": {"cu_count": 8, "engine_mhz": 1365, "memory_mhz": 1}}
