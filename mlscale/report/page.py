@@ -1,7 +1,7 @@
 """The page: one HTML file of answers, their surfaces, and the script that shows them.
 
-It loads nothing and runs nothing but `page.js`: the content policy names the hashes of script and
-style. All names are put in as text, in the script too. The same input gives the same bytes.
+It loads nothing and runs nothing but its own script: the content policy names the hashes of script
+and style. All names are put in as text, in the script too. The same input gives the same bytes.
 """
 
 import base64
@@ -26,6 +26,7 @@ _POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; "
     "form-action 'none'"
 )
+_SCRIPTS = ("state.js", "charts.js", "page.js")  # one after the other
 _MOST_WORDS = 12  # of the answer at the top
 _ORIGINS = {
     "made": "MADE DATA: {} made by a program, not measured on a GPU.",
@@ -51,10 +52,8 @@ class Shown:
 
 def page(runs: Sequence[Shown]) -> str:
     """One run, or several to compare, as an HTML document. InputError on too large a grid."""
-    script, style = (
-        files("mlscale.report").joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.js", "page.css")
-    )
+    script = "".join(map(_read, _SCRIPTS))
+    style = _read("page.css")
     policy = _POLICY.format(script=_hash(script), style=_hash(style))
     title = escape(_visible(f"mlscale: {runs[0].name}"))
     heads = "".join(_head(run, place) for place, run in enumerate(runs))
@@ -68,6 +67,10 @@ def page(runs: Sequence[Shown]) -> str:
         f'<script type="application/json" id="data">{_data(runs)}</script>\n'
         f"<script>{script}</script>\n</body></html>\n"
     )
+
+
+def _read(name: str) -> str:
+    return files("mlscale.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
