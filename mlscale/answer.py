@@ -161,6 +161,8 @@ class Answer:
         """
         import pandas as pd
 
+        if "power_cap_w" in self.content["base"]:
+            raise InputError("a power cap is for the whole run: take .menu or document()['caps']")
         from mlscale.cli.answer import rows
 
         table = pd.DataFrame(rows(self.content, shows_all=False))

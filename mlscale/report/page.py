@@ -20,7 +20,7 @@ from mlscale.advice.verdict import answer_lines, effects, places
 from mlscale.data.devices import known_device
 from mlscale.report.surfaces import deflated, surfaces
 from mlscale.subject import Subject
-from mlscale.text import counted, rounded, share_in_percent, time_in_words
+from mlscale.text import counted, rounded, share_in_percent
 
 _POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; "
@@ -160,10 +160,16 @@ def _about(run: Shown) -> str:
     parts = [counted(run_row["kernels"], "kernel")]
     if launches is not None:
         parts.append(f"{rounded(launches)} {'launch' if launches == 1 else 'launches'}")
-    parts.append(time_in_words(run_row["time_ms"]))
+    parts.append(_time(run_row["time_ms"]))
     clocks = [f"{base[axis]:g}" for axis in ("engine_mhz", "memory_mhz") if base[axis]]
     start = f", from {' / '.join(clocks)} MHz" if clocks else ""
     return f"{', '.join(parts)} on {name}{start}: {run.name}"
+
+
+def _time(time_ms: float) -> str:
+    units = ((1e3, "s"), (1.0, "ms"))
+    size, unit = next((one for one in units if time_ms >= one[0]), (1e-3, "µs"))
+    return f"{rounded(time_ms / size, 3)} {unit}"
 
 
 def _chips(document: Row) -> str:
