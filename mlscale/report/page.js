@@ -191,6 +191,7 @@ function sentences() {
   if (S.kernel < 0 && S.max != null && percentAt(time, i) <= S.max && latest > sooner(S.max)) {
     lines.push(`Expected to keep the limit of ${digits(S.max, 3)} %, not surely.`);
   }
+  if ("power_cap_w" in run().document.base) lines.push("The answer is a power cap: see below.");
   if (!power) lines.push("Power and energy are not known.");
   else if (!energy) lines.push("Energy is not known.");
   else if (!isBase && energy.high) {
@@ -346,9 +347,11 @@ function build() {
   update();
 }
 
+let hashTimer = null;
 function update() {
   moves.forEach((move) => move());
-  writeHash();
+  clearTimeout(hashTimer);
+  hashTimer = setTimeout(writeHash, 100); // browsers refuse to note hundreds of moves
 }
 
 async function open() {

@@ -99,6 +99,7 @@ class Opened:
 
     @property
     def hash(self) -> dict[str, str]:
+        self.tab.wait_for_timeout(200)
         words = self.tab.evaluate("location.hash").removeprefix("#").split("&")
         return dict(word.split("=") for word in words)
 
