@@ -186,6 +186,6 @@ def test_a_terminal_without_all_letters_gets_escapes(capsys: Capture) -> None:
 @pytest.mark.parametrize("command", ["study", "devices", "datasets"])
 def test_a_command_of_several_alone_shows_them(capsys: Capture, command: str) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main([command])
+        entry.main([command])
     assert stopped.value.code == 0
     assert f"usage: mlscale {command}" in capsys.readouterr().out
