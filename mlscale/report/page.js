@@ -73,13 +73,14 @@ function capTable() {
   const set = answer && answer.set.power_cap_w;
   const between = (values) => (values && values[1] != null
     ? `${change(values[1])} to ${change(values[2])}` : "");
-  const known = caps.filter((cap) => cap.time_ms), unknown = caps.filter((cap) => !cap.time_ms);
-  const rows = known.map((cap) => el("tr", { class: cap.cap_w === set && "on" },
+  const first = caps.findIndex((cap) => cap.time_ms);
+  const unknown = first < 0 ? caps : caps.slice(0, first);
+  const rows = caps.slice(unknown.length).map((cap) => el("tr", { class: cap.cap_w === set && "on" },
     el("td", { class: "n" }, `${digits(cap.cap_w)} W`),
     el("td", { class: "n" }, cap.at && cap.at.engine_mhz ? `${digits(cap.at.engine_mhz)} MHz` : "–"),
-    el("td", { class: "n" }, change(cap.slowdown_percent[0])),
+    el("td", { class: "n" }, change(cap.slowdown_percent?.[0])),
     el("td", { class: "n wide soft" }, between(cap.slowdown_percent)),
-    el("td", { class: "n" }, cap.energy_percent ? change(cap.energy_percent[0]) : "not known"),
+    el("td", { class: "n" }, change(cap.energy_percent?.[0])),
     el("td", { class: "wide soft" }, cap.cap_w === set ? "the answer" : cap.flags.join("; "))));
   const rest = unknown.length ? el("p", { class: "soft" }, `${digits(unknown[0].cap_w)} to ${
     digits(unknown.at(-1).cap_w)} W: not known; ${unknown.at(-1).flags.at(-1) || ""}`) : null;
@@ -226,9 +227,8 @@ function bothRuns() {
   add("energy at the base", (found) => (found.run.energy_mj
     ? inUnits("energy", found.run.energy_mj) : "not known"));
   add("set", settled);
-  add("time there", (found) => change(found.answer && found.answer.slowdown_percent[0]));
-  add("energy there", (found) => change(found.answer && found.answer.energy_percent
-    && found.answer.energy_percent[0]));
+  add("time there", ({ answer }) => change(answer?.slowdown_percent[0]));
+  add("energy there", ({ answer }) => change(answer?.energy_percent?.[0]));
   add("sure", (found) => found.sure);
   const times = RUNS.map((one) => new Map(one.document.kernels.map((kernel) =>
     [kernel.kernel, kernel.share_percent == null ? null
@@ -243,9 +243,10 @@ function bothRuns() {
   const table = (lines, head) => el("table", {}, el("thead", {}, el("tr", {}, head.map((word, k) =>
     el("th", { class: k && "n" }, word)))), el("tbody", {}, lines.map((cells) => el("tr", {},
     cells.map((cell, k) => el("td", { class: k ? "n" : "names" }, cell))))));
-  return [el("section", { class: "card" }, el("h2", {}, "Both runs"), table(rows.slice(1), rows[0])),
-    el("section", { class: "card" }, el("h2", {}, "Kernels at the base"),
-      table(kernels, ["kernel", ...RUNS.map((one) => one.name), "second to first"]))];
+  return [el("section", { class: "card both" }, el("h2", {}, "Both runs"),
+    table(rows.slice(1), rows[0])),
+  el("section", { class: "card both" }, el("h2", {}, "Kernels at the base"),
+    table(kernels, ["kernel", ...RUNS.map((one) => one.name), "second to first"]))];
 }
 
 // The page of a run.

@@ -362,6 +362,8 @@ class TestOtherRuns:
         assert tab.tab.evaluate("document.activeElement.textContent") == "side by side"
         assert "gemm_f16" in tab.tab.inner_text("#page")
         assert tab.hash["run"] == "both"
+        tab.tab.set_viewport_size({"width": 390, "height": 844})
+        assert tab.tab.evaluate("document.documentElement.scrollWidth") == 390
 
     def test_cap_and_clock_have_their_own_commands(self, opened: Any, tmp_path: Path) -> None:
         from mlscale.cli.main import main
