@@ -32,7 +32,7 @@ function kernelTable(host) {
     const { time, energy } = one.percents;
     one.time.textContent = time == null ? "–" : change(time);
     one.energy.textContent = energy == null ? "–" : change(energy);
-    one.bar.style.transform = `scaleX(${(Math.abs(time || 0) / longest).toFixed(3)})`;
+    one.bar.style.transform = `scaleX(${(Math.max(time || 0, 0) / longest).toFixed(3)})`;
     one.time.classList.toggle("over", isOver(time));
     one.bar.classList.toggle("red", isOver(time));
     one.row.classList.toggle("on", one.kernel.k === S.kernel);
@@ -49,7 +49,7 @@ function kernelTable(host) {
   return () => {
     const i = run().grid ? here() : null;
     for (const one of rows) one.percents = percentsOf(one.kernel, i);
-    longest = Math.max(5, ...rows.map(({ percents: { time } }) => Math.abs(time || 0)));
+    longest = Math.max(5, ...rows.map(({ percents: { time } }) => time || 0));
     rows.filter(({ isSeen }) => isSeen !== false).forEach(show);
     heads.forEach((head) => head.setAttribute("aria-sort",
       head.dataset.sort === S.sort ? "descending" : "none"));
@@ -298,7 +298,7 @@ function cards() {
       } }, name)) : [];
     const isKept = /[^0]/.test(run().grid.state) ? "; an outline is not offered" : "";
     card("Both clocks", map, heat(map), what, el("span", { class: "soft" },
-      `darker is more${isKept}`));
+      `stronger is more${isKept}`));
   }
   if (run().moving.includes("c") && run().moving[0] !== "c") {
     card(`Time over ${run().grid.cu_axis}`, overCus, curve(overCus, "time", "c"));

@@ -17,7 +17,7 @@ from mlscale.advice.commands import clock_templates
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.sureness import REASONS
-from mlscale.advice.verdict import answer_lines, effects, places
+from mlscale.advice.verdict import answer_lines, effects, nothing_better, places
 from mlscale.data.devices import known_device
 from mlscale.report.surfaces import deflated, surfaces
 from mlscale.subject import Subject
@@ -124,9 +124,11 @@ def headline(document: Row) -> str:
     """
     answer = document["answer"]
     if answer is None:
-        return "No power cap of these keeps the limit"
+        is_known = any(cap["time_ms"] for cap in document["caps"])
+        return f"No power cap of these {'will do' if is_known else 'can be judged'}"
     if not answer["set"]:
-        return "Stay as it is: nothing better keeps the limits"
+        words = f"Stay: {nothing_better(document)}"
+        return words if len(words.split()) <= _MOST_WORDS else "Stay: nothing better"
     said = effects(answer, document["objective"], document["run"]["is_bounded"])
     words = f"Set {places(answer['set'], document['base'])}: {said}"
     return words if len(words.split()) <= _MOST_WORDS else words.rpartition(",")[0]

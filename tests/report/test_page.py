@@ -155,8 +155,18 @@ class TestHeadline:
     def test_of_nothing_to_set(self) -> None:
         document = of_a_step().document()
         stay = {**document, "answer": {**document["answer"], "set": {}}}
-        assert headline(stay) == "Stay as it is: nothing better keeps the limits"
-        assert headline({**document, "answer": None}).startswith("No power cap")
+        kept = "Stay: nothing that needs less energy surely keeps 5 %"
+        assert headline(stay) == kept
+        limits = {**document["limits"], "max_power_w": 300}
+        assert headline({**stay, "limits": limits}) == "Stay: nothing better"
+
+    def test_of_no_cap(self) -> None:
+        document = {**of_a_step().document(), "answer": None}
+        for cap, said in (
+            ({"time_ms": [1.0, None, None]}, "will do"),
+            ({"time_ms": None}, "judged"),
+        ):
+            assert headline({**document, "caps": [cap]}).endswith(said)
 
 
 class TestTheFile:
