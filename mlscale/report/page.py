@@ -127,8 +127,9 @@ def headline(document: Row) -> str:
         is_known = any(cap["time_ms"] for cap in document["caps"])
         return f"No power cap of these {'will do' if is_known else 'can be judged'}"
     if not answer["set"]:
-        words = f"Stay: {nothing_better(document)}"
-        return words if len(words.split()) <= _MOST_WORDS else "Stay: nothing better"
+        why = nothing_better(document)
+        is_short = len(why.split()) < _MOST_WORDS
+        return f"Stay: {why}" if is_short else "Stay: nothing better keeps the limits"
     said = effects(answer, document["objective"], document["run"]["is_bounded"])
     words = f"Set {places(answer['set'], document['base'])}: {said}"
     return words if len(words.split()) <= _MOST_WORDS else words.rpartition(",")[0]

@@ -155,10 +155,9 @@ class TestHeadline:
     def test_of_nothing_to_set(self) -> None:
         document = of_a_step().document()
         stay = {**document, "answer": {**document["answer"], "set": {}}}
-        kept = "Stay: nothing that needs less energy surely keeps 5 %"
-        assert headline(stay) == kept
-        limits = {**document["limits"], "max_power_w": 300}
-        assert headline({**stay, "limits": limits}) == "Stay: nothing better"
+        assert headline(stay) == "Stay: nothing better keeps the limits"
+        unlimited = dict.fromkeys(document["limits"])
+        assert headline({**stay, "limits": unlimited}) == "Stay: nothing needs less energy"
 
     def test_of_no_cap(self) -> None:
         document = {**of_a_step().document(), "answer": None}
