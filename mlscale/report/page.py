@@ -209,7 +209,7 @@ def _whose(note: Row) -> str:
 def _without_folders(text: str, files: str) -> str:
     """A note that names the run's files by their names alone, as the page may be sent."""
     for name in files.split(", "):
-        text = re.sub(rf"[^\s'\",]*[/\\]{re.escape(name)}", lambda _, name=name: name, text)
+        text = re.sub(rf"[^\s'\",]*[/\\]({re.escape(name)})", r"\1", text)
     return text
 
 

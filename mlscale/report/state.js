@@ -11,7 +11,7 @@ const COSTS = { time: "time_ms", power: "power_w", energy: "energy_mj" }; // in 
 const CHANGES = { time: "slowdown_percent", power: "power_percent", energy: "energy_percent" };
 const SETS = { cu_count: "CUs", engine_mhz: "MHz", memory_mhz: "MHz memory", power_cap_w: "W" };
 const AT = { c: "cu_count", e: "engine_mhz", m: "memory_mhz" };
-const MARKS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const MARKS = /[\p{C}\p{Zl}\p{Zp}]/gu; // what cannot be seen, or turns the writing
 const MEANINGS = {
   "memory-bound": "a lower engine clock costs it little time",
   "core-bound": "its time goes with the engine clock",

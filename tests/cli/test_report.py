@@ -113,6 +113,14 @@ class TestMeasured:
 
 
 class TestTheFile:
+    def test_head_names_files_without_their_folders(self, capsys: Capture, tmp_path: Path) -> None:
+        file = ROOT / "datasets" / "h100-by-hand.csv"
+        succeed(capsys, "report", file, "-o", tmp_path / "p.html")
+        text = (tmp_path / "p.html").read_text(encoding="utf-8")
+        [head] = re.findall("<header.*</header>", text, re.DOTALL)
+        assert "h100-by-hand.csv: engine_mhz 1980" in head
+        assert str(ROOT) not in head
+
     def test_is_told_with_its_size(self, capsys: Capture, tmp_path: Path) -> None:
         out, _ = succeed(capsys, "report", *BY_HAND, "-o", tmp_path / "p.html")
         size = (tmp_path / "p.html").stat().st_size

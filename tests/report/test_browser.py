@@ -376,7 +376,7 @@ class TestOtherRuns:
         assert ["-pl" in commands[0], "-lgc" in commands[1]] == [True, True]
 
     def test_hostile_names_are_text(self, opened: Any, tmp_path: Path) -> None:
-        evil = "</script><img src=x onerror=alert(1)><b>\u202egnp\u0007"
+        evil = "</script><img src=x onerror=alert(1)><b>\u202egnp\u0007\u00ad"
         profiles = new_profiles()
         kernels = tuple(f"{evil}{k}" for k in range(len(profiles.kernels)))
         run = replace(shown(trained(), replace(profiles, kernels=kernels)), name=evil)
@@ -385,10 +385,11 @@ class TestOtherRuns:
         tab.tab.locator("tbody .name").first.click()
         tab.frame()
         assert tab.tab.locator("img, b b, #page b:has(*)").count() == 0
-        assert "<img src=x onerror=alert(1)><b>\\u202egnp\\u0007" in tab.tab.inner_text(".who")
+        assert "<img src=x onerror=alert(1)><b>\\u202egnp\\u0007\\u00ad" in tab.tab.inner_text(".who")
         everything = tab.tab.evaluate("document.body.innerText")
         assert "\u202e" not in everything
         assert "\u0007" not in everything
+        assert "\u00ad" not in everything
 
 
 def test_300_kernels_move_without_lag(opened: Any, tmp_path: Path) -> None:
