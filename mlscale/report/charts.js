@@ -232,7 +232,7 @@ function pareto(host) {
         if (i != null) go(run().place(i));
       },
       onkeydown: (event) => {
-        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        const by = ARROWS[event.key];
         if (!by) return;
         event.preventDefault();
         const far = (i) => Math.abs(time.value[i] - time.value[here()]);
@@ -299,7 +299,7 @@ function bounds(host) {
 
 function discKeys(event, discs, k) {
   if (event.key === "Enter" || event.key === " ") discs[k].onclick();
-  const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const by = ARROWS[event.key];
   if (by || event.key === " ") event.preventDefault();
   if (!by) return;
   const next = discs[(k + by + discs.length) % discs.length];

@@ -248,6 +248,8 @@ function go(change_) {
 const step = (name, by) => go({ [name]: Math.min(axis(name).length - 1, Math.max(0, S[name] + by)) });
 const selectKernel = (k) => go({ kernel: S.kernel === k ? -1 : k });
 
+const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }; // along a list
+
 function keysMove(event, name, other) {
   const by = { ArrowRight: 1, ArrowUp: other ? 0 : 1, ArrowLeft: -1, ArrowDown: other ? 0 : -1,
     Home: -1e9, End: 1e9, PageUp: 5, PageDown: -5 }[event.key];
