@@ -11,6 +11,7 @@ from uuid import UUID
 from mlscale.collect.opencl import device_that_builds
 from mlscale.errors import InputError, extra_named
 from mlscale.readers.run import key_of
+from mlscale.sensors.nvidia import handle_by_uuid
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
@@ -155,14 +156,6 @@ def _require_compiler(nvrtc: Any, driver: tuple[int, int]) -> None:
         )
 
 
-def nvml_board(uuid: str) -> Any:
-    """NVML's handle of a board. Raises pynvml.NVMLError."""
-    import pynvml
-
-    pynvml.nvmlInit()
-    return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-
-
 def _nvidia_sensors(uuid: str) -> str:
     """Those that kernel_tuner can read; of NVML whole boards that list their memory's clocks."""
     if _JETSON.exists():
@@ -171,7 +164,7 @@ def _nvidia_sensors(uuid: str) -> str:
         import pynvml
 
         with suppress(pynvml.NVMLError):
-            pynvml.nvmlDeviceGetSupportedMemoryClocks(nvml_board(uuid))
+            pynvml.nvmlDeviceGetSupportedMemoryClocks(handle_by_uuid(uuid))
             return "nvml"
     return ""
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from mlscale.collect.cases import Case
 from mlscale.collect.clocks import set_board
-from mlscale.collect.device import DeviceInfo, device_at_hand, nvml_board
+from mlscale.collect.device import DeviceInfo, device_at_hand
 from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
+from mlscale.sensors.nvidia import handle_by_uuid
 
 # kernel_tuner would import torch and CuPy for arguments of their types, which takes seconds; here
 # are none.
@@ -165,7 +166,7 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
 
         # Clocks that nothing here uses; new drivers refuse with an error that it lets through.
         pynvml.nvmlDeviceGetDefaultApplicationsClock = refused
-        place = pynvml.nvmlDeviceGetIndex(nvml_board(device.uuid))
+        place = pynvml.nvmlDeviceGetIndex(handle_by_uuid(device.uuid))
         observer = NVMLObserver([*observed, *(["nvml_power"] if power_s else [])], device=place)
     elif device.sensors == "tegra":
         from kernel_tuner.observers.tegra import TegraObserver

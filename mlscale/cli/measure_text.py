@@ -1,0 +1,90 @@
+"""What `mlscale measure` says on a terminal: one line that moves, one for each log, what is next."""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from math import isnan
+
+from mlscale.cli.terminal import si
+from mlscale.sensors.boards import BUSY, ENGINE, MEAN_POWER, POWER, Board
+from mlscale.sensors.log import Measured
+from mlscale.sensors.recorder import Recorder
+from mlscale.text import printable
+
+
+def tell(line: str) -> None:
+    """Print a line to standard error: standard output is the program's."""
+    print(f"  {printable(line)}", file=sys.stderr, flush=True)
+
+
+def live_line(recorder: Recorder) -> Callable[[], None] | None:
+    """What shows the sensors and the energy so far in one line that moves; None but on a terminal.
+
+    '' as the recorder's end clears the line.
+    """
+    if not sys.stderr.isatty():
+        return None
+
+    def show() -> None:
+        told = [_now(recorder, board) for board in recorder.boards]
+        print(f"\r\x1b[K  {'; '.join(told)}", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def clear_line() -> None:
+    """Take the moving line away."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _now(recorder: Recorder, board: Board) -> str:
+    rows = recorder.rows[board.index]
+    sample = rows[-1][1] if rows else {}
+    watts = sample.get(POWER, sample.get(MEAN_POWER))
+    told = [
+        si(watts, "W"),
+        f"{sample[ENGINE]:.0f} MHz" if ENGINE in sample else "",
+        f"{sample[BUSY]:.0f} % busy" if BUSY in sample else "",
+        f"{si(recorder.energy_j(board.index), 'J')} so far",
+    ]
+    return f"GPU {board.index}: {', '.join(filter(None, told))}"
+
+
+def line(found: Measured, set_mhz: int | None, rate: float | None) -> str:
+    """What a log says: 'A100, GPU 0: 41.2 s busy of 43.0 s, 1395 MHz, 312 W mean, … -> FILE'."""
+    if rate is None:
+        time = f"{si(found.time_s, 's')} busy of {si(found.total_s, 's')}"
+        energy = si(found.energy_j, "J")
+    else:
+        time, energy = (
+            f"{si(found.total_s, 's')} at {rate:g}/s",
+            f"{si(found.mean_w / rate, 'J')} each",
+        )
+    clock = "" if isnan(found.engine_mhz) else f"{found.engine_mhz:.0f} MHz"
+    clock += " (set)" if set_mhz else ""
+    told = [time, clock, "" if isnan(found.mean_w) else f"{si(found.mean_w, 'W')} mean, {energy}"]
+    return f"{found.name}, GPU {found.gpu}: {', '.join(filter(None, told))} -> {found.path}"
+
+
+def numbered_line(number: int, what: str, found: Measured) -> str:
+    """One of the runs of --two-clocks."""
+    time, watts = si(found.time_s, "s"), si(found.mean_w, "W")
+    return (
+        f"{number}/2  {what:<11} {time:>7}, {found.engine_mhz:4.0f} MHz, {watts:>6} -> {found.path}"
+    )
+
+
+def again(words: Sequence[str], options: Sequence[str], program: Sequence[str]) -> str:
+    """A command of measure with these options."""
+    behind = ["--", *program] if program else []
+    return shlex.join([*words, "mlscale", "measure", *options, *behind])
+
+
+def without_rights(board: Board, why: str, engine_mhz: int, command: str) -> str:
+    """Who can set a clock, and how to do without."""
+    to_set, to_reset = board.commands(engine_mhz)
+    return (
+        f"GPU {board.index}: its clocks are not yours to set ({why}): root may, or the site (under "
+        f"Slurm --gpu-freq={engine_mhz}). By hand: sudo {to_set}; {command}; sudo {to_reset}"
+    )

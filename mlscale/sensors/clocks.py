@@ -1,0 +1,94 @@
+"""Clocks and power limits: set, and put back in every case, after a kill at the next start.
+
+While they may be set, a marker with what was before stands in a folder that this process alone
+holds. A marker in a folder that nobody holds is of a process that was killed.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from mlscale.errors import InputError, warn
+from mlscale.files import only_writer, parse_json_object, read_bytes, write_text
+from mlscale.sensors.boards import Board, SettingError
+
+# Not from a manual: how long a GPU may take to run at a clock that was just set.
+SETTLE_S = 0.2
+_RUN = Path("/run")  # emptied as the system starts, when a driver forgets what was set too
+
+
+def set_board(board: Board, settings: Mapping[str, int]) -> None:
+    """Hold engine_mhz, memory_mhz [MHz] and cap_w [W], as far as given. Raises SettingError."""
+    board.hold(settings)
+    time.sleep(SETTLE_S)
+
+
+@contextmanager
+def given_back(board: Board, sets_board: bool) -> Iterator[None]:
+    """Within the block the board may be set; after it, it is as before.
+
+    Where nothing is to be set, only what a killed process left is put back. Raises InputError
+    where another mlscale holds the board, and where it cannot be put back.
+    """
+    folder = _folder(board)
+    marker = folder / "before.json"
+    if not sets_board and not marker.exists():
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(only_writer(folder))
+        except InputError:
+            raise InputError(
+                f"GPU {board.index}: another mlscale holds its clocks; wait for it"
+            ) from None
+        if marker.exists():
+            _put_back_of_killed(board, marker, sets_board)
+        if not sets_board:
+            yield
+            return
+        write_text(marker, json.dumps(board.settings()))
+        try:
+            yield
+        finally:
+            _put_back(board, marker)
+
+
+def _folder(board: Board) -> Path:
+    """Where the marker of a board is: one place for all of the machine, if this may write there."""
+    name = f"mlscale/clocks-{board.uuid}"
+    shared = _RUN / name
+    if state := os.environ.get("XDG_STATE_HOME"):
+        return Path(state) / name
+    if (shared / "before.json").exists() or os.access(_RUN, os.W_OK):
+        return shared
+    return Path.home() / ".local" / "state" / name
+
+
+def _put_back_of_killed(board: Board, marker: Path, sets_board: bool) -> None:
+    """What a killed process left; one that may not put it back is told, unless it is to set too."""
+    why = f"GPU {board.index}: an earlier run was killed while it held the clocks"
+    try:
+        _put_back(board, marker)
+    except InputError as error:
+        if sets_board:
+            raise
+        warn("L04", f"{why}; {error}")
+        return
+    warn("L04", f"{why}; they are put back first", "note")
+
+
+def _put_back(board: Board, marker: Path) -> None:
+    """Set the board as the marker says. Raises InputError."""
+    before = parse_json_object(read_bytes(marker), str(marker))
+    try:
+        board.put_back(before)
+        marker.unlink()
+    except (SettingError, OSError) as error:
+        raise InputError(
+            f"GPU {board.index} is not as before ({error}); as root: {board.commands(0)[1]}"
+        ) from None
