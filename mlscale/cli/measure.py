@@ -16,7 +16,8 @@ from mlscale.cli import options
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_line
 from mlscale.errors import DataWarning, InputError, UsageError, warn
-from mlscale.sensors.boards import BUSY, ENGINE, Board, SettingError, boards_at_hand, parts_error
+from mlscale.sensors.board import BUSY, ENGINE, GpuBoard, SettingError
+from mlscale.sensors.boards import boards_at_hand, parts_error
 from mlscale.sensors.clocks import given_back, set_board
 from mlscale.sensors.program import Signals, run_program, wait
 from mlscale.sensors.recorder import IDLE_PERCENT, USUAL_HZ, Recorder
@@ -115,7 +116,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--repeat is for a program")
 
 
-def _set(board: Board, engine_mhz: float, command: str) -> int:
+def _set(board: GpuBoard, engine_mhz: float, command: str) -> int:
     """Hold an engine clock; the clock [MHz]. Raises InputError: who may, and how to do without."""
     nearest_mhz = board.nearest_mhz(engine_mhz)
     if abs(nearest_mhz - engine_mhz) > 0.02 * engine_mhz:
@@ -130,7 +131,7 @@ def _set(board: Board, engine_mhz: float, command: str) -> int:
     return nearest_mhz
 
 
-def _set_all(arguments: argparse.Namespace, boards: Sequence[Board]) -> int:
+def _set_all(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> int:
     plain = text.again([], _options(arguments), arguments.program_words)
     clocks = [_set(board, arguments.at, plain) for board in boards]
     return clocks[0]
@@ -151,7 +152,9 @@ def _options(arguments: argparse.Namespace, **changed: str) -> list[str]:
 # A run.
 
 
-def _repeated(arguments: argparse.Namespace, boards: Sequence[Board], signals: Signals) -> Outcome:
+def _repeated(
+    arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals
+) -> Outcome:
     """The run in the middle of all that were asked for; one that fails or is ended is the last."""
     outcomes: list[tuple[float, Outcome]] = []
     for _ in range(arguments.repeat):
@@ -165,7 +168,7 @@ def _repeated(arguments: argparse.Namespace, boards: Sequence[Board], signals: S
     return Outcome(middle.status, middle.recorder, tuple(seconds for seconds, _ in outcomes))
 
 
-def _once(arguments: argparse.Namespace, boards: Sequence[Board], signals: Signals) -> Outcome:
+def _once(arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals) -> Outcome:
     sys.stdout.flush()
     with Recorder(boards, arguments.hz) as recorder:
         look = text.live_line(recorder)
@@ -181,7 +184,7 @@ def _once(arguments: argparse.Namespace, boards: Sequence[Board], signals: Signa
 
 def _logged(
     arguments: argparse.Namespace,
-    board: Board,
+    board: GpuBoard,
     outcome: Outcome,
     set_mhz: int | None,
     are_several: bool = False,
@@ -214,26 +217,26 @@ def _logged(
         return measured(path)
 
 
-def _path(arguments: argparse.Namespace, board: Board | None, mhz: int) -> Path:
+def _path(arguments: argparse.Namespace, board: GpuBoard | None, mhz: int) -> Path:
     """The file of a log; board: of several. One without a name of the user's replaces no other."""
     words = arguments.program_words
     stem = next((Path(word).stem for word in words if Path(word).suffix in (".py", ".sh")), "")
     stem = stem or (Path(words[0]).stem if words else "gpu")
-    of_board = f"-gpu{board.index}" if board else ""
+    part = f"-gpu{board.index}" if board else ""
     clock = f"-{mhz}" if mhz else ""
     if arguments.output:
         asked = Path(arguments.output)
-        more = of_board + (clock if arguments.two_clocks else "")
+        more = part + (clock if arguments.two_clocks else "")
         return asked.with_name(f"{asked.stem}{more}{asked.suffix or '.csv'}")
-    path, number = Path(f"{stem}{of_board}{clock}.csv"), 1
+    path, number = Path(f"{stem}{part}{clock}.csv"), 1
     while path.exists():
         number += 1
-        path = Path(f"{stem}{of_board}{clock}-{number}.csv")
+        path = Path(f"{stem}{part}{clock}-{number}.csv")
     return path
 
 
 def _tell_next(
-    arguments: argparse.Namespace, board: Board, found: "Measured", set_mhz: int | None
+    arguments: argparse.Namespace, board: GpuBoard, found: "Measured", set_mhz: int | None
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
     from mlscale.data.points import SECOND_CLOCK
@@ -262,7 +265,7 @@ def _tell_next(
 # Two clocks, and the advice.
 
 
-def _two_clocks(arguments: argparse.Namespace, boards: Sequence[Board]) -> int:
+def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> int:
     """Measure as it is and at 0.6 of that clock, then advise. Raises InputError."""
     from mlscale.data.points import SECOND_CLOCK
 
@@ -289,7 +292,7 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[Board]) -> int:
     return _advise(arguments, [str(log.path) for log in logs])
 
 
-def _try(arguments: argparse.Namespace, board: Board) -> None:
+def _try(arguments: argparse.Namespace, board: GpuBoard) -> None:
     """Set a clock and put it back, before anything has taken time. Raises InputError."""
     before, now_mhz = board.settings(), board.nearest_mhz(board.read().get(ENGINE, 1000))
     try:

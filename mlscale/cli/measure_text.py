@@ -1,4 +1,4 @@
-"""What `mlscale measure` says on a terminal: one line that moves, one for each log, what is next."""
+"""What `mlscale measure` says: one line that moves, one for each log, and what is next."""
 
 import shlex
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import isnan
 
 from mlscale.cli.terminal import si
-from mlscale.sensors.boards import BUSY, ENGINE, MEAN_POWER, POWER, Board
+from mlscale.sensors.board import BUSY, ENGINE, MEAN_POWER, POWER, GpuBoard
 from mlscale.sensors.log import Measured
 from mlscale.sensors.recorder import Recorder
 from mlscale.text import printable
@@ -18,10 +18,7 @@ def tell(line: str) -> None:
 
 
 def live_line(recorder: Recorder) -> Callable[[], None] | None:
-    """What shows the sensors and the energy so far in one line that moves; None but on a terminal.
-
-    '' as the recorder's end clears the line.
-    """
+    """What shows the sensors and the energy so far in one line; None where no terminal is."""
     if not sys.stderr.isatty():
         return None
 
@@ -38,7 +35,7 @@ def clear_line() -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _now(recorder: Recorder, board: Board) -> str:
+def _now(recorder: Recorder, board: GpuBoard) -> str:
     rows = recorder.rows[board.index]
     sample = rows[-1][1] if rows else {}
     watts = sample.get(POWER, sample.get(MEAN_POWER))
@@ -57,10 +54,8 @@ def line(found: Measured, set_mhz: int | None, rate: float | None) -> str:
         time = f"{si(found.time_s, 's')} busy of {si(found.total_s, 's')}"
         energy = si(found.energy_j, "J")
     else:
-        time, energy = (
-            f"{si(found.total_s, 's')} at {rate:g}/s",
-            f"{si(found.mean_w / rate, 'J')} each",
-        )
+        time = f"{si(found.total_s, 's')} at {rate:g}/s"
+        energy = f"{si(found.mean_w / rate, 'J')} each"
     clock = "" if isnan(found.engine_mhz) else f"{found.engine_mhz:.0f} MHz"
     clock += " (set)" if set_mhz else ""
     told = [time, clock, "" if isnan(found.mean_w) else f"{si(found.mean_w, 'W')} mean, {energy}"]
@@ -69,10 +64,8 @@ def line(found: Measured, set_mhz: int | None, rate: float | None) -> str:
 
 def numbered_line(number: int, what: str, found: Measured) -> str:
     """One of the runs of --two-clocks."""
-    time, watts = si(found.time_s, "s"), si(found.mean_w, "W")
-    return (
-        f"{number}/2  {what:<11} {time:>7}, {found.engine_mhz:4.0f} MHz, {watts:>6} -> {found.path}"
-    )
+    told = f"{si(found.time_s, 's'):>7}, {found.engine_mhz:4.0f} MHz, {si(found.mean_w, 'W'):>6}"
+    return f"{number}/2  {what:<11} {told} -> {found.path}"
 
 
 def again(words: Sequence[str], options: Sequence[str], program: Sequence[str]) -> str:
@@ -81,7 +74,7 @@ def again(words: Sequence[str], options: Sequence[str], program: Sequence[str]) 
     return shlex.join([*words, "mlscale", "measure", *options, *behind])
 
 
-def without_rights(board: Board, why: str, engine_mhz: int, command: str) -> str:
+def without_rights(board: GpuBoard, why: str, engine_mhz: int, command: str) -> str:
     """Who can set a clock, and how to do without."""
     to_set, to_reset = board.commands(engine_mhz)
     return (

@@ -231,7 +231,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
     for place, title in enumerate(header):
         name, _, unit = title.partition("[")
         if name.strip() in _READ and unit.lower() not in ("", "w]", "mhz]", "%]", "s]", "j]"):
-            raise InputError(f"{sheet.path}: '{title}' is not in W, J, MHz, % or s; convert it")
+            raise InputError(f"{sheet.path}: '{title}' is not in W, MHz, % or s; convert it")
         column = labels([row[place] for _, row in rows])
         same = columns.setdefault(name.strip(), column)
         if name.strip() in _READ and same.cells() != column.cells():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlscale.errors import InputError, extra_named
-from mlscale.sensors.boards import (
+from mlscale.sensors.board import (
     BUSY,
     COPIES,
     ENERGY,
@@ -17,7 +17,7 @@ from mlscale.sensors.boards import (
     MEMORY,
     POWER,
     TEMPERATURE,
-    Board,
+    GpuBoard,
     LostError,
     Sample,
     SettingError,
@@ -27,7 +27,7 @@ _LEVEL = "AMDSMI_DEV_PERF_LEVEL_"
 _WHOLE = ("SPX", "N/A", "")  # compute partitions that are a whole GPU
 
 
-def boards() -> list[Board]:
+def boards() -> list[GpuBoard]:
     """All GPUs that the driver lists. Raises InputError."""
     with extra_named("mlscale measure"):
         try:
@@ -47,7 +47,7 @@ def boards() -> list[Board]:
 
 
 class AmdBoard:
-    """One GPU; see `boards.Board`."""
+    """One GPU; see `board.GpuBoard`."""
 
     def __init__(self, place: int, handle: Any) -> None:
         import amdsmi

@@ -13,21 +13,21 @@ from pathlib import Path
 
 from mlscale.errors import InputError, warn
 from mlscale.files import only_writer, parse_json_object, read_bytes, write_text
-from mlscale.sensors.boards import Board, SettingError
+from mlscale.sensors.board import GpuBoard, SettingError
 
 # Not from a manual: how long a GPU may take to run at a clock that was just set.
 SETTLE_S = 0.2
 _RUN = Path("/run")  # emptied as the system starts, when a driver forgets what was set too
 
 
-def set_board(board: Board, settings: Mapping[str, int]) -> None:
+def set_board(board: GpuBoard, settings: Mapping[str, int]) -> None:
     """Hold engine_mhz, memory_mhz [MHz] and cap_w [W], as far as given. Raises SettingError."""
     board.hold(settings)
     time.sleep(SETTLE_S)
 
 
 @contextmanager
-def given_back(board: Board, sets_board: bool) -> Iterator[None]:
+def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
     """Within the block the board may be set; after it, it is as before.
 
     Where nothing is to be set, only what a killed process left is put back. Raises InputError
@@ -58,7 +58,7 @@ def given_back(board: Board, sets_board: bool) -> Iterator[None]:
             _put_back(board, marker)
 
 
-def _folder(board: Board) -> Path:
+def _folder(board: GpuBoard) -> Path:
     """Where the marker of a board is: one place for all of the machine, if this may write there."""
     name = f"mlscale/clocks-{board.uuid}"
     shared = _RUN / name
@@ -69,7 +69,7 @@ def _folder(board: Board) -> Path:
     return Path.home() / ".local" / "state" / name
 
 
-def _put_back_of_killed(board: Board, marker: Path, sets_board: bool) -> None:
+def _put_back_of_killed(board: GpuBoard, marker: Path, sets_board: bool) -> None:
     """What a killed process left; one that may not put it back is told, unless it is to set too."""
     why = f"GPU {board.index}: an earlier run was killed while it held the clocks"
     try:
@@ -82,7 +82,7 @@ def _put_back_of_killed(board: Board, marker: Path, sets_board: bool) -> None:
     warn("L04", f"{why}; they are put back first", "note")
 
 
-def _put_back(board: Board, marker: Path) -> None:
+def _put_back(board: GpuBoard, marker: Path) -> None:
     """Set the board as the marker says. Raises InputError."""
     before = parse_json_object(read_bytes(marker), str(marker))
     try:

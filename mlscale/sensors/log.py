@@ -15,7 +15,7 @@ from typing import Any
 from mlscale.errors import InputError, warn
 from mlscale.files import write_text
 from mlscale.readers.monitor import FACTS, read_log
-from mlscale.sensors.boards import BUSY, REASONS, Board, Sample
+from mlscale.sensors.board import BUSY, REASONS, GpuBoard, Sample
 from mlscale.sensors.recorder import IDLE_PERCENT, Recorder
 
 Rows = Sequence[tuple[float, Sample]]
@@ -47,7 +47,7 @@ class Measured:
     energy_j: float
 
 
-def write_log(path: Path, board: Board, rows: Rows, facts: Mapping[str, Any]) -> None:
+def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any]) -> None:
     """Write a log, whole or not at all. Raises InputError.
 
     facts: what does not change, beside what the board says itself.
@@ -70,7 +70,7 @@ def _cell(name: str, value: float | None) -> str:
     return f"{int(value):#018x}" if name == REASONS else f"{value:.10g}"
 
 
-def kept(recorder: Recorder, board: Board, skip_s: float = 0.0) -> Rows:
+def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
     """The samples of a board but for those of the first seconds. Raises InputError without any."""
     rows = recorder.rows[board.index]
     if why := recorder.lost.get(board.index):
@@ -104,7 +104,7 @@ def measured(path: Path) -> Measured:
     )
 
 
-def warn_of_run(recorder: Recorder, board: Board) -> None:
+def warn_of_run(recorder: Recorder, board: GpuBoard) -> None:
     """Warn of what was amiss while a GPU was measured, and no log tells: caps, heat, others."""
     rows, gpu = recorder.rows[board.index], f"GPU {board.index}"
     at_work = [sample for _, sample in rows if sample.get(BUSY, 100) > IDLE_PERCENT]

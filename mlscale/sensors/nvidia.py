@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlscale.errors import InputError, extra_named
-from mlscale.sensors.boards import (
+from mlscale.sensors.board import (
     BUSY,
     COPIES,
     ENERGY,
@@ -19,7 +19,7 @@ from mlscale.sensors.boards import (
     POWER,
     REASONS,
     TEMPERATURE,
-    Board,
+    GpuBoard,
     LostError,
     Sample,
     SettingError,
@@ -32,7 +32,7 @@ _ACTIVITIES = {
 _LOST = ("NVML_ERROR_GPU_IS_LOST", "NVML_ERROR_RESET_REQUIRED", "NVML_ERROR_UNINITIALIZED")
 
 
-def boards() -> list[Board]:
+def boards() -> list[GpuBoard]:
     """All GPUs that the driver lists. Raises InputError."""
     with extra_named("mlscale measure"):
         import pynvml
@@ -55,7 +55,7 @@ def handle_by_uuid(uuid: str) -> Any:
 
 
 class NvidiaBoard:
-    """One GPU; see `boards.Board`. handle: NVML's."""
+    """One GPU; see `board.GpuBoard`. handle: NVML's."""
 
     def __init__(self, handle: Any) -> None:
         import pynvml
@@ -167,7 +167,8 @@ class NvidiaBoard:
         """The nearest engine clock that can be set [MHz]."""
         memories = self._ask("nvmlDeviceGetSupportedMemoryClocks") or [0]
         listed = self._ask("nvmlDeviceGetSupportedGraphicsClocks", max(memories)) or [engine_mhz]
-        return round(min(map(float, listed), key=lambda mhz: abs(mhz - engine_mhz)))
+        clocks: list[int] = [round(mhz) for mhz in listed]
+        return min(clocks, key=lambda mhz: abs(mhz - engine_mhz))
 
     def settings(self) -> dict[str, Any]:
         """The power limit; None where it has none."""

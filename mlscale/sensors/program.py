@@ -52,7 +52,7 @@ def run_program(words: Sequence[str], signals: Signals, look: Callable[[], None]
     where it cannot be started.
     """
     try:
-        signals.process = subprocess.Popen(words)
+        signals.process = subprocess.Popen(words)  # noqa: S603, the user's program
     except OSError as error:
         raise InputError(f"{words[0]}: cannot be run: {error.strerror or error}") from None
     if signals.last:  # before there was a program

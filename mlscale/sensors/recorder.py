@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from mlscale.sensors.boards import BUSY, ENERGY, MEAN_POWER, POWER, Board, LostError, Sample
+from mlscale.sensors.board import BUSY, ENERGY, MEAN_POWER, POWER, GpuBoard, LostError, Sample
 
 USUAL_HZ = 10.0
 IDLE_PERCENT = 2.0  # up to this utilisation a GPU is idle
@@ -22,7 +22,7 @@ class Recorder(threading.Thread):
         others: by index the processes that computed there before.
     """
 
-    def __init__(self, boards: Sequence[Board], hz: float = USUAL_HZ) -> None:
+    def __init__(self, boards: Sequence[GpuBoard], hz: float = USUAL_HZ) -> None:
         super().__init__(daemon=True)
         self.boards, self._period_s = tuple(boards), 1 / hz
         self.rows: dict[str, list[tuple[float, Sample]]] = {one.index: [] for one in boards}

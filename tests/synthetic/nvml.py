@@ -6,7 +6,7 @@ has the engine clock that is held, `limit` the power limit [mW], and `made.json`
 away. The signatures are compared with the package's where it is installed.
 """
 
-# ruff: noqa: N801, N802, N803, N815, N818
+# ruff: noqa: N801, N802, N803, N818
 import json
 import os
 import time
