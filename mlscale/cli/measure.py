@@ -85,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         for board in boards:
-            stack.enter_context(given_back(board, arguments.at is not None))
-        set_mhz = _set_all(arguments, boards) if arguments.at else None
+            _hold(stack, arguments, board)
+        clocks = [_set(board, arguments.at) for board in boards if arguments.at]
+        set_mhz = clocks[0] if clocks else None
         outcome = _repeated(arguments, boards, signals)
     if signals.last:
         print_line("mlscale: interrupted; no log is written")
@@ -116,25 +117,25 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--repeat is for a program")
 
 
-def _set(board: GpuBoard, engine_mhz: float, command: str) -> int:
-    """Hold an engine clock; the clock [MHz]. Raises InputError: who may, and how to do without."""
+def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> None:
+    """Let the board be set till the end of the stack. Raises InputError: how to do without."""
+    try:
+        stack.enter_context(given_back(board, bool(arguments.at or arguments.two_clocks)))
+    except SettingError as error:
+        plain = text.again([], _options(arguments), arguments.program_words)
+        at = arguments.at and board.nearest_mhz(arguments.at)
+        raise InputError(f"{error}. {text.by_hand(board, at, plain)}") from None
+
+
+def _set(board: GpuBoard, engine_mhz: float) -> int:
+    """Hold an engine clock; the clock [MHz]. Raises InputError."""
     nearest_mhz = board.nearest_mhz(engine_mhz)
     if abs(nearest_mhz - engine_mhz) > 0.02 * engine_mhz:
         raise InputError(
             f"GPU {board.index} has no clock near {engine_mhz:g} MHz; the nearest is {nearest_mhz}"
         )
-    try:
-        set_board(board, {"engine_mhz": nearest_mhz})
-    except SettingError as error:
-        said = text.without_rights(board, str(error), nearest_mhz, command)
-        raise InputError(said) from None
+    set_board(board, {"engine_mhz": nearest_mhz})
     return nearest_mhz
-
-
-def _set_all(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> int:
-    plain = text.again([], _options(arguments), arguments.program_words)
-    clocks = [_set(board, arguments.at, plain) for board in boards]
-    return clocks[0]
 
 
 def _options(arguments: argparse.Namespace, **changed: str) -> list[str]:
@@ -274,11 +275,12 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
         raise UsageError("--two-clocks measures one GPU; name it with --gpu")
     slow_mhz = 0
     logs: list[Measured] = []
-    with Signals() as signals, given_back(board, sets_board=True):
-        _try(arguments, board)
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        _hold(stack, arguments, board)
         for number, what in ((1, "free clock"), (2, "")):
             if number == 2:
-                slow_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz), "")
+                slow_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
             outcome = _repeated(arguments, boards, signals)
             if outcome.status or signals.last:
                 break
@@ -290,20 +292,6 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
         return outcome.status
     text.tell(f"{text.numbered_line(2, f'{slow_mhz} MHz', logs[1])}, clock put back")
     return _advise(arguments, [str(log.path) for log in logs])
-
-
-def _try(arguments: argparse.Namespace, board: GpuBoard) -> None:
-    """Set a clock and put it back, before anything has taken time. Raises InputError."""
-    before, now_mhz = board.settings(), board.nearest_mhz(board.read().get(ENGINE, 1000))
-    try:
-        board.hold({"engine_mhz": now_mhz})
-        board.put_back(before)
-    except SettingError as error:
-        plain = text.again([], _options(arguments), arguments.program_words)
-        raise InputError(
-            f"GPU {board.index}: its clocks are not yours to set ({error}): root may, or the site. "
-            f"As it is, and with what to type for the second clock: {plain}"
-        ) from None
 
 
 def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:

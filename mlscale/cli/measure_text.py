@@ -74,10 +74,9 @@ def again(words: Sequence[str], options: Sequence[str], program: Sequence[str]) 
     return shlex.join([*words, "mlscale", "measure", *options, *behind])
 
 
-def without_rights(board: GpuBoard, why: str, engine_mhz: int, command: str) -> str:
-    """Who can set a clock, and how to do without."""
+def by_hand(board: GpuBoard, engine_mhz: int | None, plain: str) -> str:
+    """What to type where mlscale may not set the clock; plain: the command without."""
+    if engine_mhz is None:
+        return f"As it is, and with what to type for the second clock: {plain}"
     to_set, to_reset = board.commands(engine_mhz)
-    return (
-        f"GPU {board.index}: its clocks are not yours to set ({why}): root may, or the site (under "
-        f"Slurm --gpu-freq={engine_mhz}). By hand: sudo {to_set}; {command}; sudo {to_reset}"
-    )
+    return f"By hand: sudo {to_set}; {plain}; sudo {to_reset}"

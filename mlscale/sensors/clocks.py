@@ -30,8 +30,9 @@ def set_board(board: GpuBoard, settings: Mapping[str, int]) -> None:
 def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
     """Within the block the board may be set; after it, it is as before.
 
-    Where nothing is to be set, only what a killed process left is put back. Raises InputError
-    where another mlscale holds the board, and where it cannot be put back.
+    Where nothing is to be set, only what a killed process left is put back. Raises SettingError
+    where it may not be set, and InputError where another mlscale holds the board, and where it
+    cannot be put back.
     """
     folder = _folder(board)
     marker = folder / "before.json"
@@ -51,7 +52,15 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
         if not sets_board:
             yield
             return
-        write_text(marker, json.dumps(board.settings()))
+        before = board.settings()
+        try:
+            board.put_back(before)  # as it is: the right to set is known before anything takes time
+        except SettingError as error:
+            raise SettingError(
+                f"GPU {board.index}: its clocks are not yours to set ({error}): root may, or the "
+                "site (under Slurm --gpu-freq)"
+            ) from None
+        write_text(marker, json.dumps(before))
         try:
             yield
         finally:

@@ -1,15 +1,14 @@
 """A made NVML: the calls of nvidia-ml-py 13.615 that `mlscale.sensors` uses, for one GPU or more.
 
-Its state is in a folder, that MADE_NVML names, so that several processes see one GPU: file `locked`
-has the engine clock that is held, `limit` the power limit [mW], and `made.json` what is special
-(see `Made`). A GPU is at work while there is a file `busy`, which a made program makes and takes
-away. The signatures are compared with the package's where it is installed.
+Its state is in the folder that MADE_NVML names, so that several processes see one GPU: `locked` has
+the engine clock that is held [MHz], `limit` the power limit [mW], `reads` a byte for each sample,
+and `made.json` what is special (see `made`). The first GPU works from the first sample after there
+is `go` (of PROGRAM) for `work` samples, more at a lower clock; then there is `done`.
 """
 
 # ruff: noqa: N801, N802, N803, N818
 import json
 import os
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,11 @@ NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
 NVML_FI_DEV_POWER_INSTANT, NVML_GPM_METRICS_GET_VERSION = 186, 1
 NVML_ERROR_UNINITIALIZED, NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_NO_PERMISSION = 1, 3, 4
 NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED = 9, 15, 16
+PROGRAM = """\
+cd "$MADE_NVML"; rm -f done started; touch go
+for i in $(seq 500); do [ -e done ] && break; sleep 0.01; done
+rm -f go started done; echo worked
+"""  # of a shell
 NAME, FREE_MHZ, IDLE_MHZ, MEMORY_MHZ, LIMIT_MW = "NVIDIA A100-SXM4-80GB", 1395, 210, 1593, 400_000
 CLOCKS = [*range(1410, 195, -15)]
 
@@ -34,8 +38,11 @@ class NVMLError_NotSupported(NVMLError):
 
 
 def made() -> dict[str, Any]:
-    """What is special: gpus, mig, no_driver, no_permission, lost_after (reads), reasons, others,
-    gpm, without (calls that are not supported), wanders (whether the clock does)."""
+    """What is special, if anything.
+
+    gpus (how many), mig, no_driver, no_permission, lost_after (so many reads), reasons, others
+    (processes), gpm, energy, without (calls), wanders (the clock), work, serves (always).
+    """
     path = _file("made.json")
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
@@ -46,7 +53,7 @@ def _file(name: str) -> Path:
 
 def _number(name: str, default: int) -> int:
     path = _file(name)
-    return int(path.read_text()) if path.exists() else default
+    return int(path.read_text() or default) if path.exists() else default
 
 
 def _may_set() -> None:
@@ -55,14 +62,28 @@ def _may_set() -> None:
 
 
 def is_busy(handle: int) -> bool:
-    return handle == 0 and _file("busy").exists()
+    """Half of its work follows the clock."""
+    special, started = made(), _number("started", -1)
+    if handle or started < 0:
+        return bool(special.get("serves")) and not handle
+    work = special.get("work", 20) * (0.5 + 0.5 * FREE_MHZ / _number("locked", FREE_MHZ))
+    if reads() < started + work:
+        return True
+    _file("done").touch()
+    return False
+
+
+def reads() -> int:
+    """How many samples were taken."""
+    path = _file("reads")
+    return path.stat().st_size if path.exists() else 0
 
 
 def engine_mhz(handle: int) -> int:
     if not is_busy(handle):
         return IDLE_MHZ
     mhz = _number("locked", FREE_MHZ)
-    return mhz - 300 * (int(50 * time.time()) % 2) if made().get("wanders") else mhz
+    return mhz - 300 * (reads() % 2) if made().get("wanders") else mhz
 
 
 def power_mw(handle: int) -> int:
@@ -117,10 +138,11 @@ def nvmlDeviceGetEnforcedPowerLimit(handle: int) -> int:
 
 
 def nvmlDeviceGetUtilizationRates(handle: int) -> Any:
-    with _file("reads").open("ab") as reads:
-        reads.write(b".")
-        count = reads.tell()
-    if count > made().get("lost_after", 1 << 30):
+    with _file("reads").open("ab") as file:
+        file.write(b".")
+    if _file("go").exists() and not _file("started").exists() and handle == 0:
+        _file("started").write_text(str(reads()))
+    if reads() > made().get("lost_after", 1 << 30):
         raise NVMLError(NVML_ERROR_GPU_IS_LOST, "GPU is lost")
     return (
         SimpleNamespace(gpu=95, memory=30) if is_busy(handle) else SimpleNamespace(gpu=0, memory=0)
@@ -139,7 +161,11 @@ def nvmlDeviceGetPowerUsage(handle: int) -> int:
 
 
 def nvmlDeviceGetTotalEnergyConsumption(handle: int) -> int:
-    raise NVMLError_NotSupported
+    """A tenth more than the power says; only where asked for."""
+    if "energy" not in made():
+        raise NVMLError_NotSupported
+    worked = max(0, reads() - _number("started", 1 << 30) + 1)
+    return 6_600 * reads() + 27_500 * worked
 
 
 def nvmlDeviceGetClockInfo(handle: int, type: int) -> int:  # noqa: A002
@@ -217,10 +243,10 @@ class c_nvmlGpmMetricsGet_t:
 
 
 def nvmlGpmMetricsGet(metricsGet: Any) -> Any:
-    """Each metric is its number in percent."""
+    """Each metric is 50 % and its number while some GPU is at work."""
     assert metricsGet.version == NVML_GPM_METRICS_GET_VERSION
     assert metricsGet.sample1.taken
     assert metricsGet.sample2.taken
     for metric in metricsGet.metrics[: metricsGet.numMetrics]:
-        metric.value = float(metric.metricId)
+        metric.value = (50.0 + metric.metricId) * is_busy(0)
     return metricsGet
