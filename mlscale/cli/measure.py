@@ -303,6 +303,7 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     words = [logs[0], "--also", logs[1]]
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
+    text.tell(f"The answer of: {shlex.join(['mlscale', 'advise', *words])}")
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]
     advise.run(asked)

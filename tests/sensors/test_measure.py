@@ -118,6 +118,9 @@ class TestClocks:
         assert lines[1] == (
             "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv, clock put back"
         )
+        assert lines[2] == (
+            "  The answer of: mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5"
+        )
         assert out.lstrip().startswith("Set the engine clock to ")
         assert gpu.locked_mhz is None
 

@@ -19,7 +19,7 @@ NVML_ERROR_UNINITIALIZED, NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_NO_PERMISSION = 1
 NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED = 9, 15, 16
 PROGRAM = """\
 cd "$MADE_NVML"; rm -f done started; touch go
-for i in $(seq 500); do [ -e done ] && break; sleep 0.01; done
+for i in $(seq 3000); do [ -e done ] && break; sleep 0.01; done
 rm -f go started done; echo worked
 """  # of a shell
 NAME, FREE_MHZ, IDLE_MHZ, MEMORY_MHZ, LIMIT_MW = "NVIDIA A100-SXM4-80GB", 1395, 210, 1593, 400_000
