@@ -27,7 +27,7 @@ def compared(text: str) -> str:
     return re.sub(r"busy of [\d.]+ s|[\d.]+ s at|:\s+\d+%", "…", text)
 
 
-@pytest.mark.parametrize("command, _, text", SHOWN)
+@pytest.mark.parametrize(("command", "_", "text"), SHOWN)
 def test_the_page_shows_what_is_printed(
     gpu: MadeGpu, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: str, _: str, text: str
 ) -> None:
