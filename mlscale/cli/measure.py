@@ -9,21 +9,26 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mlscale.cli import measure_text as text
 from mlscale.cli import options
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_line
+from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.sensors.board import BUSY, ENGINE, GpuBoard, SettingError
 from mlscale.sensors.boards import boards_at_hand, parts_error
 from mlscale.sensors.clocks import given_back, set_board
+from mlscale.sensors.log import (
+    Measured,
+    kept,
+    log_as_it_was,
+    measured,
+    warn_of_run,
+    write_log,
+)
 from mlscale.sensors.program import Signals, run_program, wait
 from mlscale.sensors.recorder import IDLE_PERCENT, USUAL_HZ, Recorder
-
-if TYPE_CHECKING:
-    from mlscale.sensors.log import Measured
 
 _EXAMPLES = """\
 examples:
@@ -89,20 +94,37 @@ def run(arguments: argparse.Namespace) -> int:
         clocks = [_set(board, arguments.at) for board in boards if arguments.at]
         set_mhz = clocks[0] if clocks else None
         outcome = _repeated(arguments, boards, signals)
-    if signals.last:
+    if signals.last and outcome.status:  # else the program ended well, in its own way
         print_line("mlscale: interrupted; no log is written")
         return outcome.status
-    try:
-        for board in boards:
-            found = _logged(arguments, board, outcome, set_mhz, len(boards) > 1)
-            text.tell(text.line(found, set_mhz, arguments.rate))
-            if board is boards[0]:
-                _tell_next(arguments, board, found, set_mhz)
-    except InputError as error:
-        if not outcome.status:
-            raise
-        print_line(f"mlscale: error: {error}")
+    _write_and_tell(arguments, boards, outcome, set_mhz)
     return outcome.status
+
+
+def _write_and_tell(
+    arguments: argparse.Namespace,
+    boards: Sequence[GpuBoard],
+    outcome: Outcome,
+    set_mhz: int | None,
+) -> None:
+    """Write a log for each GPU, say what it tells, and what is next. Raises InputError."""
+    told = []
+    for board in boards:
+        try:
+            path = _logged(arguments, board, outcome, set_mhz, len(boards) > 1)
+        except InputError as error:
+            if not outcome.status:
+                raise
+            print_line(f"mlscale: error: {error}")
+            continue
+        try:
+            told.append((board, measured(path)))
+        except InputError as error:
+            warn("M02", f"{error}; if another one worked, name it: --gpu")
+    for _, found in told:
+        text.tell(text.line(found, set_mhz, arguments.rate))
+    for board, found in told[:1]:
+        _tell_next(arguments, board, found, set_mhz)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -189,10 +211,8 @@ def _logged(
     outcome: Outcome,
     set_mhz: int | None,
     are_several: bool = False,
-) -> "Measured":
-    """Write the log of one GPU, warn, and read it. Raises InputError."""
-    from mlscale.sensors.log import kept, measured, warn_of_run, write_log
-
+) -> Path:
+    """Write the log of one GPU, and warn of what it does not tell. Raises InputError."""
     recorder, words = outcome.recorder, arguments.program_words
     rows = kept(recorder, board, arguments.skip)
     clocks = [s[ENGINE] for _, s in rows if ENGINE in s and s.get(BUSY, 100) > IDLE_PERCENT]
@@ -212,10 +232,7 @@ def _logged(
     if len(outcome.times_s) > 1:
         low, *_, high = outcome.times_s
         text.tell(f"{len(outcome.times_s)} runs took {low:.3g} to {high:.3g} s in all")
-    with warnings.catch_warnings():
-        if arguments.two_clocks:  # the advice tells them
-            warnings.simplefilter("ignore", DataWarning)
-        return measured(path)
+    return path
 
 
 def _path(arguments: argparse.Namespace, board: GpuBoard | None, mhz: int) -> Path:
@@ -237,12 +254,9 @@ def _path(arguments: argparse.Namespace, board: GpuBoard | None, mhz: int) -> Pa
 
 
 def _tell_next(
-    arguments: argparse.Namespace, board: GpuBoard, found: "Measured", set_mhz: int | None
+    arguments: argparse.Namespace, board: GpuBoard, found: Measured, set_mhz: int | None
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
-    from mlscale.data.points import SECOND_CLOCK
-    from mlscale.sensors.log import log_as_it_was
-
     if set_mhz:
         words = arguments.program_words
         if first := log_as_it_was(found.path, shlex.join(words), board.uuid):
@@ -268,8 +282,6 @@ def _tell_next(
 
 def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> int:
     """Measure as it is and at 0.6 of that clock, then advise. Raises InputError."""
-    from mlscale.data.points import SECOND_CLOCK
-
     [board, *others] = boards
     if others:
         raise UsageError("--two-clocks measures one GPU; name it with --gpu")
@@ -284,7 +296,9 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
             outcome = _repeated(arguments, boards, signals)
             if outcome.status or signals.last:
                 break
-            logs.append(_logged(arguments, board, outcome, slow_mhz or None))
+            path = _logged(arguments, board, outcome, slow_mhz or None)
+            with warnings.catch_warnings(action="ignore", category=DataWarning):
+                logs.append(measured(path))  # the advice warns of it
             if number == 1:
                 text.tell(text.numbered_line(number, what, logs[0]))
     if len(logs) < 2:

@@ -8,12 +8,13 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError, warn
-from mlscale.files import write_text
+from mlscale.files import parse_json_object, write_text
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.sensors.board import BUSY, REASONS, GpuBoard, Sample
 from mlscale.sensors.recorder import IDLE_PERCENT, Recorder
@@ -125,7 +126,9 @@ def log_as_it_was(log: Path, command: str, uuid: str) -> Path | None:
     for path in log.parent.glob(f"{log.stem.partition('-')[0]}*.csv"):
         with path.open(encoding="utf-8", errors="replace") as file:
             first = file.readline()
-        facts = json.loads(first.removeprefix(FACTS)) if first.startswith(FACTS) else {}
+        facts: dict[str, Any] = {}
+        with suppress(InputError):
+            facts = parse_json_object(first.removeprefix(FACTS), str(path))
         if (facts.get("command"), facts.get("uuid")) == (command, uuid):
             found += [] if "engine_mhz" in facts else [path]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)

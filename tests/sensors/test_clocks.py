@@ -155,6 +155,19 @@ def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
 
 
 @pytest.mark.usefixtures("library")
+def test_a_program_that_a_signal_ends_well_has_its_log(gpu: MadeGpu) -> None:
+    """As a server that Ctrl-C ends."""
+    program = "trap 'kill $!; exit 0' INT; sleep 60 & touch $MADE_NVML/at; wait"
+    with measuring("sh", "-c", program) as process:
+        await_file(gpu.folder / "at")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert gpu.locked_mhz is None
+    assert Path("sh-840.csv").exists()
+
+
+@pytest.mark.usefixtures("library")
 def test_after_kill_9_the_next_start_puts_back(gpu: MadeGpu, capsys: Capture) -> None:
     with measuring("sh", "-c", "touch $MADE_NVML/at; sleep 1") as process:
         await_file(gpu.folder / "at")

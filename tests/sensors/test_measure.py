@@ -77,9 +77,9 @@ class TestOneRun:
         ]
 
     def test_an_idle_gpu_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
-        assert main(["measure", "-o", "log.csv", "--", "true"]) == 2
-        err = capsys.readouterr().err
-        assert "GPU 0: has no busy span: gpu_utilisation is at most 0, the GPU is idle" in err
+        _, err = succeed(capsys, "measure", "-o", "log.csv", "--", "true")
+        assert "M02: log.csv, GPU 0: has no busy span: gpu_utilisation is at most 0, the GPU" in err
+        assert err.endswith("is idle; if another one worked, name it: --gpu\n")
 
     def test_the_first_seconds_are_left_out(self, gpu: MadeGpu, capsys: Capture) -> None:
         """Of 40 s of work; that the log begins amid the run is no fault then."""
@@ -243,8 +243,9 @@ class TestSensors:
         """Those that a program sees; one that is idle is told."""
         gpu.special(gpus=3)
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-made-0,2")
-        assert main(["measure", "-o", "log.csv", *JOB]) == 2
-        assert "log-gpu2.csv, GPU 2: has no busy span" in capsys.readouterr().err
+        _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        assert "log-gpu2.csv, GPU 2: has no busy span" in err
+        assert "GPU 0: 2.00 s busy of" in err
         assert {path.name for path in Path().glob("*.csv")} == {"log-gpu0.csv", "log-gpu2.csv"}
 
     def test_a_gpu_that_monitors_performance(self, gpu: MadeGpu, capsys: Capture) -> None:
