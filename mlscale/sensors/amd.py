@@ -5,6 +5,7 @@ Which calls there are: AMD SMI's Python API reference.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from typing import Any
 
 from mlscale.errors import InputError, extra_named
@@ -29,7 +30,7 @@ _WHOLE = ("SPX", "N/A", "")  # compute partitions that are a whole GPU
 
 def boards() -> list[GpuBoard]:
     """All GPUs that the driver lists. Raises InputError."""
-    with extra_named("mlscale measure"):
+    with extra_named("mlscale measure"), redirect_stdout(None):  # it prints what it lacks
         try:
             import amdsmi
         except ModuleNotFoundError:
