@@ -111,7 +111,8 @@ def _expected(document: Row) -> str:
     """What is expected to just keep the limit of time, and how often it fails."""
     at, limit = document["expected"], _limit(document)
     said = f"{places(at['set'], document['base'])} would be {effects(at, document['objective'])}"
-    return f"{said}, and above {limit} {_how_often(document)}."
+    often = _how_often(document)
+    return f"{said}, and above {limit} {often}." if often else f"{said}, and may be above {limit}."
 
 
 def _limit(document: Row) -> str:
@@ -120,10 +121,15 @@ def _limit(document: Row) -> str:
 
 
 def _how_often(document: Row) -> str:
-    """How often the limit of time is passed there, if the interval is of normal errors."""
+    """How often the limit of time is passed there, if the interval is of normal errors.
+
+    '' where its upper end is not known.
+    """
     value, _, high = document["expected"]["slowdown_percent"]
     most = Limits(**document["limits"]).longest_percent(document["run"]["time_ms"])
-    deviation = ((high or value) - value) / NormalDist().inv_cdf((1 + document["coverage"]) / 2)
+    if high is None:
+        return ""
+    deviation = (high - value) / NormalDist().inv_cdf((1 + document["coverage"]) / 2)
     if deviation <= 0:
         return "never"
     share = 1 - NormalDist().cdf((most - value) / deviation)

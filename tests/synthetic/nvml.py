@@ -52,8 +52,11 @@ def _file(name: str) -> Path:
 
 
 def _number(name: str, default: int) -> int:
-    path = _file(name)
-    return int(path.read_text() or default) if path.exists() else default
+    """What a file says; another process may take it away, or begin to write it."""
+    try:
+        return int(_file(name).read_text() or default)
+    except FileNotFoundError:
+        return default
 
 
 def _may_set() -> None:
