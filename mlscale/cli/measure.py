@@ -226,7 +226,7 @@ def _logged(
         "times_s": [round(seconds, 3) for seconds in outcome.times_s[1:] and outcome.times_s],
     }
     write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
-    warn_of_run(recorder, board)
+    warn_of_run(recorder, board, bool(arguments.seconds))
     if outcome.status:
         warn("M02", f"{path}: the program ended with {outcome.status}: it may have done less work")
     if len(outcome.times_s) > 1:

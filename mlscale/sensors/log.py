@@ -105,8 +105,11 @@ def measured(path: Path) -> Measured:
     )
 
 
-def warn_of_run(recorder: Recorder, board: GpuBoard) -> None:
-    """Warn of what was amiss while a GPU was measured, and no log tells: caps, heat, others."""
+def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -> None:
+    """Warn of what was amiss while a GPU was measured, and no log tells: caps, heat, others.
+
+    ran_before: what is measured was on the GPU before, so that it is no other program.
+    """
     rows, gpu = recorder.rows[board.index], f"GPU {board.index}"
     at_work = [sample for _, sample in rows if sample.get(BUSY, 100) > IDLE_PERCENT]
     told = [int(sample[REASONS]) for sample in at_work if REASONS in sample]
@@ -115,7 +118,7 @@ def warn_of_run(recorder: Recorder, board: GpuBoard) -> None:
         if share > _OFTEN:
             warn(code, f"{gpu}: {what} lowered its clock in {share:.0%} of the samples at work")
     others = {n: name for n, name in recorder.others[board.index].items() if n != os.getpid()}
-    if others:
+    if others and not ran_before:
         names = ", ".join(f"{name or 'process'} {n}" for n, name in others.items())
         warn("G02", f"{gpu}: another program was on it before: {names}; power and time are of both")
 

@@ -219,11 +219,12 @@ class TestWhatIsAmiss:
 class TestWhatGoesOn:
     def test_a_server_by_its_rate(self, gpu: MadeGpu, capsys: Capture) -> None:
         """2400 tokens a second at 310 W are 129 mJ a token; two logs make an answer."""
-        gpu.special(serves=True)
+        gpu.special(serves=True, others=[4242])  # itself
         server = ("measure", "--for", "5s", "--gpu", "0")
         _, err = succeed(capsys, *server, "--rate", "2400", "-o", "fast.csv")
         assert " s at 2400/s, 1395 MHz, 310 W mean, 129 mJ each -> fast.csv\n" in err
         assert "sudo mlscale measure --at 840 --gpu 0 --for 5s --rate RATE" in err
+        assert "G02" not in err
         succeed(capsys, *server, "--rate", "2000", "--at", "840", "-o", "slow.csv")
         out, err = succeed(capsys, "advise", "fast.csv", "--also", "slow.csv", "--json")
         document = json.loads(out)
