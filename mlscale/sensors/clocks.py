@@ -17,6 +17,8 @@ from mlscale.sensors.board import GpuBoard, SettingError
 
 # Not from a manual: how long a GPU may take to run at a clock that was just set.
 SETTLE_S = 0.2
+# A process killed as it starts a program leaves the folder to that one until it has begun.
+_STARTING_S = 0.5
 _RUN = Path("/run")  # emptied as the system starts, when a driver forgets what was set too
 
 
@@ -41,12 +43,7 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        try:
-            stack.enter_context(only_writer(folder))
-        except InputError:
-            raise InputError(
-                f"GPU {board.index}: another mlscale holds its clocks; wait for it"
-            ) from None
+        _hold_alone(stack, folder, board)
         if marker.exists():
             _put_back_of_killed(board, marker, sets_board)
         if not sets_board:
@@ -65,6 +62,21 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
             yield
         finally:
             _put_back(board, marker)
+
+
+def _hold_alone(stack: ExitStack, folder: Path, board: GpuBoard) -> None:
+    """Hold the folder till the end of the stack. Raises InputError where another mlscale does."""
+    until_s = time.monotonic() + _STARTING_S
+    while True:
+        try:
+            stack.enter_context(only_writer(folder))
+            return
+        except InputError:
+            if time.monotonic() > until_s:
+                raise InputError(
+                    f"GPU {board.index}: another mlscale holds its clocks; wait for it"
+                ) from None
+        time.sleep(_STARTING_S / 10)
 
 
 def _folder(board: GpuBoard) -> Path:
