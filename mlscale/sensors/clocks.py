@@ -70,13 +70,14 @@ def _hold_alone(stack: ExitStack, folder: Path, board: GpuBoard) -> None:
     while True:
         try:
             stack.enter_context(only_writer(folder))
-            return
         except InputError:
             if time.monotonic() > until_s:
                 raise InputError(
                     f"GPU {board.index}: another mlscale holds its clocks; wait for it"
                 ) from None
-        time.sleep(_STARTING_S / 10)
+            time.sleep(_STARTING_S / 10)
+        else:
+            return
 
 
 def _folder(board: GpuBoard) -> Path:

@@ -181,11 +181,13 @@ def test_after_kill_9_the_next_start_puts_back(gpu: MadeGpu, capsys: Capture) ->
 @pytest.mark.slow
 @pytest.mark.usefixtures("library")
 def test_50_kills_at_random_moments(gpu: MadeGpu, board: GpuBoard) -> None:
-    """From the start of the process to after the end of its program."""
+    """Half of them from the start of the process, half from when it may set the clocks."""
     moments, while_held = random.Random(46), 0
-    for _ in range(50):
+    for kill in range(50):
         with measuring("sh", "-c", "sleep 0.2") as process:
-            time.sleep(moments.uniform(0.0, 1.0))
+            if kill % 2:
+                await_file(gpu.marker)
+            time.sleep(moments.uniform(0.0, 0.5))
             process.kill()
         while_held += gpu.locked_mhz is not None
         with warnings.catch_warnings(action="ignore"), given_back(board, sets_board=False):
