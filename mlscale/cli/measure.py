@@ -2,10 +2,11 @@
 
 import argparse
 import math
+import os
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from mlscale.cli.text import print_line
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.sensors.board import BUSY, ENGINE, GpuBoard, SettingError
-from mlscale.sensors.boards import boards_at_hand, parts_error
+from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
 from mlscale.sensors.log import (
     Measured,
@@ -27,7 +28,7 @@ from mlscale.sensors.log import (
     warn_of_run,
     write_log,
 )
-from mlscale.sensors.program import Signals, run_program, wait
+from mlscale.sensors.program import Signals, Work
 from mlscale.sensors.recorder import IDLE_PERCENT, USUAL_HZ, Recorder
 
 _EXAMPLES = """\
@@ -82,22 +83,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, write and tell; the exit status is the program's. Raises InputError."""
     _check(arguments)
     boards = boards_at_hand(arguments.gpu)
-    for board in boards:
-        if parts := board.parts():
-            raise parts_error(f"GPU {board.index} is divided ({parts})")
     if arguments.two_clocks:
         return _two_clocks(arguments, boards)
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         for board in boards:
             _hold(stack, arguments, board)
-        clocks = [_set(board, arguments.at) for board in boards if arguments.at]
-        set_mhz = clocks[0] if clocks else None
+        held = {board.index: _set(board, arguments.at) for board in boards if arguments.at}
         outcome = _repeated(arguments, boards, signals)
     if signals.last and outcome.status:  # else the program ended well, in its own way
         print_line("mlscale: interrupted; no log is written")
         return outcome.status
-    _write_and_tell(arguments, boards, outcome, set_mhz)
+    _write_and_tell(arguments, boards, outcome, held)
     return outcome.status
 
 
@@ -105,13 +102,16 @@ def _write_and_tell(
     arguments: argparse.Namespace,
     boards: Sequence[GpuBoard],
     outcome: Outcome,
-    set_mhz: int | None,
+    held: Mapping[str, int],
 ) -> None:
-    """Write a log for each GPU, say what it tells, and what is next. Raises InputError."""
+    """Write a log for each GPU, say what it tells, and what is next. Raises InputError.
+
+    held: by a board's index the engine clock that was set [MHz].
+    """
     told = []
     for board in boards:
         try:
-            path = _logged(arguments, board, outcome, set_mhz, len(boards) > 1)
+            path = _logged(arguments, board, outcome, held.get(board.index), len(boards) > 1)
         except InputError as error:
             if not outcome.status:
                 raise
@@ -121,10 +121,10 @@ def _write_and_tell(
             told.append((board, measured(path)))
         except InputError as error:
             warn("M02", f"{error}; if another one worked, name it: --gpu")
-    for _, found in told:
-        text.tell(text.line(found, set_mhz, arguments.rate))
+    for board, found in told:
+        text.tell(text.line(found, board.index in held, arguments.rate))
     for board, found in told[:1]:
-        _tell_next(arguments, board, found, set_mhz)
+        _tell_next(arguments, board, found, board.index in held)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -137,6 +137,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--max-slowdown is for the advice that --two-clocks ends in")
     if arguments.repeat > 1 and arguments.seconds:
         raise UsageError("--repeat is for a program")
+    folder = Path(arguments.output or "log").parent
+    if not os.access(folder, os.W_OK):  # told now: the run may take hours
+        raise InputError(f"{folder.resolve()}: no log can be written there; name another with -o")
 
 
 def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> None:
@@ -194,14 +197,12 @@ def _repeated(
 def _once(arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals) -> Outcome:
     sys.stdout.flush()
     with Recorder(boards, arguments.hz) as recorder:
-        look = text.live_line(recorder)
-        if arguments.seconds:
-            status = wait(arguments.seconds, signals, look)
-        else:
-            status = run_program(arguments.program_words, signals, look)
-            if not signals.last:
-                recorder.await_idle()
-    text.clear_line()
+        work = Work(arguments.program_words, arguments.seconds or 0.0, signals)
+        while (status := work.status()) is None:
+            text.show_live(recorder)
+        text.show_live(None)
+        if arguments.program_words and not signals.last:
+            recorder.await_idle()
     return Outcome(status, recorder)
 
 
@@ -225,6 +226,8 @@ def _logged(
         "work_per_s": arguments.rate,
         "times_s": [round(seconds, 3) for seconds in outcome.times_s[1:] and outcome.times_s],
     }
+    if path.exists():
+        text.tell(f"{path}: was there before, and is replaced")
     write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
     warn_of_run(recorder, board, bool(arguments.seconds))
     if outcome.status:
@@ -254,10 +257,10 @@ def _path(arguments: argparse.Namespace, board: GpuBoard | None, mhz: int) -> Pa
 
 
 def _tell_next(
-    arguments: argparse.Namespace, board: GpuBoard, found: Measured, set_mhz: int | None
+    arguments: argparse.Namespace, board: GpuBoard, found: Measured, was_set: bool
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
-    if set_mhz:
+    if was_set:
         words = arguments.program_words
         if first := log_as_it_was(found.path, shlex.join(words), board.uuid):
             told = shlex.join(["mlscale", "advise", str(first), "--also", str(found.path)])
@@ -292,6 +295,8 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
         _hold(stack, arguments, board)
         for number, what in ((1, "free clock"), (2, "")):
             if number == 2:
+                if math.isnan(logs[0].engine_mhz):
+                    raise InputError(f"{logs[0].path}: tells no engine clock; name one: --at MHZ")
                 slow_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
             outcome = _repeated(arguments, boards, signals)
             if outcome.status or signals.last:

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isnan
 
 from mlscale.cli.terminal import si
@@ -17,22 +17,11 @@ def tell(line: str) -> None:
     print(f"  {printable(line)}", file=sys.stderr, flush=True)
 
 
-def live_line(recorder: Recorder) -> Callable[[], None] | None:
-    """What shows the sensors and the energy so far in one line; None where no terminal is."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show() -> None:
-        told = [_now(recorder, board) for board in recorder.boards]
-        print(f"\r\x1b[K  {'; '.join(told)}", end="", file=sys.stderr, flush=True)
-
-    return show
-
-
-def clear_line() -> None:
-    """Take the moving line away."""
+def show_live(recorder: Recorder | None) -> None:
+    """Show on a terminal the sensors and the energy so far in the line that moves; None: clear."""
     if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        told = [_now(recorder, board) for board in recorder.boards] if recorder else []
+        print(f"\r\x1b[K{'  ' * bool(told)}{'; '.join(told)}", end="", file=sys.stderr, flush=True)
 
 
 def _now(recorder: Recorder, board: GpuBoard) -> str:
@@ -48,7 +37,7 @@ def _now(recorder: Recorder, board: GpuBoard) -> str:
     return f"GPU {board.index}: {', '.join(filter(None, told))}"
 
 
-def line(found: Measured, set_mhz: int | None, rate: float | None) -> str:
+def line(found: Measured, was_set: bool, rate: float | None) -> str:
     """What a log says: 'A100, GPU 0: 41.2 s busy of 43.0 s, 1395 MHz, 312 W mean, … -> FILE'."""
     if rate is None:
         time = f"{si(found.time_s, 's')} busy of {si(found.total_s, 's')}"
@@ -57,7 +46,7 @@ def line(found: Measured, set_mhz: int | None, rate: float | None) -> str:
         time = f"{si(found.total_s, 's')} at {rate:g}/s"
         energy = f"{si(found.mean_w / rate, 'J')} each"
     clock = "" if isnan(found.engine_mhz) else f"{found.engine_mhz:.0f} MHz"
-    clock += " (set)" if set_mhz else ""
+    clock += " (set)" if was_set else ""
     told = [time, clock, "" if isnan(found.mean_w) else f"{si(found.mean_w, 'W')} mean, {energy}"]
     return f"{found.name}, GPU {found.gpu}: {', '.join(filter(None, told))} -> {found.path}"
 

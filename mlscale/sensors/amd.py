@@ -81,7 +81,8 @@ class AmdBoard:
         watts = ("current_socket_power", "average_socket_power")
         kinds, metric = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
         limit_uw = number(smi.amdsmi_get_power_cap_info, names=("power_cap",))
-        energy = self._ask(smi.amdsmi_get_energy_count)
+        energy = self._ask(smi.amdsmi_get_energy_count) or {}
+        counted, unit_uj = energy.get("energy_accumulator"), energy.get("counter_resolution", 0)
         activity = smi.amdsmi_get_gpu_activity
         read = {
             POWER: number(smi.amdsmi_get_power_info, names=watts),
@@ -91,7 +92,7 @@ class AmdBoard:
             COPIES: number(activity, names=("umc_activity",)),
             TEMPERATURE: self._ask(smi.amdsmi_get_temp_metric, kinds.HOTSPOT, metric),
             LIMIT: limit_uw and limit_uw / 1e6,
-            ENERGY: energy and energy["energy_accumulator"] * energy["counter_resolution"] / 1e6,
+            ENERGY: counted and counted * unit_uj / 1e6,
         }
         sample = {name: float(value) for name, value in read.items() if value is not None}
         if not sample:

@@ -14,7 +14,7 @@ TEMPERATURE, LIMIT = "temperature.gpu", "enforced.power.limit [W]"
 REASONS, ENERGY = "clocks_event_reasons.active", "total_energy [J]"
 
 
-class LostError(Exception):
+class LostError(InputError):
     """The GPU does not answer any more."""
 
 

@@ -13,7 +13,7 @@ _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
     """The GPUs of these numbers or UUIDs; else those visible to a program by the environment.
 
-    Without either the first. Raises InputError without a GPU, or of a part of one.
+    Without either the first. Raises InputError without a GPU, or of a part of one (MIG).
     """
     found: list[GpuBoard] = []
     why: list[InputError] = []
@@ -28,12 +28,16 @@ def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
         raise InputError(f"no GPU is found: {'; '.join(map(str, why))}")
     visible = next((os.environ[name] for name in _VISIBLE if os.environ.get(name)), "")
     asked = list(names) or [name.strip() for name in visible.split(",") if name.strip()]
-    return [_named(found, name) for name in dict.fromkeys(asked)] if asked else found[:1]
+    boards = [_named(found, name) for name in dict.fromkeys(asked)] if asked else found[:1]
+    for board in boards:
+        if parts := board.parts():
+            raise _parts_error(f"GPU {board.index} is divided ({parts})")
+    return boards
 
 
 def _named(found: Sequence[GpuBoard], name: str) -> GpuBoard:
     if name.startswith("MIG-"):
-        raise parts_error(f"{name} is a part of a GPU (MIG)")
+        raise _parts_error(f"{name} is a part of a GPU (MIG)")
     for board in found:
         is_uuid = name.startswith("GPU-") and f"GPU-{board.uuid}".startswith(name)
         if name == board.index or is_uuid:
@@ -42,8 +46,7 @@ def _named(found: Sequence[GpuBoard], name: str) -> GpuBoard:
     raise InputError(f"there is no GPU {name}; there are {known}")
 
 
-def parts_error(what: str) -> InputError:
-    """That a part of a GPU is not measured."""
+def _parts_error(what: str) -> InputError:
     return InputError(
         f"{what}, whose power and clock are those of the whole GPU with all that runs on it; "
         "measure on a whole GPU (--gpu), or switch the parts off",

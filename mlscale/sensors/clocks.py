@@ -24,7 +24,11 @@ _RUN = Path("/run")  # emptied as the system starts, when a driver forgets what 
 
 def set_board(board: GpuBoard, settings: Mapping[str, int]) -> None:
     """Hold engine_mhz, memory_mhz [MHz] and cap_w [W], as far as given. Raises SettingError."""
-    board.hold(settings)
+    try:
+        board.hold(settings)
+    except SettingError as error:
+        what = ", ".join(f"{name} {value}" for name, value in settings.items())
+        raise SettingError(f"GPU {board.index}: {what} cannot be set ({error})") from None
     time.sleep(SETTLE_S)
 
 

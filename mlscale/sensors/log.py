@@ -126,12 +126,9 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
 def log_as_it_was(log: Path, command: str, uuid: str) -> Path | None:
     """The latest log beside one, of the same command and GPU, at a clock that nobody set."""
     found = []
-    for path in log.parent.glob(f"{log.stem.partition('-')[0]}*.csv"):
-        with path.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline()
-        facts: dict[str, Any] = {}
-        with suppress(InputError):
-            facts = parse_json_object(first.removeprefix(FACTS), str(path))
-        if (facts.get("command"), facts.get("uuid")) == (command, uuid):
-            found += [] if "engine_mhz" in facts else [path]
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+    for path in log.parent.glob("*.csv"):
+        with suppress(InputError, OSError), path.open(encoding="utf-8", errors="replace") as file:
+            facts = parse_json_object(file.readline().removeprefix(FACTS), str(path))
+            if (facts.get("command"), facts.get("uuid")) == (command, uuid):
+                found += [] if "engine_mhz" in facts else [(path.stat().st_mtime, path)]
+    return max(found, default=(0.0, None))[1]

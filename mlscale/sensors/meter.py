@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from mlscale.errors import InputError
-from mlscale.sensors.boards import boards_at_hand, parts_error
+from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.clocks import given_back
 from mlscale.sensors.log import kept, measured, warn_of_run, write_log
 from mlscale.sensors.recorder import USUAL_HZ, Recorder
@@ -32,8 +32,6 @@ class Meter:
         [self._board, *others] = boards_at_hand([] if gpu is None else [str(gpu)])
         if others:
             raise InputError("several GPUs are visible; name one: gpu=0")
-        if parts := self._board.parts():
-            raise parts_error(f"GPU {self._board.index} is divided ({parts})")
         self._recorder = Recorder([self._board], hz)
         self._stack = ExitStack()
 

@@ -1,10 +1,10 @@
-"""A program that is measured: started, shown while it runs, and ended as if nobody measured it."""
+"""What is measured until it ends: a program, or what runs already, as if nobody measured it."""
 
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
 
@@ -22,8 +22,8 @@ _FROM_KEYS = (signal.SIGINT, getattr(signal, "SIGQUIT", None))  # a terminal sen
 class Signals:
     """While it is entered, what would end this process goes to the program and is kept.
 
-    So nothing of this process ends before its time, and what is set is put back. last: the number
-    of the last signal; 0 without any.
+    So nothing of this process ends before its time, and what is set is put back. What was ignored,
+    as under nohup, stays so. last: the number of the last signal; 0 without any.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,8 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._received) for number in _ENDING}
+        heard = [one for one in _ENDING if signal.getsignal(one) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._received) for number in heard}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -45,33 +46,37 @@ class Signals:
             self.process.send_signal(number)
 
 
-def run_program(words: Sequence[str], signals: Signals, look: Callable[[], None] | None) -> int:
-    """Run a program to its end; its exit status, 128 and the signal's number where one ended it.
+class Work:
+    """A program that was started; without words what runs already, for so many seconds.
 
-    look: is called again and again meanwhile, where there is somebody to see it. Raises InputError
-    where it cannot be started.
+    After a signal no program is started. Raises InputError where it cannot be.
     """
-    try:
-        signals.process = subprocess.Popen(words)  # noqa: S603, the user's program
-    except OSError as error:
-        raise InputError(f"{words[0]}: cannot be run: {error.strerror or error}") from None
-    if signals.last:  # before there was a program
-        signals.process.send_signal(signals.last)
-    while (status := signals.process.poll()) is None:
+
+    def __init__(self, words: Sequence[str], seconds: float, signals: Signals) -> None:
+        self._signals, self._until_s = signals, time.monotonic() + seconds
+        if not words or signals.last:
+            return
         try:
-            status = signals.process.wait(_LOOK_S if look else None)
+            signals.process = subprocess.Popen(words)  # noqa: S603, the user's program
+        except OSError as error:
+            raise InputError(f"{words[0]}: cannot be run: {error.strerror or error}") from None
+        if signals.last:  # while it was started
+            signals.process.send_signal(signals.last)
+
+    def status(self) -> int | None:
+        """The exit status, 128 and the number of a signal that ended it; None while it goes on.
+
+        Waits for a moment.
+        """
+        if self._signals.process is None:
+            left_s = self._until_s - time.monotonic()
+            if self._signals.last or left_s <= 0:
+                return 128 + self._signals.last if self._signals.last else 0
+            time.sleep(min(_LOOK_S, left_s))
+            return None
+        try:
+            status = self._signals.process.wait(_LOOK_S)
         except subprocess.TimeoutExpired:
-            if look:
-                look()
-    signals.process = None
-    return 128 - status if status < 0 else status
-
-
-def wait(seconds: float, signals: Signals, look: Callable[[], None] | None) -> int:
-    """Wait so long, or until a signal; the exit status that it makes."""
-    until_s = time.monotonic() + seconds
-    while not signals.last and (left_s := until_s - time.monotonic()) > 0:
-        time.sleep(min(_LOOK_S, left_s))
-        if look:
-            look()
-    return 128 + signals.last if signals.last else 0
+            return None
+        self._signals.process = None
+        return 128 - status if status < 0 else status

@@ -276,11 +276,10 @@ class TestSensors:
         """On a terminal alone."""
         gpu.special(serves=True)
         with Recorder(boards_at_hand()) as recorder:
-            assert measure_text.live_line(recorder) is None
+            measure_text.show_live(recorder)
+            assert capsys.readouterr().err == ""
             monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-            show = measure_text.live_line(recorder)
-            assert show is not None
-            show()
+            measure_text.show_live(recorder)
         assert "\x1b[K  GPU 0: 310 W, 1395 MHz, 95 % busy, " in capsys.readouterr().err
 
 
