@@ -45,7 +45,10 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
     if not sets_board and not marker.exists():
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}; no clock is set") from None
     with ExitStack() as stack:
         _hold_alone(stack, folder, board)
         if marker.exists():
@@ -90,7 +93,7 @@ def _folder(board: GpuBoard) -> Path:
     shared = _RUN / name
     if state := os.environ.get("XDG_STATE_HOME"):
         return Path(state) / name
-    if (shared / "before.json").exists() or os.access(_RUN, os.W_OK):
+    if os.path.exists(shared / "before.json") or os.access(_RUN, os.W_OK):  # noqa: PTH110, may not
         return shared
     return Path.home() / ".local" / "state" / name
 

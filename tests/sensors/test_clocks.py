@@ -15,11 +15,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from command import Capture, succeed
+from command import Capture, refuse, succeed
 from synthetic import nvml
 from synthetic.made_gpu import MadeGpu
 
+from mlscale.cli.main import main
 from mlscale.errors import DataWarning, InputError
+from mlscale.sensors import clocks
 from mlscale.sensors.board import GpuBoard
 from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
@@ -136,8 +138,13 @@ def await_file(path: Path) -> None:
             ("sh", "-c", "trap 'kill $!; exit 7' TERM; sleep 60 & touch $MADE_NVML/at; wait"),
             7,
         ),
+        (  # one that goes on until it is done
+            signal.SIGTERM,
+            ("sh", "-c", "trap '' TERM; touch $MADE_NVML/at; sleep 0.3; exit 5"),
+            5,
+        ),
     ],
-    ids=["SIGTERM", "SIGINT", "SIGHUP", "a program that catches it"],
+    ids=["SIGTERM", "SIGINT", "SIGHUP", "a program that catches it", "one that ignores it"],
 )
 @pytest.mark.usefixtures("library")
 def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
@@ -165,6 +172,55 @@ def test_a_program_that_a_signal_ends_well_has_its_log(gpu: MadeGpu) -> None:
     assert process.returncode == 0
     assert gpu.locked_mhz is None
     assert Path("sh-840.csv").exists()
+
+
+@pytest.mark.usefixtures("library")
+def test_under_nohup_the_terminal_may_go(gpu: MadeGpu) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with measuring("sh", "-c", "touch $MADE_NVML/at; sleep 0.3") as process:
+            await_file(gpu.folder / "at")
+            process.send_signal(signal.SIGHUP)
+            process.communicate(timeout=PATIENCE_S)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 0
+    assert Path("sh-840.csv").exists()
+
+
+def test_ctrl_c_while_the_clock_is_set(
+    gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program is not started."""
+    monkeypatch.setattr(clocks, "SETTLE_S", 0.001)
+    monkeypatch.setattr(clocks.time, "sleep", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    assert main(["measure", "--at", "840", "--", "sh", "-c", "touch ran"]) == 130
+    assert capsys.readouterr().err == "mlscale: interrupted; no log is written\n"
+    assert (gpu.locked_mhz, gpu.marker.exists(), Path("ran").exists()) == (None, False, False)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (("no-such-program",), "no-such-program: cannot be run: No such file or directory"),
+        (("sh", "-c", "rmdir logs; sh job.sh"), "logs/log.csv: cannot be written: No such file"),
+    ],
+    ids=["not started", "no place for the log"],
+)
+def test_an_error_puts_the_clocks_back(
+    gpu: MadeGpu, capsys: Capture, program: tuple[str, ...], message: str
+) -> None:
+    Path("logs").mkdir()
+    words = ("measure", "--at", "840", "-o", "logs/log.csv", "--", *program)
+    assert message in refuse(capsys, Path(), *words)
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+
+
+def test_without_a_place_for_the_marker_no_clock_is_set(gpu: MadeGpu, capsys: Capture) -> None:
+    (gpu.folder / "state").touch()
+    message = refuse(capsys, Path(), "measure", "--at", "840", "--", "true")
+    assert "clocks-made-0: cannot be made: Not a directory; no clock is set" in message
+    assert gpu.locked_mhz is None
 
 
 @pytest.mark.usefixtures("library")

@@ -76,6 +76,15 @@ class TestOneRun:
             "job-1395.csv",
         ]
 
+    def test_a_name_of_the_users_replaces_not_without_a_word(
+        self, gpu: MadeGpu, capsys: Capture
+    ) -> None:
+        for is_there in (False, True):
+            _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
+            assert ("log.csv: was there before, and is replaced" in err) == is_there
+        message = refuse(capsys, Path(), "measure", "-o", "none/log.csv", *JOB)
+        assert message.endswith("none: no log can be written there; name another with -o")
+
     def test_an_idle_gpu_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
         _, err = succeed(capsys, "measure", "-o", "log.csv", "--", "true")
         assert "M02: log.csv, GPU 0: has no busy span: gpu_utilisation is at most 0, the GPU" in err
