@@ -17,8 +17,8 @@ from mlscale.cli.parser import Parser
 from mlscale.cli.text import print_line
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
-from mlscale.sensors.board import BUSY, ENGINE, GpuBoard, SettingError
-from mlscale.sensors.boards import boards_at_hand
+from mlscale.sensors.board import BUSY, ENGINE, SettingError
+from mlscale.sensors.boards import GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
 from mlscale.sensors.log import (
     Measured,

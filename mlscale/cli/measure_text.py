@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import isnan
 
 from mlscale.cli.terminal import si
-from mlscale.sensors.board import BUSY, ENGINE, MEAN_POWER, POWER, GpuBoard
+from mlscale.sensors.board import BUSY, ENGINE, MEAN_POWER, POWER
+from mlscale.sensors.boards import GpuBoard
 from mlscale.sensors.log import Measured
 from mlscale.sensors.recorder import Recorder
 from mlscale.text import printable

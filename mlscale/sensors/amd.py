@@ -9,26 +9,14 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from mlscale.errors import InputError, extra_named
-from mlscale.sensors.board import (
-    BUSY,
-    COPIES,
-    ENERGY,
-    ENGINE,
-    LIMIT,
-    MEMORY,
-    POWER,
-    TEMPERATURE,
-    GpuBoard,
-    LostError,
-    Sample,
-    SettingError,
-)
+from mlscale.sensors import board
+from mlscale.sensors.board import LostError, Sample, SettingError
 
 _LEVEL = "AMDSMI_DEV_PERF_LEVEL_"
 _WHOLE = ("SPX", "N/A", "")  # compute partitions that are a whole GPU
 
 
-def boards() -> list[GpuBoard]:
+def boards() -> "list[AmdBoard]":
     """All GPUs that the driver lists. Raises InputError."""
     with extra_named("mlscale measure"), redirect_stdout(None):  # it prints what it lacks
         try:
@@ -48,7 +36,7 @@ def boards() -> list[GpuBoard]:
 
 
 class AmdBoard:
-    """One GPU; see `board.GpuBoard`."""
+    """One GPU; as `nvidia.NvidiaBoard`."""
 
     def __init__(self, place: int, handle: Any) -> None:
         import amdsmi
@@ -85,14 +73,14 @@ class AmdBoard:
         counted, unit_uj = energy.get("energy_accumulator"), energy.get("counter_resolution", 0)
         activity = smi.amdsmi_get_gpu_activity
         read = {
-            POWER: number(smi.amdsmi_get_power_info, names=watts),
-            ENGINE: number(smi.amdsmi_get_clock_info, smi.AmdSmiClkType.GFX, names=("clk",)),
-            MEMORY: number(smi.amdsmi_get_clock_info, smi.AmdSmiClkType.MEM, names=("clk",)),
-            BUSY: number(activity, names=("gfx_activity",)),
-            COPIES: number(activity, names=("umc_activity",)),
-            TEMPERATURE: self._ask(smi.amdsmi_get_temp_metric, kinds.HOTSPOT, metric),
-            LIMIT: limit_uw and limit_uw / 1e6,
-            ENERGY: counted and counted * unit_uj / 1e6,
+            board.POWER: number(smi.amdsmi_get_power_info, names=watts),
+            board.ENGINE: number(smi.amdsmi_get_clock_info, smi.AmdSmiClkType.GFX, names=("clk",)),
+            board.MEMORY: number(smi.amdsmi_get_clock_info, smi.AmdSmiClkType.MEM, names=("clk",)),
+            board.BUSY: number(activity, names=("gfx_activity",)),
+            board.COPIES: number(activity, names=("umc_activity",)),
+            board.TEMPERATURE: self._ask(smi.amdsmi_get_temp_metric, kinds.HOTSPOT, metric),
+            board.LIMIT: limit_uw and limit_uw / 1e6,
+            board.ENERGY: counted and counted * unit_uj / 1e6,
         }
         sample = {name: float(value) for name, value in read.items() if value is not None}
         if not sample:

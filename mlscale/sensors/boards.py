@@ -1,12 +1,15 @@
 """The GPUs at hand."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlscale.errors import InputError, MissingLibraryError
 from mlscale.sensors import amd, nvidia
-from mlscale.sensors.board import GpuBoard
+from mlscale.sensors.amd import AmdBoard
+from mlscale.sensors.nvidia import NvidiaBoard
 
+GpuBoard = NvidiaBoard | AmdBoard
+_FINDERS: tuple[Callable[[], Sequence[GpuBoard]], ...] = (nvidia.boards, amd.boards)
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
@@ -15,9 +18,9 @@ def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
 
     Without either the first. Raises InputError without a GPU, or of a part of one (MIG).
     """
-    found: list[GpuBoard] = []
+    found: Sequence[GpuBoard] = []
     why: list[InputError] = []
-    for find in (nvidia.boards, amd.boards):
+    for find in _FINDERS:
         try:
             found = found or find()
         except InputError as error:
@@ -28,7 +31,7 @@ def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
         raise InputError(f"no GPU is found: {'; '.join(map(str, why))}")
     visible = next((os.environ[name] for name in _VISIBLE if os.environ.get(name)), "")
     asked = list(names) or [name.strip() for name in visible.split(",") if name.strip()]
-    boards = [_named(found, name) for name in dict.fromkeys(asked)] if asked else found[:1]
+    boards = [_named(found, name) for name in dict.fromkeys(asked)] if asked else [found[0]]
     for board in boards:
         if parts := board.parts():
             raise _parts_error(f"GPU {board.index} is divided ({parts})")

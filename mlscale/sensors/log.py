@@ -16,7 +16,8 @@ from typing import Any
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, write_text
 from mlscale.readers.monitor import FACTS, read_log
-from mlscale.sensors.board import BUSY, REASONS, GpuBoard, Sample
+from mlscale.sensors.board import BUSY, REASONS, Sample
+from mlscale.sensors.boards import GpuBoard
 from mlscale.sensors.recorder import IDLE_PERCENT, Recorder
 
 Rows = Sequence[tuple[float, Sample]]

@@ -8,22 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlscale.errors import InputError, extra_named
-from mlscale.sensors.board import (
-    BUSY,
-    COPIES,
-    ENERGY,
-    ENGINE,
-    LIMIT,
-    MEAN_POWER,
-    MEMORY,
-    POWER,
-    REASONS,
-    TEMPERATURE,
-    GpuBoard,
-    LostError,
-    Sample,
-    SettingError,
-)
+from mlscale.sensors import board
+from mlscale.sensors.board import LostError, Sample, SettingError
 
 # GPU performance monitoring (Hopper and later), by the names of nvidia-smi dmon --gpm-metrics.
 _ACTIVITIES = {
@@ -32,7 +18,7 @@ _ACTIVITIES = {
 _LOST = ("NVML_ERROR_GPU_IS_LOST", "NVML_ERROR_RESET_REQUIRED", "NVML_ERROR_UNINITIALIZED")
 
 
-def boards() -> list[GpuBoard]:
+def boards() -> "list[NvidiaBoard]":
     """All GPUs that the driver lists. Raises InputError."""
     with extra_named("mlscale measure"):
         import pynvml
@@ -46,16 +32,16 @@ def boards() -> list[GpuBoard]:
         raise InputError(f"NVIDIA: {error}") from None
 
 
-def handle_by_uuid(uuid: str) -> Any:
-    """NVML's handle of the GPU of a UUID, without its prefix. Raises pynvml.NVMLError."""
+def board_by_uuid(uuid: str) -> "NvidiaBoard":
+    """The GPU of a UUID without its prefix. Raises pynvml.NVMLError."""
     import pynvml
 
     pynvml.nvmlInit()
-    return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    return NvidiaBoard(pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}"))
 
 
 class NvidiaBoard:
-    """One GPU; see `board.GpuBoard`. handle: NVML's."""
+    """One GPU: its index, UUID and name. handle: NVML's. AMD's has the same methods."""
 
     def __init__(self, handle: Any) -> None:
         import pynvml
@@ -79,7 +65,7 @@ class NvidiaBoard:
             return None
 
     def facts(self) -> dict[str, Any]:
-        """Driver, limits [W], and the profiles of power that are in force, as bits."""
+        """What stays: driver, limit [W], the profiles of power that are in force, as bits."""
         found = {"driver": self._nvml.nvmlSystemGetDriverVersion()}
         if limit_mw := self._ask("nvmlDeviceGetPowerManagementLimit"):
             found["power_limit_w"] = limit_mw / 1e3
@@ -98,16 +84,16 @@ class NvidiaBoard:
         limit_mw = ask("nvmlDeviceGetEnforcedPowerLimit")
         energy_mj = ask("nvmlDeviceGetTotalEnergyConsumption")
         read = {
-            POWER: None if instant_mw is None else instant_mw / 1e3,
-            MEAN_POWER: None if mean_mw is None else mean_mw / 1e3,
-            ENGINE: ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
-            MEMORY: ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
-            BUSY: None if shares is None else shares.gpu,
-            COPIES: None if shares is None else shares.memory,
-            TEMPERATURE: ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-            LIMIT: None if limit_mw is None else limit_mw / 1e3,
-            REASONS: ask("nvmlDeviceGetCurrentClocksThrottleReasons"),
-            ENERGY: None if energy_mj is None else energy_mj / 1e3,
+            board.POWER: None if instant_mw is None else instant_mw / 1e3,
+            board.MEAN_POWER: None if mean_mw is None else mean_mw / 1e3,
+            board.ENGINE: ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            board.MEMORY: ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            board.BUSY: None if shares is None else shares.gpu,
+            board.COPIES: None if shares is None else shares.memory,
+            board.TEMPERATURE: ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            board.LIMIT: None if limit_mw is None else limit_mw / 1e3,
+            board.REASONS: ask("nvmlDeviceGetCurrentClocksThrottleReasons"),
+            board.ENERGY: None if energy_mj is None else energy_mj / 1e3,
             **self._activities(),
         }
         sample = {name: value for name, value in read.items() if value is not None}
@@ -148,7 +134,7 @@ class NvidiaBoard:
         return {name: None if one.nvmlReturn else one.value for name, one in told}
 
     def parts(self) -> str:
-        """'MIG' where it is divided."""
+        """What it is divided into, 'MIG'; '' of a whole GPU."""
         mode = self._ask("nvmlDeviceGetMigMode")
         return "MIG" if mode and mode[0] else ""
 
@@ -171,7 +157,7 @@ class NvidiaBoard:
         return min(clocks, key=lambda mhz: abs(mhz - engine_mhz))
 
     def settings(self) -> dict[str, Any]:
-        """The power limit; None where it has none."""
+        """What `put_back` needs, read before anything is set: the power limit."""
         return {"power_limit_mw": self._ask("nvmlDeviceGetPowerManagementLimit")}
 
     def _set(self, function: str, *given: int) -> None:
@@ -181,7 +167,7 @@ class NvidiaBoard:
             raise SettingError(str(error)) from None
 
     def hold(self, settings: Mapping[str, int]) -> None:
-        """Lock the clocks [MHz] and limit the power [W], as far as they are given."""
+        """Hold engine_mhz, memory_mhz [MHz] and cap_w [W], if given. Raises SettingError."""
         if mhz := settings.get("engine_mhz"):
             self._set("nvmlDeviceSetGpuLockedClocks", mhz, mhz)
         if mhz := settings.get("memory_mhz"):
@@ -190,7 +176,7 @@ class NvidiaBoard:
             self._set("nvmlDeviceSetPowerManagementLimit", 1000 * watts)
 
     def put_back(self, before: Mapping[str, Any]) -> None:
-        """The driver's clocks, and the power limit of before."""
+        """The driver's clocks, and the power limit of before. Raises SettingError."""
         for function in ("nvmlDeviceResetGpuLockedClocks", "nvmlDeviceResetMemoryLockedClocks"):
             try:
                 getattr(self._nvml, function)(self.handle)

@@ -5,7 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from mlscale.sensors.board import BUSY, ENERGY, MEAN_POWER, POWER, GpuBoard, LostError, Sample
+from mlscale.sensors.board import BUSY, ENERGY, MEAN_POWER, POWER, LostError, Sample
+from mlscale.sensors.boards import GpuBoard
 
 USUAL_HZ = 10.0
 IDLE_PERCENT = 2.0  # up to this utilisation a GPU is idle

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from synthetic import nvml
 
-from mlscale.collect import clocks
 from mlscale.collect.device import DeviceInfo
-from mlscale.sensors import clocks as sensor_clocks
+from mlscale.sensors import clocks
+from mlscale.sensors.nvidia import board_by_uuid
 
 GPU = DeviceInfo("cuda", "made", "made-0", "CUDA 12.4", 108, 1, 32, sensors="nvml")
 
@@ -20,26 +20,25 @@ GPU = DeviceInfo("cuda", "made", "made-0", "CUDA 12.4", 108, 1, 32, sensors="nvm
 def test_what_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without NVML, and without root."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert clocks.why_fixed(GPU) == ""
-    assert "set by NVML alone" in clocks.why_fixed(replace(GPU, sensors=""))
+    assert GPU.why_fixed == ""
+    assert "set by NVML alone" in replace(GPU, sensors="").why_fixed
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert "set by root; the CU count, time and power need no rights" in clocks.why_fixed(GPU)
+    assert "set by root; the CU count, time and power need no rights" in GPU.why_fixed
 
 
 def test_what_is_set_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Both clocks are locked by themselves; 300 W are 300 000 mW; what is not given stays."""
-    monkeypatch.setattr(sensor_clocks, "SETTLE_S", 0)
+    monkeypatch.setattr(clocks, "SETTLE_S", 0)
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     for name in ("MADE_NVML", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    with clocks.given_back(GPU, sets_board=True):
-        clocks.set_board(GPU, {"engine_mhz": 990, "memory_mhz": 1215})
+    board = board_by_uuid(GPU.uuid)
+    with clocks.given_back(board, sets_board=True):
+        clocks.set_board(board, {"engine_mhz": 990, "memory_mhz": 1215})
         assert not (tmp_path / "limit").exists()
-        clocks.set_board(GPU, {"cap_w": 300})
+        clocks.set_board(board, {"cap_w": 300})
         held = {name: (tmp_path / name).read_text() for name in ("locked", "memory", "limit")}
         assert held == {"locked": "990", "memory": "1215", "limit": "300000"}
     assert not (tmp_path / "locked").exists()
     assert not (tmp_path / "memory").exists()
     assert (tmp_path / "limit").read_text() == "400000"
-    with clocks.given_back(replace(GPU, sensors=""), sets_board=False):
-        pass

@@ -22,8 +22,7 @@ from synthetic.made_gpu import MadeGpu
 from mlscale.cli.main import main
 from mlscale.errors import DataWarning, InputError
 from mlscale.sensors import clocks
-from mlscale.sensors.board import GpuBoard
-from mlscale.sensors.boards import boards_at_hand
+from mlscale.sensors.boards import GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
 
 TESTS = Path(__file__).parents[1]
