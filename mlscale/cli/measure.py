@@ -23,7 +23,6 @@ from mlscale.sensors.clocks import given_back, set_board
 from mlscale.sensors.log import (
     Measured,
     kept,
-    log_as_it_was,
     measured,
     warn_of_run,
     write_log,
@@ -261,10 +260,8 @@ def _tell_next(
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
     if was_set:
-        words = arguments.program_words
-        if first := log_as_it_was(found.path, shlex.join(words), board.uuid):
-            told = shlex.join(["mlscale", "advise", str(first), "--also", str(found.path)])
-            text.tell(f"For the answer: {told}")
+        told = shlex.join(["mlscale", "advise", "LOG", "--also", str(found.path)])
+        text.tell(f"For the answer, with the LOG of the clock as it was: {told}")
         return
     if math.isnan(found.engine_mhz):
         return

@@ -19,7 +19,7 @@ from mlscale.sensors.boards import GpuBoard
 # Not from a manual: how long a GPU may take to run at a clock that was just set.
 SETTLE_S = 0.2
 # A process killed as it starts a program leaves the folder to that one until it has begun.
-_STARTING_S = 0.5
+_STARTING_S, _TRIES = 0.5, 10
 _RUN = Path("/run")  # emptied as the system starts, when a driver forgets what was set too
 
 
@@ -74,18 +74,14 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
 
 def _hold_alone(stack: ExitStack, folder: Path, board: GpuBoard) -> None:
     """Hold the folder till the end of the stack. Raises InputError where another mlscale does."""
-    until_s = time.monotonic() + _STARTING_S
-    while True:
+    for _ in range(_TRIES):
         try:
             stack.enter_context(only_writer(folder))
         except InputError:
-            if time.monotonic() > until_s:
-                raise InputError(
-                    f"GPU {board.index}: another mlscale holds its clocks; wait for it"
-                ) from None
-            time.sleep(_STARTING_S / 10)
+            time.sleep(_STARTING_S / _TRIES)
         else:
             return
+    raise InputError(f"GPU {board.index}: another mlscale holds its clocks; wait for it")
 
 
 def _folder(board: GpuBoard) -> Path:

@@ -8,13 +8,12 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError, warn
-from mlscale.files import parse_json_object, write_text
+from mlscale.files import write_text
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.sensors.board import BUSY, REASONS, Sample
 from mlscale.sensors.boards import GpuBoard
@@ -122,14 +121,3 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
     if others and not ran_before:
         names = ", ".join(f"{name or 'process'} {n}" for n, name in others.items())
         warn("G02", f"{gpu}: another program was on it before: {names}; power and time are of both")
-
-
-def log_as_it_was(log: Path, command: str, uuid: str) -> Path | None:
-    """The latest log beside one, of the same command and GPU, at a clock that nobody set."""
-    found = []
-    for path in log.parent.glob("*.csv"):
-        with suppress(InputError, OSError), path.open(encoding="utf-8", errors="replace") as file:
-            facts = parse_json_object(file.readline().removeprefix(FACTS), str(path))
-            if (facts.get("command"), facts.get("uuid")) == (command, uuid):
-                found += [] if "engine_mhz" in facts else [(path.stat().st_mtime, path)]
-    return max(found, default=(0.0, None))[1]

@@ -9,7 +9,7 @@ from mlscale.errors import InputError
 from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.clocks import given_back
 from mlscale.sensors.log import kept, measured, warn_of_run, write_log
-from mlscale.sensors.recorder import USUAL_HZ, Recorder
+from mlscale.sensors.recorder import Recorder
 
 
 class Meter:
@@ -24,15 +24,13 @@ class Meter:
 
     time_s = engine_mhz = mean_w = energy_j = math.nan
 
-    def __init__(
-        self, log: str | Path, gpu: int | str | None, rate: float | None, hz: float = USUAL_HZ
-    ) -> None:
+    def __init__(self, log: str | Path, gpu: int | str | None, rate: float | None) -> None:
         self.path = Path(log)
         self._facts = {} if rate is None else {"work_per_s": rate}
         [self._board, *others] = boards_at_hand([] if gpu is None else [str(gpu)])
         if others:
             raise InputError("several GPUs are visible; name one: gpu=0")
-        self._recorder = Recorder([self._board], hz)
+        self._recorder = Recorder([self._board])
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

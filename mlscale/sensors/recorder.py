@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from mlscale.sensors.board import BUSY, ENERGY, MEAN_POWER, POWER, LostError, Sample
+from mlscale.sensors.board import BUSY, MEAN_POWER, POWER, LostError, Sample
 from mlscale.sensors.boards import GpuBoard
 
 USUAL_HZ = 10.0
@@ -74,12 +74,7 @@ class Recorder(threading.Thread):
         return bool(rows) and index not in self.lost and rows[-1][1].get(BUSY, 0) > IDLE_PERCENT
 
     def energy_j(self, index: str) -> float:
-        """Of a board until now [J]: by its counter, else by its power."""
+        """Of a board until now, by its power [J]."""
         rows = self.rows[index]
-        if len(rows) < 2:
-            return 0.0
-        (first_s, first), (last_s, last) = rows[0], rows[-1]
-        if ENERGY in first and ENERGY in last:
-            return last[ENERGY] - first[ENERGY]
         watts = [sample.get(POWER, sample.get(MEAN_POWER, 0.0)) for _, sample in rows]
-        return (last_s - first_s) * sum(watts) / len(watts)
+        return (rows[-1][0] - rows[0][0]) * sum(watts) / len(watts) if rows else 0.0

@@ -117,7 +117,7 @@ class TestClocks:
         assert out.startswith('worked\n840{"power_limit_mw": 400000}')
         assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
         assert "840 MHz (set), 151 W mean" in err
-        assert err.endswith("  For the answer: mlscale advise job-1395.csv --also job-840.csv\n")
+        assert err.endswith(" of the clock as it was: mlscale advise LOG --also job-840.csv\n")
 
     def test_two_clocks_end_in_the_answer(self, gpu: MadeGpu, capsys: Capture) -> None:
         """2.0 s at 1395 MHz; half of it follows the clock: 2.7 s at 840, of whole samples."""
