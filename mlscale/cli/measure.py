@@ -18,15 +18,9 @@ from mlscale.cli.text import print_line
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.sensors.board import BUSY, ENGINE, SettingError
-from mlscale.sensors.boards import GpuBoard, boards_at_hand
+from mlscale.sensors.boards import VISIBLE, GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
-from mlscale.sensors.log import (
-    Measured,
-    kept,
-    measured,
-    warn_of_run,
-    write_log,
-)
+from mlscale.sensors.log import Measured, kept, measured, warn_of_run, write_log
 from mlscale.sensors.program import Signals, Work
 from mlscale.sensors.recorder import IDLE_PERCENT, USUAL_HZ, Recorder
 
@@ -146,9 +140,11 @@ def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> N
     try:
         stack.enter_context(given_back(board, bool(arguments.at or arguments.two_clocks)))
     except SettingError as error:
-        plain = text.again([], _options(arguments), arguments.program_words)
-        at = arguments.at and board.nearest_mhz(arguments.at)
-        raise InputError(f"{error}. {text.by_hand(board, at, plain)}") from None
+        how = f"As it is, and with what to type for the second clock: {_command(arguments)}"
+        if arguments.at:
+            to_set, to_reset = board.commands(board.nearest_mhz(arguments.at))
+            how = f"By hand: sudo {to_set}; {_command(arguments)}; sudo {to_reset}"
+        raise InputError(f"{error}. {how}") from None
 
 
 def _set(board: GpuBoard, engine_mhz: float) -> int:
@@ -162,16 +158,23 @@ def _set(board: GpuBoard, engine_mhz: float) -> int:
     return nearest_mhz
 
 
-def _options(arguments: argparse.Namespace, **changed: str) -> list[str]:
-    """The options of this run that one at another clock has too."""
-    same = {
+def _command(arguments: argparse.Namespace, at_mhz: int | None = None) -> str:
+    """This command again: as it is, or as root at another clock, for the same GPUs."""
+    seen = [f"{name}={os.environ[name]}" for name in VISIBLE if os.environ.get(name)]
+    given = {
+        "--at": str(at_mhz or ""),
         "--gpu": ",".join(arguments.gpu),
         "--for": f"{arguments.seconds:g}s" if arguments.seconds else "",
         "--skip": f"{arguments.skip:g}s" if arguments.skip else "",
         "--repeat": str(arguments.repeat) if arguments.repeat > 1 else "",
-        **changed,
+        "--rate": "RATE" if at_mhz and arguments.seconds else "",
     }
-    return [word for name, value in same.items() if value for word in (name, value)]
+    words = ["sudo", *seen] if at_mhz else []  # sudo forgets what is set in a shell
+    words += ["mlscale", "measure"]
+    words += [word for name, value in given.items() if value for word in (name, value)]
+    return shlex.join(
+        [*words, *(["--"] if arguments.program_words else []), *arguments.program_words]
+    )
 
 
 # A run.
@@ -265,16 +268,14 @@ def _tell_next(
         return
     if math.isnan(found.engine_mhz):
         return
-    mhz, rate = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz), ""
     if arguments.seconds:
-        rate = "RATE"
         text.tell("For an answer, once more at 0.6 of the clock, with the --rate there")
         if not arguments.rate:
             text.tell("(this log tells no rate: measure it again with --rate, the work per second)")
     else:
         text.tell("For an answer, once more at 0.6 of the clock (needs root):")
-    options_of_it = ["--at", str(mhz), *_options(arguments, **{"--rate": rate})]
-    text.tell(f"  {text.again(['sudo'], options_of_it, arguments.program_words)}")
+    mhz = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz)
+    text.tell(f"  {_command(arguments, mhz)}")
 
 
 # Two clocks, and the advice.

@@ -1,8 +1,6 @@
 """What `mlscale measure` says: one line that moves, one for each log, and what is next."""
 
-import shlex
 import sys
-from collections.abc import Sequence
 from math import isnan
 
 from mlscale.cli.terminal import si
@@ -56,17 +54,3 @@ def numbered_line(number: int, what: str, found: Measured) -> str:
     """One of the runs of --two-clocks."""
     told = f"{si(found.time_s, 's'):>7}, {found.engine_mhz:4.0f} MHz, {si(found.mean_w, 'W'):>6}"
     return f"{number}/2  {what:<11} {told} -> {found.path}"
-
-
-def again(words: Sequence[str], options: Sequence[str], program: Sequence[str]) -> str:
-    """A command of measure with these options."""
-    behind = ["--", *program] if program else []
-    return shlex.join([*words, "mlscale", "measure", *options, *behind])
-
-
-def by_hand(board: GpuBoard, engine_mhz: int | None, plain: str) -> str:
-    """What to type where mlscale may not set the clock; plain: the command without."""
-    if engine_mhz is None:
-        return f"As it is, and with what to type for the second clock: {plain}"
-    to_set, to_reset = board.commands(engine_mhz)
-    return f"By hand: sudo {to_set}; {plain}; sudo {to_reset}"

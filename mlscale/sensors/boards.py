@@ -10,7 +10,7 @@ from mlscale.sensors.nvidia import NvidiaBoard
 
 GpuBoard = NvidiaBoard | AmdBoard
 _FINDERS: tuple[Callable[[], Sequence[GpuBoard]], ...] = (nvidia.boards, amd.boards)
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
@@ -29,7 +29,7 @@ def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
         if all(isinstance(error, MissingLibraryError) for error in why):
             raise why[0]
         raise InputError(f"no GPU is found: {'; '.join(map(str, why))}")
-    visible = next((os.environ[name] for name in _VISIBLE if os.environ.get(name)), "")
+    visible = next((os.environ[name] for name in VISIBLE if os.environ.get(name)), "")
     asked = list(names) or [name.strip() for name in visible.split(",") if name.strip()]
     boards = [_named(found, name) for name in dict.fromkeys(asked)] if asked else [found[0]]
     for board in boards:

@@ -257,6 +257,7 @@ class TestSensors:
         assert "log-gpu2.csv, GPU 2: has no busy span" in err
         assert "GPU 0: 2.00 s busy of" in err
         assert {path.name for path in Path().glob("*.csv")} == {"log-gpu0.csv", "log-gpu2.csv"}
+        assert "sudo CUDA_VISIBLE_DEVICES=GPU-made-0,2 mlscale measure --at 840 -- sh" in err
 
     def test_a_gpu_that_monitors_performance(self, gpu: MadeGpu, capsys: Capture) -> None:
         """Its shares are DCGM's: each made metric is 50 % and its number."""
