@@ -162,7 +162,8 @@ def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None
     gpu: its index or UUID; by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate:
     work per second of a block that is part of a longer run. Raises InputError without a GPU.
 
-    Example:
+    Example::
+
         with mlscale.measure("fast.csv") as log:
             step()
         log.mean_w, log.energy_j
