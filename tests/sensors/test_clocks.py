@@ -27,6 +27,8 @@ from mlscale.sensors.clocks import given_back, set_board
 
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 30
+# No job in the background: one that a signal reaches as it starts may not die of it.
+UNTIL_A_SIGNAL = "touch $MADE_NVML/at; while :; do sleep 0.05; done"
 
 
 @pytest.fixture
@@ -114,8 +116,9 @@ def measuring(*program: str) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-m", "mlscale", *words],
         text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
-        yield process
-        with suppress(ProcessLookupError):
+        try:
+            yield process
+        finally:
             process.kill()
 
 
@@ -134,7 +137,7 @@ def await_file(path: Path) -> None:
         (signal.SIGHUP, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 129),
         (  # a program that ends in its own way
             signal.SIGTERM,
-            ("sh", "-c", "trap 'kill $!; exit 7' TERM; sleep 60 & touch $MADE_NVML/at; wait"),
+            ("sh", "-c", f"trap 'exit 7' TERM; {UNTIL_A_SIGNAL}"),
             7,
         ),
         (  # one that goes on until it is done
@@ -163,8 +166,7 @@ def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
 @pytest.mark.usefixtures("library")
 def test_a_program_that_a_signal_ends_well_has_its_log(gpu: MadeGpu) -> None:
     """As a server that Ctrl-C ends."""
-    program = "trap 'kill $!; exit 0' INT; sleep 60 & touch $MADE_NVML/at; wait"
-    with measuring("sh", "-c", program) as process:
+    with measuring("sh", "-c", f"trap 'exit 0' INT; {UNTIL_A_SIGNAL}") as process:
         await_file(gpu.folder / "at")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
