@@ -20,7 +20,7 @@ author = "the mlscale authors"
 release = mlscale.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["sample-report.html"]
+exclude_patterns = ["sample-report.html", "decisions"]
 html_extra_path = ["sample-report.html"]
 html_theme = "furo"
 html_title = f"mlscale {release}"

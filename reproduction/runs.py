@@ -5,7 +5,7 @@
 Parts: `readings`, errors over the engine clock from one to three readings; `limits`, clocks that
 keep a limit of slowdown; `caps`, runs under power caps; `amd`, power alone on GPUs of other kinds;
 `apart`, a GPU that is never learnt from. Every GPU is left out of what predicts it, and
-weighs the same in a mean. docs/sampled-errors.md shows what they print.
+weighs the same in a mean. docs/trust/sampled-errors.md shows what they print.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from public_tables import measured
 from refresh_docs import shown
 from synthetic import bottleneck_kernels
 
-PAGE = (Path(__file__).parents[1] / "docs" / "own-predictor.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "howto" / "own-predictor.md").read_text(encoding="utf-8")
 ((COMMAND, SHOWN),) = shown(PAGE)
 
 

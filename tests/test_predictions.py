@@ -58,7 +58,7 @@ class TestRows:
         ]
 
     def test_have_the_documented_keys_and_are_json(self) -> None:
-        # docs/file-formats.md, Predictions.
+        # docs/reference/files.md, Predictions.
         documented = (
             "kernel cu_count engine_mhz memory_mhz time_ms time_factor power_w power_factor "
             "energy_mj time_ms_low time_ms_high power_w_low power_w_high flags"

@@ -11,7 +11,7 @@ from refresh_docs import output, shown
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MEASURED = (ROOT / "docs" / "measured-errors.md").read_text(encoding="utf-8")
+MEASURED = (ROOT / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8")
 SHIPPED = (
     "mlscale predict simulated-gcn3.mlscale ",
     "mlscale advise datasets/",
@@ -42,7 +42,7 @@ def test_the_first_answer_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/predict.md", "docs/advice.md", "docs/training-job.md"]
+    "page", ["README.md", "docs/howto/predict.md", "docs/howto/advice.md", "docs/howto/training-job.md"]
 )
 def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
     commands = [pair for pair in shown(read(page)) if pair[0].startswith(SHIPPED)]
@@ -55,11 +55,11 @@ def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        "docs/predict.md",
-        "docs/train.md",
-        "docs/advice.md",
-        "docs/papers-in-python.md",
-        "docs/scikit-learn.md",
+        "docs/howto/predict.md",
+        "docs/howto/train.md",
+        "docs/howto/advice.md",
+        "docs/papers/python.md",
+        "docs/howto/scikit-learn.md",
     ],
 )
 def test_python_on_shipped_data_runs(
@@ -77,7 +77,7 @@ def numbers_in(pattern: str, text: str) -> list[float]:
 
 
 def test_errors_of_readings_are_those_of_sampled_errors() -> None:
-    page = read("docs/sampled-errors.md")
+    page = read("docs/trust/sampled-errors.md")
     *off, regret = numbers_in(r"^1, 0\.6 .* ([\d.]+ / [\d.]+ / [\d.]+) +([\d.]+)$", page)
     (highest,) = numbers_in(r"^highest clock .* ([\d.]+)()$", page)
     claim = r"took ([\d.]+) % more energy than the best one. The highest\nclock took ([\d.]+) %"
@@ -87,11 +87,11 @@ def test_errors_of_readings_are_those_of_sampled_errors() -> None:
 
 def test_errors_on_gpus_without_training_data_are_those_of_errors() -> None:
     """Time by `bottleneck`, the best on each of the four tables."""
-    shown = read("docs/errors.md").partition("--unseen-gpu --seeds 1\n")[2].partition("\n```")[0]
+    shown = read("docs/howto/errors.md").partition("--unseen-gpu --seeds 1\n")[2].partition("\n```")[0]
     means = [
         numbers_in(rf"^  {table}, time +bottleneck +([\d.]+) % ()", shown)[0] for table in FILES
     ]
-    claim = rf"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\({re.escape('docs/errors.md')}"
+    claim = rf"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\({re.escape('docs/howto/errors.md')}"
     assert numbers_in(claim, README) == [min(means), max(means)]
 
 
@@ -104,7 +104,7 @@ def test_errors_on_new_kernels_are_those_of_measured_errors() -> None:
         re.findall(r" ([\d.]+|-)(?= |$)", row) for row in rows if row.startswith("bottleneck ")
     )
     means = [float(row[column]) for column in wanted]
-    claim = rf"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\({re.escape('docs/measured-errors.md')}"
+    claim = rf"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\({re.escape('docs/trust/measured-errors.md')}"
     assert numbers_in(claim, README) == [min(means), max(means)]
 
 
@@ -124,7 +124,7 @@ def test_four_tables_of_thirty_kernels() -> None:
 def test_a_real_gpu(data_folder: Path, tmp_path: Path) -> None:
     public = data_folder / FILES["gtx980-low"]
     (tmp_path / public.name).symlink_to(public)
-    real = [pair for pair in shown(read("docs/predict.md")) if not pair[0].startswith(SHIPPED)]
+    real = [pair for pair in shown(read("docs/howto/predict.md")) if not pair[0].startswith(SHIPPED)]
     for command, text in real:
         printed = output(command, tmp_path)
         assert NUMBER.sub("N", printed) == NUMBER.sub("N", text)

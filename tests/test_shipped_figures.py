@@ -91,6 +91,6 @@ def quoted(page: str, command: str, predictor: str) -> dict[str, float]:
 
 def test_the_card_of_any_gpu_has_the_figures_of_its_page() -> None:
     card = load(path("kernels.mlscale")).card
-    page = quoted("errors.md", card["time_on_gpus_left_out_from"], "bottleneck")
+    page = quoted("howto/errors.md", card["time_on_gpus_left_out_from"], "bottleneck")
     for table, held_out in card["time_on_gpus_left_out"].items():
         assert page[f"{table}, time"] == pytest.approx(held_out["mean_error_percent"], abs=0.051)

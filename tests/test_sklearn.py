@@ -1,7 +1,7 @@
 """Predictors as estimators of scikit-learn.
 
 Expected: by hand of two made kernels; power laws, which are known everywhere; the same predictor
-trained by mlscale itself; of a real GPU, what docs/measured-errors.md has.
+trained by mlscale itself; of a real GPU, what docs/trust/measured-errors.md has.
 """
 
 import importlib
@@ -40,7 +40,7 @@ from mlscale import Bottleneck, CoreBound, ExtraTrees, MeanSurface, Nearest, Wu
 from mlscale.predictors.base import Predictor
 from mlscale.sklearn import ScalingRegressor, counters, to_xy
 
-PAGE = (Path(__file__).parents[1] / "docs" / "measured-errors.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8")
 
 
 @cache

@@ -16,7 +16,7 @@ from mlscale import Profiles
 from mlscale.advice.verdict import answer_lines
 
 ROOT = Path(__file__).parents[1]
-PAGE = shown((ROOT / "docs" / "training-job.md").read_text(encoding="utf-8"))
+PAGE = shown((ROOT / "docs" / "howto" / "training-job.md").read_text(encoding="utf-8"))
 COMMAND, ANSWER = PAGE[0]
 COUNTERS, TRACE, POWER = (
     ROOT / "datasets" / name

@@ -1,4 +1,4 @@
-"""Write docs/notes.md, the page of the codes of notes, from the package's table of them.
+"""Write docs/reference/notes.md, the page of the codes of notes, from the package's table of them.
 
 python tools/make_notes.py
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from mlscale.advice.sureness import REASONS
 from mlscale.notes import NOTES
 
-PAGE = Path(__file__).parents[1] / "docs" / "notes.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "notes.md"
 GROUPS = {
     "G": "The GPU and its settings",
     "L": "Launches in a profiler's file",

@@ -5,7 +5,7 @@
 
 tools/net/commands.txt holds the commands; `mlscale` is the one that Python imports (PYTHONPATH
 chooses it). answers.json.gz keeps their exit status, the numbers and words of their JSON or table
-by flattened keys, and the figures of docs/measured-errors.md. `compare` prints a line for each
+by flattened keys, and the figures of docs/trust/measured-errors.md. `compare` prints a line for each
 number that is off by more than 1e-9 relative, each word that differs, and the keys lost and new;
 its status is 1 if there is any. When an option is renamed, edit the command's words, not its name.
 What is trained differs by machine: if `compare` notes another, keep the old commit's answers anew.
@@ -133,9 +133,9 @@ def as_number(value: object) -> object:
 
 
 def page_figures() -> dict[str, object]:
-    """Every figure of the tables of docs/measured-errors.md, by command, table, row and column."""
+    """Every figure of the tables of docs/trust/measured-errors.md, by command, table, row and column."""
     figures: dict[str, object] = {}
-    lines = (ROOT / "docs" / "measured-errors.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8").splitlines()
     command, spans = "", []
     for place, line in enumerate(lines):
         if line.startswith("$ "):

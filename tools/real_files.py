@@ -1,6 +1,6 @@
-"""Print docs/real-files.md: what mlscale makes of real files of public repositories.
+"""Print docs/trust/real-files.md: what mlscale makes of real files of public repositories.
 
-    MLSCALE_DATA=FOLDER python tools/real_files.py > docs/real-files.md
+    MLSCALE_DATA=FOLDER python tools/real_files.py > docs/trust/real-files.md
 
 FOLDER has the files, which do not ship, below traces/.
 """

@@ -1,7 +1,7 @@
 """The model file: a zip of one JSON document and .npy arrays. Loading it runs no code.
 
 `model.json` holds the format, its version, and the model as nested JSON, in which an array
-stands as {"array": "arrays/0.npy"}. See docs/file-formats.md. A predictor of one's own is named
+stands as {"array": "arrays/0.npy"}. See docs/reference/files.md. A predictor of one's own is named
 `module:Class`, and loaded only by a caller who hands over its class (decision 0011).
 """
 

@@ -11,7 +11,7 @@ the papers' figures by them.
 
 The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
 they are first used. Functions take numbers or arrays, numbers give numbers, and what cannot be is
-refused with an InputError that names it. docs/equations.md has every equation.
+refused with an InputError that names it. docs/papers/equations.md has every equation.
 """
 
 import importlib

@@ -18,7 +18,7 @@ InputError on warps below 1, an intensity of 0 or less, or what is not finite.
 
 In the formulas, as on the poster: n warps, alpha the intensity, A and L the latencies of arithmetic
 and memory [cycles], I, T and B the peak rates of issue, arithmetic and memory [warp-instructions
-per cycle], t = 1/T and b = 1/B. docs/equations.md has all of them, and the reason wherever the
+per cycle], t = 1/T and b = 1/B. docs/papers/equations.md has all of them, and the reason wherever the
 print is not followed.
 
 `simulate` is an event-driven simulation of an idealised CU, against which the models stand. It is
@@ -72,7 +72,7 @@ class ComputeUnit:
         )
 
 
-# A and L: those of Maxwell (docs/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s, 82 %
+# A and L: those of Maxwell (docs/papers/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s, 82 %
 # of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
 GTX_980 = ComputeUnit(
     arithmetic_latency_cycles=6,
@@ -390,7 +390,7 @@ def _checked(warps: ArrayLike, intensity: ArrayLike) -> tuple[Floats, Floats]:
     return n, alpha
 
 
-# The grid on which docs/models.md compares the models with the simulation.
+# The grid on which docs/papers/models.md compares the models with the simulation.
 GRID_INTENSITIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 GRID_WARPS = (1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64)
 

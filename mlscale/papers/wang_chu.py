@@ -2,7 +2,7 @@
 
 Source: Q. Wang and X. Chu, "GPGPU Performance Estimation with Core and Memory Frequency
 Scaling", IEEE ICPADS 2018, pp. 417-424, arXiv:1701.05308; equation numbers are the paper's.
-docs/equations.md has the symbols, and the reason wherever the print is not followed.
+docs/papers/equations.md has the symbols, and the reason wherever the print is not followed.
 
 A warp repeats one period: compute, then one memory instruction. All cycles are cycles of the
 engine (core) clock. Arguments may be numbers or arrays that broadcast against each other; numbers
@@ -11,7 +11,7 @@ give a number. Every function raises InputError on an argument that cannot be.
 `max_overlap_factor` is this project's rule, made of parts of their model: how long a round of warps
 keeps the CU busy, and how long memory. Q, the longer of the two, scales as their model says; what a
 measured time has beyond it is exposed time X, the same number of engine cycles at every clock.
-docs/equations.md, section 1.6, has what it errs beside their model, and how it was chosen.
+docs/papers/equations.md, section 1.6, has what it errs beside their model, and how it was chosen.
 """
 
 from dataclasses import dataclass, replace

@@ -3,7 +3,7 @@
 Written by `nvidia-smi --query-gpu=timestamp,index,power.draw,... --format=csv -lms 100`,
 `nvidia-smi dmon -o DT`, `dcgmi dmon -e ...`, a range query of Prometheus for dcgm-exporter's
 metrics, `rocm-smi --csv`, `amd-smi metric --csv`, `amd-smi monitor --csv`, or a script of one's own
-with their names for its columns (docs/sampled-logs.md).
+with their names for its columns (docs/howto/nvidia-smi.md).
 
 To watch for: several GPUs in turn, told apart by an index; parts of a GPU (MIG, partitions), which
 have the whole one's clock and power, and are passed over; shares in percent or from 0 to 1; headers

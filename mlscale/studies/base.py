@@ -130,7 +130,7 @@ class Study(ABC):
 
     @abstractmethod
     def rows(self, results: Sequence[Any]) -> Rows:
-        """Return the figures, as JSON values, of the parts' results: docs/file-formats.md."""
+        """Return the figures, as JSON values, of the parts' results: docs/reference/files.md."""
 
     @abstractmethod
     def files(self, results: Sequence[Any]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Study(ABC):
         return [result for _, result in sorted(self.run(jobs), key=itemgetter(0))]
 
     def document(self, results: Sequence[Any]) -> Row:
-        """Return everything as JSON values: docs/file-formats.md."""
+        """Return everything as JSON values: docs/reference/files.md."""
         head = {"study": self.name, "tables": list(self.tables), **self.settings}
         return {**head, "rows": self.rows(results)}
 

@@ -40,7 +40,7 @@ def study(
     protocol='leave-one-application-out', folds=5 of 'k-fold', and seeds, how many; and those of the
     class in STUDIES, such as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to
     train on instead. None leaves the default.
-    The columns are those of docs/file-formats.md. Raises InputError.
+    The columns are those of docs/reference/files.md. Raises InputError.
 
     Example:
         rows = study("advice", "table.parquet", ["nearest", "wu"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class CrossValidation:
     """Errors of predictors [%]: frame, a row for each table, quantity and predictor.
 
-    A column's meaning: docs/file-formats.md. each_kernel: rows of the kernels' errors.
+    A column's meaning: docs/reference/files.md. each_kernel: rows of the kernels' errors.
     """
 
     frame: "pd.DataFrame"

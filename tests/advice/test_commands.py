@@ -1,4 +1,4 @@
-"""Commands by hand, spelt as docs/power-caps.md says where they were read.
+"""Commands by hand, spelt as docs/howto/set-clocks.md says where they were read.
 
 Not read in a manual: what `amd-smi reset` takes.
 

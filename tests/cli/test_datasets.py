@@ -1,4 +1,4 @@
-"""datasets list, show and fetch on the command line, against the registry and docs/datasets.md."""
+"""datasets list, show and fetch on the command line, against the registry and docs/reference/datasets.md."""
 
 import hashlib
 from pathlib import Path
@@ -33,8 +33,8 @@ def test_list_says_where_each_set_is(
 
 @pytest.mark.parametrize("action", [["list"], ["show", "gtx1080ti"]])
 def test_the_page_shows_it(capsys: Capture, action: list[str]) -> None:
-    """docs/datasets.md, as tools/refresh_docs.py wrote it where no set was fetched."""
-    page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+    """docs/reference/datasets.md, as tools/refresh_docs.py wrote it where no set was fetched."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "datasets.md").read_text(encoding="utf-8")
     out, _ = succeed(capsys, "datasets", *action)
     assert f"```\n$ mlscale datasets {' '.join(action)}\n{out}```\n" in page
 

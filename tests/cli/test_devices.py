@@ -90,7 +90,7 @@ class TestShow:
 
 
 def test_a_table_carries_the_facts_of_a_device_file(capsys: Capture, tmp_path: Path) -> None:
-    """Edited from what is shown of an L4, as docs/devices.md says."""
+    """Edited from what is shown of an L4, as docs/reference/gpus.md says."""
     entry = json.loads(succeed(capsys, "devices", "show", "l4", "--format", "json")[0])
     own, table = tmp_path / "mine.json", tmp_path / "profile.csv"
     own.write_text(json.dumps(entry | {"key": "mine", "memory_bus_bits": 128}))

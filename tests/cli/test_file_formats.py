@@ -1,4 +1,4 @@
-"""docs/file-formats.md names every key and column that the commands write."""
+"""docs/reference/files.md names every key and column that the commands write."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command import Capture, succeed
 
-PAGE = (Path(__file__).parents[2] / "docs" / "file-formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
 SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 CHEAP = ("simulated-gcn3.parquet", "--predictor", "no-scaling", "--protocol", "k-fold")
 

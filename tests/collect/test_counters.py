@@ -178,7 +178,7 @@ def test_without_it_the_command_is_told(folder: Path) -> None:
 
 
 def test_passes_hold_what_the_hardware_counts_at_once() -> None:
-    """docs/profiling.md: 8 counters of SQ, 4 of TCC (of which the sizes take up to three)."""
+    """docs/howto/profile.md: 8 counters of SQ, 4 of TCC (of which the sizes take up to three)."""
     for line in commands(plan_of(MI210), KERNELS, Path("out"))[1:]:
         assert sum(name.startswith("SQ_") for name in line) <= 8
         assert sum(name.startswith("TCC_") for name in line) <= 4

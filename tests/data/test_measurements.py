@@ -129,7 +129,7 @@ class TestDevice:
         ],
     )
     def test_under_the_name_that_its_tools_print(self, tmp_path: Path, name: str, key: str) -> None:
-        # docs/devices.md promises that such a name is as good as the key.
+        # docs/reference/gpus.md promises that such a name is as good as the key.
         table = [row | {"device": name} for row in rows()]
         csv, parquet = write_csv(tmp_path / "t.csv", table), write_parquet(tmp_path / "t.pq", table)
         assert read(csv).device == read(parquet).device == key

@@ -69,7 +69,7 @@ class TestReading:
         assert same_bits(found.counters, expected.counters)
 
     def test_device_and_application_may_be_left_out(self, tmp_path: Path) -> None:
-        # docs/file-formats.md; an application is then each kernel's own.
+        # docs/reference/files.md; an application is then each kernel's own.
         found = read_rows(tmp_path, without("device"), device="any-gpu")
         assert found.device == "any-gpu"
         found = read_rows(tmp_path, without("application"))

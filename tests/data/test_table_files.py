@@ -74,7 +74,7 @@ class TestCsv:
         "cell", ["", " ", "nan", "NaN", "NA", "n/a", "null", "None", "-", "nan(ind)"]
     )
     def test_what_is_not_given_is_nan_and_never_zero(self, tmp_path: Path, cell: str) -> None:
-        # docs/file-formats.md lists these cells.
+        # docs/reference/files.md lists these cells.
         values = read_table(csv_file(tmp_path, f"kernel,x\nk,{cell}\nl,2\n")).numbers["x"]
         np.testing.assert_array_equal(values, [math.nan, 2.0])
 

@@ -1,4 +1,4 @@
-"""The functions that docs/equations.md names beside the equations are there."""
+"""The functions that docs/papers/equations.md names beside the equations are there."""
 
 import importlib
 import re
@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 )
 def test_functions_of_the_equations(heading: str, modules: list[str]) -> None:
     """Each row of a table of equations ends in the functions that compute it."""
-    page = (DOCS / "equations.md").read_text(encoding="utf-8")
+    page = (DOCS / "papers" / "equations.md").read_text(encoding="utf-8")
     section = page.split(f"### {heading} ")[1].split("\n### ")[0]
     known = {n for module in modules for n in dir(importlib.import_module(f"mlscale.{module}"))}
     rows = [line for line in section.splitlines() if line.startswith("| ")][1:]

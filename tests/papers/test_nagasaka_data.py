@@ -1,4 +1,4 @@
-"""Nagasaka's model on public measurements, against docs/equations.md, section 3.4.
+"""Nagasaka's model on public measurements, against docs/papers/equations.md, section 3.4.
 
 By the functions of reproduction/nagasaka2010.py, which chooses lambda and holds out as the paper.
 """
@@ -21,7 +21,7 @@ from mlscale.papers.nagasaka import (
     fit_power_model,
 )
 
-# An independent implementation (docs/equations.md, 3.4): error ratio [%] and mean squared error
+# An independent implementation (docs/papers/equations.md, 3.4): error ratio [%] and mean squared error
 # [W^2] of the sets in the order of SETS, 30 kernels, ten folds by kernel, nested lambda, mean of 5
 # shuffles.
 EXPECTED = {
@@ -70,7 +70,7 @@ def test_errors_of_the_sets(name: str) -> None:
 
 @pytest.mark.usefixtures("data_folder")
 def test_the_papers_figure_is_reached_on_one_table_only() -> None:
-    """His 4.7 %, with the kernels he would keep; 4.4 % by docs/equations.md, 3.4."""
+    """His 4.7 %, with the kernels he would keep; 4.4 % by docs/papers/equations.md, 3.4."""
     errors = {
         name: scores(held_out(name, "Mem/Inst", "application"), inputs(name).power_w)[0]
         for name in FILES
@@ -97,7 +97,7 @@ def test_kernels_that_it_cannot_see(name: str) -> None:
 @pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize(
     ("name", "percent"),
-    # docs/equations.md, 3.4: the intercept of least squares in percent of the mean power; the
+    # docs/papers/equations.md, 3.4: the intercept of least squares in percent of the mean power; the
     # paper has about 70.
     [("gtx980-low", 86), ("gtx980-high", 84), ("gtx1080ti", 70), ("p100", 36)],
 )
@@ -106,14 +106,14 @@ def test_intercept_and_energies(name: str, percent: float) -> None:
     found = inputs(name, False)
     model = fit(found)
     assert 100 * model.intercept_w / found.power_w.mean() == pytest.approx(percent, abs=2.5)
-    # docs/equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
+    # docs/papers/equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
     assert (model.energy_j > np.array([0.55e-9, 0.2e-9])).all()
     assert (model.energy_j < np.array([2.95e-9, 0.67e-9])).all()
 
 
 @pytest.mark.parametrize(
     ("name", "engine", "memory", "expected"),
-    # docs/equations.md, 3.4: trained at one clock, applied to the others, Mem/Inst.
+    # docs/papers/equations.md, 3.4: trained at one clock, applied to the others, Mem/Inst.
     [
         ("gtx980-low", 700, 700, 9.2),
         ("gtx980-low", 1000, 1000, 18.6),

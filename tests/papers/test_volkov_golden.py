@@ -62,7 +62,7 @@ def test_golden_simulation(golden: Columns) -> None:
 
 @pytest.mark.parametrize(
     ("name", "percent", "tolerance"),
-    # docs/equations.md, 2.4: mean absolute error against the simulation on the 126 points.
+    # docs/papers/equations.md, 2.4: mean absolute error against the simulation on the 126 points.
     [
         ("classical bounds", 0.3, 0.05),
         ("Huang", 15, 0.5),
@@ -80,7 +80,7 @@ def test_mean_error(name: str, percent: float, tolerance: float, golden: Columns
 
 @pytest.mark.parametrize(
     ("limit", "name", "expected"),
-    # docs/equations.md, 2.4, claim (i): mean ratio where latency limits; and where throughput does.
+    # docs/papers/equations.md, 2.4, claim (i): mean ratio where latency limits; and where throughput does.
     [
         ("latency", "Hong & Kim", {"mean": 1.59, "max": 4.4}),
         ("latency", "Zhang & Owens, Sim", {"mean": 1.29, "max": 1.96}),
@@ -110,7 +110,7 @@ def test_claim_1_ratios_where_one_thing_limits(
 
 @pytest.mark.parametrize(
     ("alpha", "simulated", "bounds", "hong_kim", "zhang_owens"),
-    # docs/equations.md, 2.4, claim (ii).
+    # docs/papers/equations.md, 2.4, claim (ii).
     [(1, 30, 30, 30, 30), (8, 33, 33, 30, 30), (32, 45, 45, 30, 30), (128, 42, 35, 13, 24)],
 )
 def test_claim_2_underestimates_the_warps_needed(
@@ -129,7 +129,7 @@ def test_claim_2_underestimates_the_warps_needed(
 
 
 def test_claim_3_baghsorkhi_far_below_where_memory_limits(golden: Columns) -> None:
-    # docs/equations.md, 2.4: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
+    # docs/papers/equations.md, 2.4: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
     memory_intensive = (golden["a"] <= 8) & (golden["n"] >= 32)
     ratio = ratio_to_simulation("Baghsorkhi*", golden)[memory_intensive]
     assert len(ratio) == 20
@@ -139,7 +139,7 @@ def test_claim_3_baghsorkhi_far_below_where_memory_limits(golden: Columns) -> No
 
 
 def test_claim_4_huang_above_the_issue_limit(golden: Columns) -> None:
-    # docs/equations.md, 2.4: 7.27 IPC at alpha = 128, 64 warps, where 4 can issue.
+    # docs/papers/equations.md, 2.4: 7.27 IPC at alpha = 128, 64 warps, where 4 can issue.
     assert survey.huang(64, 128) == pytest.approx(7.27, abs=0.005)
     assert golden["sim"].max() <= GTX_980.issue_per_cycle
 
@@ -147,7 +147,7 @@ def test_claim_4_huang_above_the_issue_limit(golden: Columns) -> None:
 def test_claim_5_the_classical_bounds_are_best(golden: Columns) -> None:
     errors = {n: np.abs(ratio_to_simulation(n, golden) - 1) for n in MODELS}
     assert min(errors, key=lambda name: errors[name].mean()) == "classical bounds"
-    # docs/equations.md, 2.4: the worst point, near the knee, is 5 % high.
+    # docs/papers/equations.md, 2.4: the worst point, near the knee, is 5 % high.
     worst = errors["classical bounds"].argmax()
     ratio = ratio_to_simulation("classical bounds", golden)[worst]
     assert ratio == pytest.approx(1.05, abs=0.005)

@@ -1,4 +1,4 @@
-"""Wang and Chu's equations: worked numbers (docs/equations.md, 1.5) and invariants."""
+"""Wang and Chu's equations: worked numbers (docs/papers/equations.md, 1.5) and invariants."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ def warp_inputs(
     warps: float = 1e5,
     memory_instructions: float | None = None,
 ) -> WarpInputs:
-    """One kernel; by default 4 transactions to a memory instruction (docs/equations.md, 1.5)."""
+    """One kernel; by default 4 transactions to a memory instruction (docs/papers/equations.md, 1.5)."""
     values = (
         *(warps, resident_warps, transactions, 1 - miss_rate),
         *(memory_instructions or transactions / 4, shared, compute, 0.0),
@@ -38,7 +38,7 @@ def warp_inputs(
 
 @pytest.mark.parametrize(
     ("engine", "memory", "latency", "delay", "half", "mostly"),
-    # docs/equations.md, 1.5: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
+    # docs/papers/equations.md, 1.5: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
     [
         (400, 400, 500.1, 10.188775, (361.05, 5.594387), (228.9525, 1.229719)),
         (700, 700, 500.1, 9.326243, (361.05, 5.163121), (228.9525, 1.208156)),
@@ -68,7 +68,7 @@ def test_memory_of_the_gtx_980(
 
 @pytest.mark.parametrize(
     ("compute", "service", "warps", "expected", "case"),
-    # docs/equations.md, 1.5, by hand: L = 500 and o = 10.
+    # docs/papers/equations.md, 1.5, by hand: L = 500 and o = 10.
     [(20, 10, 48, 10100, 9), (20, 10, 16, 5500, 15), (4, 10, 64, 6904, 11), (4, 10, 32, 5360, 13)],
 )
 def test_golden_rounds(
@@ -120,7 +120,7 @@ def test_execution_time_and_average_compute() -> None:
 
 @pytest.mark.parametrize(
     ("inputs", "expected"),
-    # docs/equations.md, 1.5: inputs at 700/700; predicted ms at 700/700, 1000/400, 400/1000.
+    # docs/papers/equations.md, 1.5: inputs at 700/700; predicted ms at 700/700, 1000/400, 400/1000.
     [
         ((20.00191, 0.9982, 0, 157.99952, 57.76416, 131072), (2.28240, 4.28580, 1.60234)),
         ((12.14255, 0.97202, 0, 17.96436, 61.47725, 32768), (0.34654, 0.64368, 0.24914)),
@@ -162,7 +162,7 @@ def test_a_period_and_its_case() -> None:
 
 
 def test_golden_cases_of_matrix_multiplication() -> None:
-    """docs/equations.md, 1.5: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
+    """docs/papers/equations.md, 1.5: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
     inputs = warp_inputs(260.00671, 0.52646, 1600, 1324.99832, 63.68435, 32768)
     found = model.kernel_round(inputs, GTX_980, np.array([700, 1000, 400]), [700, 400, 1000])
     assert found.case.tolist() == [[9, 11, 9]]

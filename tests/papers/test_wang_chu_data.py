@@ -1,4 +1,4 @@
-"""Wang and Chu's model on public measurements: against docs/equations.md, section 1.6."""
+"""Wang and Chu's model on public measurements: against docs/papers/equations.md, section 1.6."""
 
 import csv
 from pathlib import Path
@@ -23,7 +23,7 @@ from mlscale.papers.wang_chu_inputs import GpuParameters, derive_inputs, load_gp
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
 
-# docs/equations.md, 1.6: MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
+# docs/papers/equations.md, 1.6: MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
 TABLE_VI = {
     "BlackScholes": (2.73, 2.7),
     "conjugateGradient": (7.15, 7.0),
@@ -99,7 +99,7 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
         assert bias[kernel] == pytest.approx(offset, abs=0.06), kernel
     for kernel, error in OTHERS.items():
         assert mape[kernel] == pytest.approx(error, abs=0.06), kernel
-    # docs/equations.md, 1.6: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
+    # docs/papers/equations.md, 1.6: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
     assert np.mean([mape[kernel] for kernel in TABLE_VI]) == pytest.approx(3.65, abs=0.01)
     assert np.mean(list(mape.values())) == pytest.approx(9.07, abs=0.01)
     eleven = found[[kernel in TABLE_VI for kernel in data.kernels]]
@@ -109,7 +109,7 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "memory", "expected"),
-    # docs/equations.md, 1.6: any base works.
+    # docs/papers/equations.md, 1.6: any base works.
     [(400, 400, 4.44), (1000, 1000, 3.76), (1000, 400, 3.69), (400, 1000, 3.93)],
 )
 def test_absolute_errors_from_other_bases(
@@ -121,7 +121,7 @@ def test_absolute_errors_from_other_bases(
 
 @pytest.mark.parametrize(
     ("name", "kernels", "absolute", "wang_chu", "max_overlap"),
-    # docs/equations.md, 1.6: from counters alone, wang-chu and max-overlap; FP64 delays 8
+    # docs/papers/equations.md, 1.6: from counters alone, wang-chu and max-overlap; FP64 delays 8
     # (GeForce) and 1 (P100).
     [
         ("gtx980-49", 20, 9.07, 5.65, 4.52),
@@ -150,7 +150,7 @@ def test_errors_of_every_table(
 
 @pytest.mark.parametrize(
     ("name", "base", "expected"),
-    # docs/equations.md, 1.6: bases in a corner; and the specification alone, whose ideal delay
+    # docs/papers/equations.md, 1.6: bases in a corner; and the specification alone, whose ideal delay
     # loses 0.3 to 0.5 points. For the 1080 Ti it has 2.06; the default here also leaves out that
     # row's corrections to issue, L2 and shared memory.
     [

@@ -53,7 +53,7 @@ def without(*names: str) -> dict[str, float]:
         ),
         # The counters can contradict each other: no negative compute.
         ({**KERNEL, "inst_per_warp": 5.0}, {"compute_instructions": 0}),
-        # docs/equations.md, 1.1: o = G / 4, and shared transactions count as instructions.
+        # docs/papers/equations.md, 1.1: o = G / 4, and shared transactions count as instructions.
         (
             without(*PER_REQUEST, "inst_fp_64", "tex_cache_transactions"),
             {"memory_instructions": 4, "compute_instructions": 50 - 4 - 10},

@@ -1,4 +1,4 @@
-"""docs/measure.md shows what its commands print on the made GPU (`synthetic/nvml.py`).
+"""docs/howto/measure.md shows what its commands print on the made GPU (`synthetic/nvml.py`).
 
 Its program works for 412 samples at the free clock; how long it is idle before and after depends on
 this machine, and is left out.
@@ -17,7 +17,7 @@ from synthetic.made_gpu import MadeGpu
 
 from mlscale.cli.main import main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "measure.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "measure.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(\$ .*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 SHOWN = [shown.partition("\n") for block in BLOCKS for shown in re.split(r"(?m)^\$ ", block)[1:]]
 SPECIAL = {"--for": {"serves": True}, "--at": {"no_permission": True}}

@@ -1,6 +1,6 @@
 """Folds and trainings: who is held out, what is learnt from instead, and that nothing leaks.
 
-Folds are tested by properties of their definitions in docs/errors.md. Kernels of trainings are made
+Folds are tested by properties of their definitions in docs/howto/errors.md. Kernels of trainings are made
 ones of the bottleneck curve; a copy of the table plays another GPU.
 """
 

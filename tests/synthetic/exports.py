@@ -1,4 +1,4 @@
-"""Made excerpts of profilers' exports, in the layouts of the tools (docs/profiling.md)."""
+"""Made excerpts of profilers' exports, in the layouts of the tools (docs/howto/profile.md)."""
 
 from collections.abc import Mapping, Sequence
 
