@@ -46,9 +46,9 @@ def _commands(parser: Parser) -> Iterator[str]:
 def gpus() -> str:
     """A table of all GPUs, from `mlscale devices list`."""
     listed = process("mlscale devices list --format csv", ROOT).stdout
-    rows = [_gpu(row) for row in csv.DictReader(io.StringIO(listed))]
+    found = sorted(csv.DictReader(io.StringIO(listed)), key=lambda row: row["key"])
     head = "| key | name | CUs | engine [MHz] | memory [MHz] | power limit [W] |"
-    return "\n".join([head, "|---|---|---|---|---|---|", *sorted(rows), ""])
+    return "\n".join([head, "|---|---|---|---|---|---|", *map(_gpu, found), ""])
 
 
 def _gpu(row: dict[str, str]) -> str:
