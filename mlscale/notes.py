@@ -117,9 +117,9 @@ NOTES: dict[str, Meaning] = {
         "Check that they do not matter, or mend them as the message says.",
     ),
     "T10": Meaning(
-        "Counters are missing, elsewhere, or something stands in for them",
-        "A related counter, or the average of the training kernels, stands in for one that is "
-        "used; or kernels have counters at another configuration than the base.",
+        "Counters are missing, elsewhere, or replaced",
+        "A related counter, or the average of the training kernels, replaces one that is used; "
+        "or kernels have counters at another configuration than the base.",
         "Profile at the base, with the counters that the message names.",
     ),
     "R01": Meaning(

@@ -354,7 +354,7 @@ def _further_log(
         )
     if given.time_ms is not None and time_ms is None:
         raise InputError(
-            f"{path}: --time tells the time of the first run alone; leave it away, or import "
+            f"{path}: --time is of the first run alone; leave it out, or import "
             "each log with its own (mlscale import LOG --time MS) and give the tables"
         )
     base = (config or profiles.base).as_dict()

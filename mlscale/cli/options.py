@@ -238,7 +238,7 @@ def add_facts(parser: Parser, device: str, base: str) -> None:
     parser.add("--power", metavar="W|FILE", help=what, group=group)
     what = "leave out kernels whose time no file says (default: refuse the export)"
     parser.add_more("--skip-untimed", action="store_true", help=what, group=group)
-    what = "the GPU to take from a log or trace of several"
+    what = "index of the GPU, if a log or trace covers several"
     parser.add_more("--gpu", metavar="INDEX", help=what, group=group)
     what = "time between two samples, for a log without time stamps, e.g. 1 or 100ms"
     parser.add_more("--interval", type=seconds, metavar="SECONDS", help=what, group=group)

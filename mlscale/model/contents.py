@@ -22,7 +22,7 @@ Row = dict[str, Any]
 CAPABILITIES = {
     GivesIntervals: "gives intervals",
     PredictsOtherGpus: "predicts GPUs that it has no training data of",
-    UsesMeasuredPoints: "takes in further measured points",
+    UsesMeasuredPoints: "uses further measured points",
 }
 
 

@@ -477,7 +477,7 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[Note]:
     if not absent:
         return traffic
     what = (
-        f"the profile has {len(given)} of {len(names)} features; the training median stands in for "
+        f"the profile has {len(given)} of {len(names)} features; the training median replaces "
         f"{', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
     )
     if "counters" in first.get_params():

@@ -231,7 +231,7 @@ class TestRefused:
         [
             ("fast.csv --power 500", "fast.csv: has power_w already; leave --power away"),
             ("fast.csv slow.csv", "and give the log of another run with --also"),
-            ("fast.csv --time 9990 --also slow.csv", "--time tells the time of the first run al"),
+            ("fast.csv --time 9990 --also slow.csv", "--time is of the first run al"),
             ("fast.csv --also pair.csv", "has 2 busy GPUs, the first log has 1; name one with --g"),
             ("pair.csv --also fast.csv", "has 1 busy GPU, the first log has 2"),
             ("fast.csv --also trace.json@engine=1170", "trace.json: is a trace, which needs the"),
