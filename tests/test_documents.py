@@ -147,7 +147,28 @@ def importable(dotted: str) -> bool:
     return True
 
 
+def test_commands_with_output_stand_in_console_blocks() -> None:
+    """The site's build runs those alone."""
+    for page in PAGES:
+        if page.parent.name == "decisions":
+            continue
+        blocks = FENCED.findall(page.read_text(encoding="utf-8"))
+        unrun = [block for block in blocks if re.search(r"^\$ ", block, re.MULTILINE)]
+        assert not [block for block in unrun if not block.startswith("```console\n")], page.name
+
+
+def test_the_site_finds_what_people_search() -> None:
+    text = " ".join(page.read_text(encoding="utf-8") for page in PAGES).casefold()
+    for words in ("err_nvgpuctrperm", "tokens per joule", "lock the clocks", "power limit"):
+        assert words in text, words
+
+
+def test_the_version_stands_in_one_place_and_is_cited() -> None:
+    assert f"\nversion: {mlscale.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
 def test_the_reference_has_every_public_name() -> None:
-    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference" / "api").glob("*.md"))
+    api = DOCS / "reference" / "api"
+    pages = "".join(page.read_text(encoding="utf-8") for page in api.glob("*.md"))
     entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", pages, flags=re.MULTILINE)
     assert sorted(entries) == sorted(mlscale.__all__)

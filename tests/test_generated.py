@@ -9,6 +9,7 @@ import generated
 from command import Capture, succeed
 
 from mlscale.cli.main import COMMANDS
+from mlscale.data.datasets import all_datasets
 from mlscale.data.devices import device_keys
 
 
@@ -19,6 +20,10 @@ def test_every_command_has_its_help() -> None:
 
 def test_every_gpu_is_in_the_table() -> None:
     assert re.findall(r"^\| `(.*?)`", generated.gpus(), flags=re.MULTILINE) == sorted(device_keys())
+
+
+def test_every_data_set_is_in_the_table() -> None:
+    assert re.findall(r"^\| `(.*?)`", generated.datasets(), flags=re.MULTILINE) == list(all_datasets())
 
 
 def keys(value: Any) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Parts of the reference that the site's build writes from the package itself.
 
 A line '<!-- generated: NAME -->' of a page becomes what PARTS makes: the help of every command, the
-table of GPUs, the keys of the answer's JSON.
+tables of GPUs and of data sets, the keys of the answer's JSON.
 """
 
 import csv
@@ -22,6 +22,7 @@ from mlscale.advice import document
 from mlscale.cli.main import COMMANDS, parser_of
 from mlscale.cli.parser import Parser
 
+YES = {True: "yes", False: "no"}
 SCHEMA = Path(document.__file__).with_name("schema.json")
 OBJECTS = {"choice": "A choice", "effect": "An effect", "config": "A setting"}
 NAMED = {"config": "setting", "interval": "`[value, low, high]`"}
@@ -56,6 +57,19 @@ def _gpu(row: dict[str, str]) -> str:
     name = row["name"].removeprefix("NVIDIA ")
     cells = [row["cu_count"], clocks or row["engine_mhz"], row["memory_mhz"], row["tdp_w"]]
     return "| " + " | ".join([f"`{row['key']}`", name, *cells]) + " |"
+
+
+def datasets() -> str:
+    """A table of all data sets, from `mlscale datasets list`."""
+    listed = json.loads(process("mlscale datasets list --json", ROOT).stdout)
+    head = "| name | GPU | origin | kernels | grid | counters | power |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *map(_dataset, listed), ""])
+
+
+def _dataset(row: dict[str, Any]) -> str:
+    grid = "x".join(str(len(steps)) for steps in row["axes"].values()) if row["axes"] else ""
+    cells = [row["device"], row["origin"], row["kernels"] or "", grid, row["counters"]]
+    return " | ".join([f"| `{row['name']}`", *map(str, cells), YES[row["power"]] + " |"])
 
 
 def answer() -> str:
@@ -102,7 +116,7 @@ def _kind(value: dict[str, Any]) -> str:
     return " or ".join(kinds)
 
 
-PARTS = {"commands": commands, "gpus": gpus, "answer": answer}
+PARTS = {"commands": commands, "gpus": gpus, "datasets": datasets, "answer": answer}
 
 
 def filled(page: str) -> str:
