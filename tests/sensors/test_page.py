@@ -19,9 +19,8 @@ from mlscale.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "measure.md").read_text(encoding="utf-8")
 BLOCKS = "".join(re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL))
-SHOWN = [
-    shown.partition("\n") for shown in re.split(r"^(?=(?:sudo )?mlscale )", BLOCKS, flags=re.M)[1:]
-]
+RUNS = re.split(r"^(?=(?:sudo )?mlscale )", BLOCKS, flags=re.MULTILINE)[1:]
+SHOWN = [run.partition("\n") for run in RUNS]
 SPECIAL = {"--for": {"serves": True}}
 
 
