@@ -1,10 +1,12 @@
-"""How Sphinx builds the documentation: Markdown pages, and the API from the docstrings.
+"""How Sphinx builds the documentation: Markdown, notebooks, and the API from the docstrings.
 
 `make docs` builds with -W and -n: every warning, broken link and unknown reference fails.
 """
 
 import importlib
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -19,7 +21,15 @@ project = "mlscale"
 author = "the mlscale authors"
 release = mlscale.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))  # printed.py
+
+extensions = [
+    "myst_nb",
+    "printed",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 exclude_patterns = ["sample-report.html", "decisions"]
 html_extra_path = ["sample-report.html"]
 html_theme = "furo"
@@ -30,6 +40,7 @@ html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 html_math_renderer = "mathml"
 
+nb_execution_mode = "off"  # tests/test_notebooks.py runs them and compares what they show
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
 

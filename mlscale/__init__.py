@@ -1,4 +1,4 @@
-"""mlscale: run a GPU kernel once and know how it would run anywhere.
+"""mlscale: find the GPU clock that saves energy, without trying them all.
 
 The public API, imported on first use: `import mlscale` itself imports nothing heavy.
 
