@@ -27,7 +27,7 @@ def test_errors_are_those_of_the_page(
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
     monkeypatch.setattr(sys, "path", [*sys.path])
     try:
-        out, _ = succeed(capsys, *COMMAND.split()[1:], "--json")
+        out, _ = succeed(capsys, *COMMAND.replace("\\\n", "").split()[1:], "--json")
     finally:
         sys.modules.pop("mine", None)
     errors = {row["predictor"]: row["mape"] for row in json.loads(out)["rows"]}
