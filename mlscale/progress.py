@@ -29,7 +29,7 @@ class Progress:
         if self.is_in(folder):
             if not resume:
                 raise InputError(
-                    f"{folder}: holds an unfinished {what}; go on with --resume, or name another "
+                    f"{folder}: holds an unfinished {what}; continue with --resume, or name another "
                     "folder"
                 )
             self._read(mark)
