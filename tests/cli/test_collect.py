@@ -209,7 +209,9 @@ def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 130
         assert process.stderr is not None
-        assert process.stderr.read() == f"mlscale: interrupted; continue with --resume -o {folder}\n"
+        assert (
+            process.stderr.read() == f"mlscale: interrupted; continue with --resume -o {folder}\n"
+        )
     assert json.loads((folder / "collect.json").read_text())["finished"] is None
 
 
