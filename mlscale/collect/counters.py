@@ -31,7 +31,7 @@ _START_S, _KERNEL_S = 60, 30
 
 
 def metrics(capability: int) -> tuple[str, ...]:
-    """What Nsight Compute is asked for (docs/howto/profile.md), of a GPU of that capability."""
+    """What Nsight Compute is asked for, as in docs/howto/profile.md, of a GPU of that capability."""
     names = tuple((_HERE / "ncu_metrics.txt").read_text(encoding="utf-8").split())
     if capability < 75:  # no uniform pipe
         names = tuple(name for name in names if "pipe_uniform" not in name)
