@@ -42,7 +42,7 @@ def test_the_first_answer_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/howto/advice.md", "docs/howto/training-job.md"]
+    "page", ["README.md", "docs/howto/predict.md", "docs/howto/advice.md", "docs/howto/training-job.md"]
 )
 def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
     commands = [pair for pair in shown(read(page)) if pair[0].startswith(SHIPPED)]
