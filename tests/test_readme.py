@@ -119,14 +119,3 @@ def test_intervals_hold_nine_of_ten() -> None:
 def test_four_tables_of_thirty_kernels() -> None:
     for table in FILES:
         assert f"\n{table}: error of time [%], 30 kernels" in MEASURED
-
-
-def test_a_real_gpu(data_folder: Path, tmp_path: Path) -> None:
-    public = data_folder / FILES["gtx980-low"]
-    (tmp_path / public.name).symlink_to(public)
-    real = [pair for pair in shown(read("docs/howto/predict.md")) if not pair[0].startswith(SHIPPED)]
-    for command, text in real:
-        printed = output(command, tmp_path)
-        assert NUMBER.sub("N", printed) == NUMBER.sub("N", text)
-        numbers = [float(number) for number in NUMBER.findall(text)]  # the last digit may differ
-        assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(numbers, rel=0.005)

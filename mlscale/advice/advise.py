@@ -108,7 +108,7 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
             "the readings are at other CU counts, so there is no lower clock to seek; 'mlscale "
-            "predict' tells the time at every CU count, --minimize time where it is least"
+            "predict' shows the time at every CU count, --minimize time where it is least"
         )
 
 

@@ -408,7 +408,7 @@ def predictor_names() -> str:
 
     return (
         f"{', '.join(PREDICTORS)}, package.module:Class for one of your own, or default: what "
-        "'train' takes on the table"
+        "'train' chooses for the table"
     )
 
 

@@ -86,7 +86,7 @@ def collect_counters(
                 counters[kernel] = _read(plan, kernel, base, folder / kernel)
             except InputError as error:
                 if not counters:
-                    return {}, [f"there are no counters: {error}"]
+                    return {}, [f"no counters: {error}"]
                 missing.append(f"{kernel} has no counters: {error}")
     return counters, missing
 
