@@ -45,8 +45,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs mlscale
+	$(BIN)/python tools/prose.py
 
-# Every warning, broken link and unknown reference fails.
+# Every warning, broken link, unknown reference and changed output of a command fails.
 docs: $(READY)
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d out/site-doctrees docs out/site
 

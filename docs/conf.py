@@ -21,11 +21,12 @@ project = "mlscale"
 author = "the mlscale authors"
 release = mlscale.__version__
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))  # printed.py
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))  # printed.py, generated.py
 
 extensions = [
     "myst_nb",
     "printed",
+    "generated",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",

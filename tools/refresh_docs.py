@@ -2,10 +2,10 @@
 
     python tools/refresh_docs.py [FOLDER] PAGE...
 
-In a ```console block a line that begins with '$ ' is a command; the lines up to the next one, or to
-the end of the block, are what it printed. Commands run in FOLDER, in the page's order; without it in
-a new folder for each page, as when the site is built (tools/printed.py). A command that fails ends
-the work before the page is written.
+In a ```console block a line that begins with '$ ' is a command; the lines up to the next one, or
+to the end of the block, are what it printed. Commands run in FOLDER, in the page's order; without
+it in a new folder for each page, as when the site is built (tools/printed.py). A command that fails
+ends the work before the page is written.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The document of an answer, schema 1: one for the terminal, CSV, JSON, the page and Python.
 
-`schema.json` describes it as JSON Schema does, docs/reference/files.md in words. A value with its
+`schema.json` describes it as JSON Schema does, docs/reference/json.md in words. A value with its
 interval is [value, low, high]; what is not known is None.
 """
 

@@ -1,4 +1,4 @@
-"""docs/reference/files.md names every key and column that the commands write."""
+"""The reference names every key and column that the commands write."""
 
 import csv
 import io
@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from command import Capture, succeed
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = "".join((REFERENCE / page).read_text(encoding="utf-8") for page in ("files.md", "json.md"))
 SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 CHEAP = ("simulated-gcn3.parquet", "--predictor", "no-scaling", "--protocol", "k-fold")
 
@@ -30,10 +31,14 @@ def unnamed(names: Iterator[str] | list[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if f"`{name}`" not in PAGE]
 
 
-@pytest.mark.parametrize("command", ["predict", "advise"])
-def test_of_predict_and_advise(capsys: Capture, command: str) -> None:
-    document, _ = succeed(capsys, command, *SHIPPED, "--format", "json")
+def test_of_the_json_of_predictions(capsys: Capture) -> None:
+    """That of advise is made from its schema: tests/test_generated.py."""
+    document, _ = succeed(capsys, "predict", *SHIPPED, "--format", "json")
     assert unnamed(keys(json.loads(document))) == []
+
+
+@pytest.mark.parametrize("command", ["predict", "advise"])
+def test_of_the_csv_of_predict_and_advise(capsys: Capture, command: str) -> None:
     table, _ = succeed(capsys, command, *SHIPPED, "--format", "csv")
     assert unnamed(next(csv.reader(io.StringIO(table)))) == []
 

@@ -1,0 +1,39 @@
+"""Parts of the reference that the site's build makes: they name all that the package has."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import generated
+from command import Capture, succeed
+
+from mlscale.cli.main import COMMANDS
+from mlscale.data.devices import device_keys
+
+
+def test_every_command_has_its_help() -> None:
+    headings = re.findall(r"^## mlscale (\S+)", generated.commands(), flags=re.MULTILINE)
+    assert set(headings) == set(COMMANDS)
+
+
+def test_every_gpu_is_in_the_table() -> None:
+    assert re.findall(r"^\| `(.*?)`", generated.gpus(), flags=re.MULTILINE) == sorted(device_keys())
+
+
+def keys(value: Any) -> Iterator[str]:
+    """The names in a JSON document, however deep."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from keys(inner)
+    elif isinstance(value, list):
+        for one in value:
+            yield from keys(one)
+
+
+def test_every_key_of_an_answer_is_explained(capsys: Capture) -> None:
+    words = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
+    document, _ = succeed(capsys, "advise", *words, "--json")
+    explained = re.findall(r"^\| `(?:.*\.)?(\w+)` \|", generated.answer(), flags=re.MULTILINE)
+    assert set(keys(json.loads(document))) <= set(explained)

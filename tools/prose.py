@@ -1,0 +1,80 @@
+"""Find the forms that this project's documents and messages do not use.
+
+    python tools/prose.py [FILE...]
+
+Reads Markdown, notebooks' Markdown cells, and the messages of Python files (strings of several
+words that are no docstrings); without FILE README, CONTRIBUTING, docs and mlscale. The forms, and
+what to write instead, are in tools/forbidden.txt. Ends with exit status 1 where one is found.
+"""
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FORBIDDEN = Path(__file__).with_name("forbidden.txt")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`|\]\([^)\s]*\)", re.MULTILINE | re.DOTALL)
+
+
+def forms(text: str) -> list[tuple[re.Pattern[str], str]]:
+    """Each pattern with what is better."""
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    pairs = (line.rsplit(" -> ", 1) for line in lines)
+    return [(re.compile(form, re.IGNORECASE), better) for form, better in pairs]
+
+
+def passages(path: Path) -> Iterator[tuple[int, str]]:
+    """The prose of a file, each passage with its first line (of a notebook, its cell)."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        for number, cell in enumerate(json.loads(text)["cells"], 1):
+            if cell["cell_type"] == "markdown":
+                yield number, without_code("".join(cell["source"]))
+    elif path.suffix == ".py":
+        yield from messages(text)
+    else:
+        yield 1, without_code(text)
+
+
+def without_code(text: str) -> str:
+    """Markdown with its code and the targets of its links left out, line for line."""
+    return CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
+
+
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """Strings of several words that are no docstrings."""
+    tree = ast.parse(source)
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in bare and " " in node.value.strip():
+            yield node.lineno, node.value
+
+
+def found(path: Path) -> Iterator[str]:
+    """A line for each form that is found."""
+    wanted = forms(FORBIDDEN.read_text(encoding="utf-8"))
+    for first, text in passages(path):
+        flat = text.replace("\n", " ")
+        for form, better in wanted:
+            for match in form.finditer(flat):
+                lines = 0 if path.suffix == ".ipynb" else text.count("\n", 0, match.start())
+                yield f"{path}:{first + lines}: '{match[0]}': better {better}"
+
+
+def sources() -> list[Path]:
+    """What is read where no file is named."""
+    documents = [path for path in (ROOT / "docs").rglob("*.md") if "decisions" not in path.parts]
+    notebooks = [*(ROOT / "docs").rglob("*.ipynb"), *(ROOT / "notebooks").glob("*.ipynb")]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *documents, *notebooks]
+    return sorted([*pages, *(ROOT / "mlscale").rglob("*.py")])
+
+
+if __name__ == "__main__":
+    paths = [Path(name) for name in sys.argv[1:]] or sources()
+    lines = [line for path in paths for line in found(path)]
+    print("\n".join(lines), end="\n" if lines else "")
+    sys.exit(bool(lines))
