@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from mlscale.advice.caps import CapAdvice
 
-RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
-
 _FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")  # of Given
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
 _INSTEAD = {  # what is guessed
@@ -104,7 +102,7 @@ def advise(
             asked_w, held = tuple(caps or ()), (static_power, advice.surfaces)
             capped = advise_caps(found.model, found.profiles, asked_w, goal, limits, *held)
     if "rate" in known:
-        notes.append(Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work"))
+        notes.append(rate_note())
     found = replace(found, notes=_in_python([*notes, *found.notes]))
     return Answer(_document(advice, found, capped, lever), advice, found, (minimize, limits))
 

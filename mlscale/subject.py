@@ -3,6 +3,7 @@
 All files are read first, those of further runs too; then the model is chosen.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ from mlscale.readers.given import Given
 from mlscale.text import counted
 
 Reading = tuple[Path | Table, HardwareConfig | None]  # None: where its rows say
+
+RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
 
 _MODEL_SUFFIX = ".mlscale"
 
@@ -146,6 +149,22 @@ def _profiles(
     snap_clocks = 0.0 if model is None else model.snap_clocks
     further = [*_further_runs(profiles, asked, paths, snap_clocks), *readings]
     return add_points(profiles, further) if further else profiles, notes
+
+
+def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
+    """Times by the work per second of each run, of RATED_UNITS of it. Raises InputError."""
+    if len(rates) != 1 + len(asked.also):
+        raise InputError(f"--rate has {len(rates)} numbers for {1 + len(asked.also)} runs")
+    if not all(0 < rate < math.inf for rate in rates):
+        raise InputError(f"--rate {rates}: a rate is a positive number")
+    first_ms, *further_ms = (1e3 * RATED_UNITS / rate for rate in rates)
+    given = replace(asked.given, time_ms=first_ms)
+    return replace(asked, given=given, also_times_ms=tuple(further_ms))
+
+
+def rate_note() -> Note:
+    """Of what times and energies are that `with_rates` made."""
+    return Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work")
 
 
 # Models.

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mlscale import __version__
+from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Recommendation, Row, Setting
 from mlscale.advice.sureness import Grounds, level, reasons
 from mlscale.data.grid import HardwareConfig
@@ -21,6 +24,7 @@ from mlscale.text import short_names
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice, CapPoint
     from mlscale.advice.commands import Commands
+    from mlscale.advice.server import ServerAdvice
 
 SCHEMA = 1
 
@@ -114,6 +118,71 @@ def capped_document(
         "caps": [_cap_row(point, caps) for point in caps.points],
     }
     return {**row, **_cap_answer(caps, row["base"])}
+
+
+def server_document(
+    advice: "ServerAdvice", notes: Iterable[Note] = (), commands: "Commands | None" = None
+) -> Row:
+    """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens.
+
+    `server` has the load, the limits and every clock.
+    """
+    best, sure, result = advice.best(), advice.best(is_sure=True), advice.readings[0].result
+    settings, broken = advice.settings(), advice.broken()
+    base, load = settings[0], advice.load
+    why = ["S10"] if advice.withheld else []
+    why += ["S09"] if advice.is_open and load is None else []
+    rows = [
+        {
+            "engine_mhz": at.config.engine_mhz,
+            "is_measured": bool(advice.is_read[place]),
+            "latency_ms": {
+                slo.name: _with_ends(float(ms[place]), advice.ends(slo, place))
+                for slo, ms in advice.latencies_ms.items()
+            },
+            "power_w": _with_ends(at.power_w, at.power_range),
+            "output_per_s": float(advice.output_per_s[place]),
+            "tokens_per_joule": float(advice.tokens_per_joule[place]),
+            "capacity_share": None if load is None else float(load[place]),
+            "breaks": list(broken[place]),
+        }
+        for place, at in enumerate(settings)
+    ]
+    return {
+        **_head("runs", advice.readings[0].log.device, _at(base.config)),
+        "objective": "energy",
+        "limits": asdict(Limits()),
+        "coverage": COVERAGE,
+        "run": {
+            "kernels": 1,
+            "launches": None,
+            **_costs(base),
+            "counters_cover_percent": 100.0,
+            "is_bounded": False,
+        },
+        "answer": None if best is None else choice(settings[best], base),
+        "expected": None,
+        "menu": None,
+        **_sure([*why, "S01"]),
+        "notes": note_rows([*notes, *advice.notes]),
+        **_steps(commands, None),
+        "kernels": [],
+        "front": [],
+        "measured": [choice(settings[place], base) for place in np.flatnonzero(advice.is_read)],
+        "caps": None,
+        "server": {
+            "load": "open" if advice.is_open else "closed",
+            "request_per_s": result.request_per_s if result.rate_per_s in (None, math.inf)
+            else result.rate_per_s,
+            "clients": result.clients,
+            "requests": result.completed,
+            "pool": advice.pool,
+            "limits": [{"latency": slo.name, "limit_ms": ms} for slo, ms in advice.limits],
+            "withheld": advice.withheld or None,
+            "surely_mhz": None if sure is None else settings[sure].config.engine_mhz,
+            "clocks": rows,
+        },
+    }
 
 
 # Settings.

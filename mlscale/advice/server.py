@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mlscale.advice.recommendation import Setting
 from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
 from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats, Mask
@@ -23,8 +24,9 @@ from mlscale.model.model import Model
 from mlscale.model.shipped import model_for
 from mlscale.notes import Note
 from mlscale.predictors.board import Board
-from mlscale.predictors.server_law import Between
+from mlscale.predictors.server_law import BUSY_FIRST, Between
 from mlscale.readers.serving import ServingResult
+from mlscale.subject import RATED_UNITS
 
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 HIGH_LOAD = 0.6
@@ -81,6 +83,31 @@ class ServerAdvice:
         """Requests over capacity, (N,)."""
         rate = self.readings[0].result.request_per_s
         return None if self.capacity is None else rate / self.capacity
+
+    def ends(self, slo: Slo, place: int) -> tuple[float, float] | None:
+        """The 90 % interval of a latency at the place of a clock [ms]; None where it was run."""
+        value, width = float(self.latencies_ms[slo][place]), self.widths[slo][place] / 100
+        return (value * (1 - width), value * (1 + width)) if width else None
+
+    def settings(self) -> list[Setting]:
+        """Each clock with its time, power and energy of RATED_UNITS output tokens."""
+        times, base, found = 1e3 * RATED_UNITS / self.output_per_s, self.readings[0].log.base, []
+        for place, (mhz, time_ms) in enumerate(zip(self.engine_mhz, times, strict=True)):
+            power_w = float(self.power_w[place])
+            energy_mj, slower = power_w * float(time_ms), 100 * float(time_ms / times[0] - 1)
+            ranges = [
+                None if self.is_read[place] else (value * (1 - w / 100), value * (1 + w / 100))
+                for value, w in ((power_w, POWER_WIDTH), (energy_mj, TOKENS_WIDTH))
+            ]
+            saving = 100 * (1 - energy_mj / (times[0] * self.power_w[0]))
+            at = replace(base, engine_mhz=float(mhz))
+            found.append(
+                Setting(
+                    at, float(time_ms), power_w, energy_mj, slower, float(saving),
+                    power_range=ranges[0], energy_range=ranges[1],
+                )
+            )  # fmt: skip
+        return found
 
     def broken(self, is_sure: bool = False) -> list[tuple[str, ...]]:
         """The limits that each clock breaks; is_sure: or may, by the upper end of an interval."""
@@ -261,8 +288,10 @@ def _latency(
     values = np.log([_value(one, slo) for one in pair])
     ratio = values[1:] - values[:1]
     is_median = slo.statistic in ("mean", "p50")
-    if not is_rate or slo.metric == "ttft":
+    if not is_rate:
         return values[0] + between.followed(ratio)[0], True
+    if slo.metric == "ttft":
+        return values[0] + between.queued(ratio, BUSY_FIRST)[0], True
     if slo.metric == "itl" and not is_median and pool is None:
         gaps = [one.requests and one.requests.values_ms("itl") for one in pair]
         if gaps[0] is not None and gaps[1] is not None:

@@ -27,6 +27,8 @@ def answer_lines(document: Row) -> tuple[str, ...]:
         ('Set the engine clock to 1905 MHz (now 1980): 2.4 % slower.',
          '1830 MHz would be 4.9 % slower, and above 5 % about every second time.')
     """
+    if document.get("server"):
+        return _server_lines(document)
     lines = [_answer(document)]
     if document["expected"]:
         lines.append(_expected(document))
@@ -88,6 +90,42 @@ def _answer(document: Row) -> str:
         named.append(_named(axis, base)[0].format(value) + now)
     said = effects(answer, document["objective"], document["run"]["is_bounded"])
     return f"Set {' and '.join(named)}: {said}."
+
+
+def _server_lines(document: Row) -> tuple[str, ...]:
+    """What a server's clock does to its limits, which clock surely keeps them, and the load."""
+    server, answer = document["server"], document["answer"]
+    clocks = {row["engine_mhz"]: row for row in server["clocks"]}
+    top, lowest = server["clocks"][0], server["clocks"][-1]
+    at = clocks[answer["at"]["engine_mhz"]] if answer else top
+    kept = [
+        f"{one['latency']} {at['latency_ms'][one['latency']][0]:.3g} ms "
+        f"(limit {one['limit_ms']:.4g})"
+        for one in server["limits"]
+    ]
+    saved = 100 * (at["tokens_per_joule"] / top["tokens_per_joule"] - 1)
+    tokens = f"{at['tokens_per_joule']:.3g} output tokens/J ({saved:+.0f} %)"
+    if server["withheld"]:
+        lines = [f"No clock is advised: {server['withheld']}: the server seems near its capacity."]
+    elif answer is None:
+        lines = [f"No clock that was run or lies between keeps the limits: {', '.join(kept)}."]
+    else:
+        said = f"{', '.join(kept)}; {tokens}" if kept else tokens
+        where = f"Stay at {top['engine_mhz']:g} MHz"
+        if answer["set"]:
+            where = f"Set the engine clock to {at['engine_mhz']:g} MHz (now {top['engine_mhz']:g})"
+        lines = [f"{where}: {said}."]
+    surely = server["surely_mhz"]
+    if kept and answer and surely != at["engine_mhz"]:
+        sure = "No clock" if surely is None else f"{surely:g} MHz"
+        lines.append(f"{sure} keeps the limits by the upper ends of the 90 % intervals too.")
+    load = f"{server['request_per_s']:.3g} requests/s"
+    if server["load"] == "closed":
+        load = f"{server['clients']:g} clients" if server["clients"] else "a fixed number of clients"
+    load += f", the same {server['requests']:g} requests at each clock"
+    if (share := lowest["capacity_share"]) is not None:
+        load += f"; {100 * share:.0f} % of the capacity at {lowest['engine_mhz']:g} MHz"
+    return (*lines, f"{server['load'].capitalize()} load, {load}.")
 
 
 def _base(base: Row) -> str:

@@ -9,7 +9,7 @@ from mlscale.advice.advise import advise
 from mlscale.advice.document import NextStep, capped_document, document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Row, Setting
-from mlscale.cli import answer, capped, options, outputs
+from mlscale.cli import answer, capped, options, outputs, server
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
@@ -26,6 +26,8 @@ examples, of a profile of ncu, two logs of nvidia-smi, a training step:
   mlscale advise ncu.csv --max-slowdown 5
   mlscale advise fast.csv --also slow.csv --commands
   mlscale advise ncu.csv trace.json.gz --power power.csv
+  mlscale advise vllm-1980.json 1980.csv --also vllm-1320.json 1320.csv \
+    --slo ttft=500ms@p90,tpot=50ms@p90
 """
 
 
@@ -36,6 +38,10 @@ def add_arguments(parser: Parser) -> None:
     options.add_goal(parser)
     options.add_answer(parser)
     options.add_subject(parser)
+    server.add_arguments(parser)
+    parser.set_defaults(takes_rest=True)
+    what = "work per second in each log, such as tokens, in place of its time, e.g. 2400:2250"
+    parser.add_more("--rate", metavar="N:N", type=options.rates, help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
@@ -48,6 +54,9 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.advise(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
+    if server.is_asked(arguments):
+        give(server.advised(arguments), arguments, form)
+        return
     limits = options.read_limits(arguments)
     found = _capped if capped.is_asked(arguments) else _advised
     give(found(arguments, limits), arguments, form)
@@ -78,7 +87,11 @@ def _layout(arguments: argparse.Namespace) -> answer.Layout:
 def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
     """The document of the advice on a run. Raises InputError."""
     with held_warnings() as told:
-        read = subject.read(options.asked_run(arguments, arguments.weights))
+        asked = options.asked_run(arguments, arguments.weights)
+        if arguments.rate:
+            asked = subject.with_rates(asked, arguments.rate)
+            told.append(subject.rate_note())
+        read = subject.read(asked)
         if arguments.lever == "cap":
             from mlscale.advice.caps import require_other_clock
 

@@ -20,6 +20,7 @@ Row = dict[str, Any]
 
 MOST_KERNELS = 8  # that have a line of their own
 MOST_CAPS = 7
+MOST_CLOCKS = 9  # of a server
 MOST_NOTES = 2  # that are spelled out without --notes
 INDENT = "  "
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
@@ -80,6 +81,8 @@ def _wrapped(said: str, layout: Layout, meaning: Meaning | None = None) -> list[
 
 def _tables(document: Row, layout: Layout) -> list[Line]:
     """The menu, or the kernels and the run; the caps where these are asked for; with --all all."""
+    if document.get("server"):
+        return [Line(), *_clocks(document, layout)]
     shows_all, menu = layout.shows_all, document["menu"]
     width = UNLIMITED if shows_all else layout.width
     is_cap, has_caps = "power_cap_w" in document["base"], bool(document["caps"])
@@ -93,6 +96,39 @@ def _tables(document: Row, layout: Layout) -> list[Line]:
         tables.append(_choices("front", document["front"], document, width))
         tables.append(_choices("measured", document["measured"], document, width))
     return [line for table in tables if table for line in (Line(), *table)]
+
+
+# The clocks of a server.
+
+
+def _clocks(document: Row, layout: Layout) -> list[Line]:
+    """A line for each clock of a server, or for a few: those run, the answer and its neighbour."""
+    clocks = document["server"]["clocks"]
+    answer = document["answer"] and document["answer"]["at"]["engine_mhz"]
+    places = range(len(clocks))
+    if not layout.shows_all:
+        marked = {place for place in places if clocks[place]["is_measured"]}
+        at = [place for place in places if clocks[place]["engine_mhz"] == answer]
+        marked |= {min(place + 1, len(clocks) - 1) for place in at} | {*at}
+        few = max(2, MOST_CLOCKS - len(marked))
+        evenly = {round(k * (len(clocks) - 1) / (few - 1)) for k in range(few)}
+        places = sorted(marked | evenly)
+    names = list(clocks[0]["latency_ms"])
+    rows, meanings = [], []
+    for clock in (clocks[place] for place in places):
+        is_answer = clock["engine_mhz"] == answer
+        said = [f"above {', '.join(clock['breaks'])}"] if clock["breaks"] else []
+        said += ["run"] * clock["is_measured"] + ["<-"] * is_answer
+        if is_answer and not clock["is_measured"]:
+            limits = [limit["latency"] for limit in document["server"]["limits"]]
+            ends = [(name, *clock["latency_ms"][name][1:]) for name in limits]
+            said += [f"90 %: {', '.join(f'{n} {low:.3g}-{high:.3g}' for n, low, high in ends)}"]
+        latencies = [f"{clock['latency_ms'][name][0]:.3g}" for name in names]
+        watts, tokens = f"{clock['power_w'][0]:.0f}", f"{clock['tokens_per_joule']:.3g}"
+        rows.append([f"{clock['engine_mhz']:g}", *latencies, watts, tokens, " ".join(said)])
+        meanings.append("bold" if is_answer else "over" if clock["breaks"] else "")
+    header = ["MHz", *(f"{name} ms" for name in names), "W", "tokens/J", ""]
+    return _table(header, rows, UNLIMITED if layout.shows_all else layout.width, meanings)
 
 
 # The kernels.

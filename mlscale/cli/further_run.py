@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from mlscale.advice.commands import commands_for_further_run
+from mlscale.advice.commands import commands_at
 from mlscale.advice.document import NextStep
 from mlscale.advice.objectives import WITHOUT_POWER
 from mlscale.advice.recommendation import Advice, Setting
@@ -75,7 +75,7 @@ def _commands_at(
     """What sets that clock for the same work again, resets it, and advises with both runs."""
     if arguments is None:
         return ()
-    commands, first = commands_for_further_run(profiles, engine_mhz), files[0]
+    commands, first = commands_at(profiles, engine_mhz), files[0]
     stem, dot, ending = first.name.partition(".")
     file = f"{stem}-{engine_mhz}{dot}{ending}"
     is_table = is_tidy(first, arguments.map)

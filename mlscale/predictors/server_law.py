@@ -1,13 +1,13 @@
 """How latencies of an LLM server follow the engine clock, between two readings: NumPy.
 
-f is the clock, Q a latency, R = Q2 / Q1 at the readings f1 > f2. With a fixed number of clients, and
-of the time to first token, Q follows the law of time of `board`. Where requests come at a rate, a
-slower step lets more of them run side by side: by Little's law a step takes a / (1 - q s), so
+f is the clock, Q a latency, R = Q2 / Q1 at the readings f1 > f2. With a fixed number of clients Q
+follows the law of time of `board`. Where requests come at a rate, a slower step lets more of them
+run side by side: by Little's law a step takes a / (1 - q s), so
 
     s2 = R / (1 - q + q R),    Q(f) = Q1 s(f) (1 - q) / (1 - q s(f)),
 
-s being the law of time through s2, and q how busy the server is, which two clocks do not tell; of
-0.2 to 0.6 each is as good. Gaps between tokens are of two kinds, steps with a prefill and without.
+s being the law of time through s2, and q how busy the server is, which two clocks do not tell: one
+for all is as good as the true one. Gaps between tokens are of two kinds, steps with a prefill and without.
 Each kind follows the clock quantile by quantile, and their shares are log-linear in it.
 
 K latencies, N clocks.
@@ -21,7 +21,8 @@ from mlscale.arrays import Floats
 from mlscale.predictors.board_law import Population, log_times
 from mlscale.predictors.conditioning import MeasuredRatios, condition
 
-BUSY, BUSY_OF_KIND = 0.6, 0.5  # q of a latency, and of a kind of gaps
+# q of latencies of tokens, of a kind of gaps, and of the time to first token, on simulated servers.
+BUSY, BUSY_OF_KIND, BUSY_FIRST = 0.6, 0.5, 0.3
 QUANTILES = 200  # of a kind of gaps, evenly
 LEAST_SHORT, LEAST_LONG = 50, 20  # gaps of a kind, below which they are not told apart
 BINS = 256  # of the log of gaps

@@ -1,0 +1,40 @@
+"""From the files of a server to the document of its advice."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mlscale.advice.commands import Commands, commands_at
+from mlscale.advice.document import server_document
+from mlscale.advice.recommendation import Row
+from mlscale.advice.server import advise_server
+from mlscale.advice.server_readings import read_readings
+from mlscale.advice.slo import read_slos
+from mlscale.errors import InputError
+from mlscale.model.shipped import RUNS
+from mlscale.notes import Note
+from mlscale.readers.given import Given
+from mlscale.readers.serving import read_result
+from mlscale.subject import load_model
+
+
+def server_answer(
+    files: Sequence[Path],
+    given: Given,
+    slo: str | Mapping[str, str] = "",
+    pool: str | None = None,
+    capacity: Sequence[Path] = (),
+    notes: Sequence[Note] = (),
+    has_commands: bool = True,
+) -> Row:
+    """The document. files: a result, its log, and so on. notes: a list that reading fills."""
+    if len(files) % 2:
+        raise InputError("give each result its log: RESULT LOG --also RESULT LOG")
+    slos = read_slos(slo) if slo else ()
+    readings = read_readings([*zip(files[::2], files[1::2], strict=True)], given)
+    advice = advise_server(
+        load_model(RUNS), readings, slos, pool, [read_result(path) for path in capacity]
+    )
+    commands: Commands | None = None
+    if has_commands and (best := advice.best()) is not None:
+        commands = commands_at(readings[0].log, float(advice.engine_mhz[best]))
+    return server_document(advice, notes, commands)
