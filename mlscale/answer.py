@@ -253,3 +253,34 @@ class Answer:
             is_cap="power_cap_w" in self.content["base"],
         )
         return page(found.model, found.profiles, largest_kernels(found.profiles), source)
+
+
+class ServerAnswer(Answer):
+    """The answer of an LLM server: `frame` has a row for each clock; it has no plot and no page."""
+
+    def __init__(self, content: Row) -> None:
+        object.__setattr__(self, "content", content)
+
+    @property
+    @extra_named("'frame'")
+    def frame(self) -> "pd.DataFrame":
+        """A row for each clock, highest first: latencies, power, tokens, each as JSON has it."""
+        import pandas as pd
+
+        rows = []
+        for clock in self.content["server"]["clocks"]:
+            ranges = {**clock["latency_ms"], "power_w": clock["power_w"]}
+            named = {
+                name + end: value
+                for name, values in ranges.items()
+                for end, value in zip(("", "_low", "_high"), values, strict=True)
+            }
+            rows.append({**clock, **named})
+        return pd.DataFrame(rows).drop(columns="latency_ms")
+
+    def plot(self) -> "Figure":
+        """Raise InputError."""
+        raise InputError("the answer of a server has no plot; take its frame")
+
+    def _page(self) -> str:
+        raise InputError("the answer of a server has no page; save it as .json or .csv")

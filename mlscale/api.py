@@ -15,7 +15,7 @@ from mlscale.advice.commands import commands_for_cap, commands_for_clocks
 from mlscale.advice.document import document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Row
-from mlscale.answer import Answer
+from mlscale.answer import Answer, ServerAnswer
 from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
 from mlscale.data.devices import device_keys, key_or_name, load_device
@@ -28,10 +28,10 @@ from mlscale.keywords import in_python, speaks_python
 from mlscale.model import model as models
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE, Predictions
-from mlscale.notes import Note
+from mlscale.notes import Note, note_rows
 from mlscale.readers import reading
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, Subject, is_model_name, load_model
+from mlscale.subject import Asked, Subject, is_model_name, load_model, rate_note, with_rates
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean
 
@@ -80,6 +80,10 @@ def advise(
     of it); model, the name of a shipped one, a file, or a `Model`; weights, profiled_only,
     extrapolate, force, columns.
 
+    Of an LLM server the run is a benchmark's result and its log, also those at a second clock; slo
+    limits latencies, as {'ttft': '500ms@p90'}, '' for none; pool is 'prefill' or 'decode', capacity
+    two results of all requests at once.
+
     Warns of nothing: what a reader should know is in the answer's notes. Raises InputError.
 
     Example:
@@ -88,6 +92,8 @@ def advise(
     """
     from mlscale.advice.caps import advise_caps, require_other_clock
 
+    if "slo" in known or "pool" in known or "capacity" in known:
+        return _server_answer(run, known)
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
     is_cap, capped = lever == "cap", None
@@ -172,11 +178,6 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         facts["device"] = key_or_name(facts["device"])
     if "base" in facts:
         facts["base"] = settings_of(facts["base"])[0]
-    times_ms = [1e3 * RATED_UNITS / each for each in known.get("rate", ())]
-    if "rate" in known:
-        if len(times_ms) != 1 + len(further):
-            raise InputError(f"rate= has {len(times_ms)} numbers for {1 + len(further)} runs")
-        facts["time_ms"] = times_ms[0]
     if facts and isinstance(run[0], Profiles):
         raise InputError(
             "profiles say base, device and power themselves: give these where they are read, "
@@ -184,15 +185,34 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         )
     choices = {name: known[name] for name in _CHOICES if name in known}
     model = choices.pop("model", "auto")
-    return Asked(
+    asked = Asked(
         tuple(map(str, run)) if is_files else (),
         Given(**facts),
         None if is_files else _table_or_profiles(run[0]),
         None if model == "auto" else model if isinstance(model, Model) else str(model),
         also=tuple(str(one) if _is_file(one) else _table(one) for one in further),
-        also_times_ms=tuple(times_ms[1:]),
         **choices,
     )
+    return with_rates(asked, known["rate"]) if "rate" in known else asked
+
+
+def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
+    """The answer of a server. Raises InputError."""
+    from mlscale.advice.server_answer import server_answer
+
+    facts = {"device", "base", "gpu", "interval_s"}
+    for name in known.keys() - {*facts, "also", "slo", "pool", "capacity"}:
+        raise InputError(f"advise on a server has no '{name}'{did_you_mean(name, facts)}")
+    also = known.get("also", ())
+    pairs = [run, *([also] if any(map(_is_file, also)) else also)]
+    files = [Path(one) for pair in pairs for one in pair]
+    given = Given(**{name: known[name] for name in facts if known.get(name) is not None})
+    results = [Path(one) for one in known.get("capacity", ())]
+    with _kept_notes() as notes:
+        row = server_answer(files, given, known.get("slo", ""), known.get("pool"), results)
+    row["notes"] = [*note_rows(_in_python(notes)), *row["notes"]]
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
+    return ServerAnswer(row)
 
 
 def _is_file(run: Any) -> bool:

@@ -19,19 +19,10 @@ _CALLED = {  # options whose keyword has another name
 }
 _SWITCHES = ("extrapolate", "force", "profiled-only", "skip-untimed")
 _OPTIONS = (
-    *("also", "at", "base", "clusters", "counters", "device", "features", "gpu", "incomplete"),
-    *(
-        "lever",
-        "max-power",
-        "max-slowdown",
-        "max-time",
-        "minimize",
-        "model",
-        "notes",
-        "peaks",
-        "power",
-    ),
-    *("predictor", "snap-clocks", "static-power", "weights", *_CALLED, *_SWITCHES),
+    *("also", "at", "base", "capacity", "clusters", "counters", "device", "features", "gpu"),
+    *("incomplete", "lever", "max-power", "max-slowdown", "max-time", "minimize", "model", "notes"),
+    *("peaks", "power", "predictor", "rate", "slo", "snap-clocks", "static-power", "weights"),
+    *(*_CALLED, *_SWITCHES),
 )
 _BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \(--[^()]*\)")  # a keyword, and its option beside it
 _SETTING = r"(?:cu|engine|memory)=[^\s;),]+"

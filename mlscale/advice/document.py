@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mlscale import __version__
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Recommendation, Row, Setting
@@ -123,64 +121,38 @@ def capped_document(
 def server_document(
     advice: "ServerAdvice", notes: Iterable[Note] = (), commands: "Commands | None" = None
 ) -> Row:
-    """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens.
-
-    `server` has the load, the limits and every clock.
-    """
+    """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens."""
     best, sure, result = advice.best(), advice.best(is_sure=True), advice.readings[0].result
-    settings, broken = advice.settings(), advice.broken()
-    base, load = settings[0], advice.load
-    why = ["S10"] if advice.withheld else []
-    why += ["S09"] if advice.is_open and load is None else []
-    rows = [
-        {
-            "engine_mhz": at.config.engine_mhz,
-            "is_measured": bool(advice.is_read[place]),
-            "latency_ms": {
-                slo.name: _with_ends(float(ms[place]), advice.ends(slo, place))
-                for slo, ms in advice.latencies_ms.items()
-            },
-            "power_w": _with_ends(at.power_w, at.power_range),
-            "output_per_s": float(advice.output_per_s[place]),
-            "tokens_per_joule": float(advice.tokens_per_joule[place]),
-            "capacity_share": None if load is None else float(load[place]),
-            "breaks": list(broken[place]),
-        }
-        for place, at in enumerate(settings)
-    ]
+    base = advice.setting(advice.clocks[0])
+    lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
+    why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity + ["S01"]
+    nothing = dict.fromkeys(("expected", "menu", "caps"))
+    run = {"kernels": 1, "launches": None, **_costs(base)}
     return {
         **_head("runs", advice.readings[0].log.device, _at(base.config)),
         "objective": "energy",
         "limits": asdict(Limits()),
         "coverage": COVERAGE,
-        "run": {
-            "kernels": 1,
-            "launches": None,
-            **_costs(base),
-            "counters_cover_percent": 100.0,
-            "is_bounded": False,
-        },
-        "answer": None if best is None else choice(settings[best], base),
-        "expected": None,
-        "menu": None,
-        **_sure([*why, "S01"]),
+        "run": {**run, "counters_cover_percent": 100.0, "is_bounded": False},
+        "answer": choice(advice.setting(best), base) if best else None,
+        **nothing,
+        **_sure(why),
         "notes": note_rows([*notes, *advice.notes]),
         **_steps(commands, None),
         "kernels": [],
         "front": [],
-        "measured": [choice(settings[place], base) for place in np.flatnonzero(advice.is_read)],
-        "caps": None,
+        "measured": [choice(advice.setting(c), base) for c in advice.clocks if c["is_measured"]],
         "server": {
             "load": "open" if advice.is_open else "closed",
-            "request_per_s": result.request_per_s if result.rate_per_s in (None, math.inf)
-            else result.rate_per_s,
+            "request_per_s": result.request_per_s,
+            "rate_per_s": _known(result.rate_per_s),
             "clients": result.clients,
             "requests": result.completed,
             "pool": advice.pool,
             "limits": [{"latency": slo.name, "limit_ms": ms} for slo, ms in advice.limits],
             "withheld": advice.withheld or None,
-            "surely_mhz": None if sure is None else settings[sure].config.engine_mhz,
-            "clocks": rows,
+            "surely_mhz": sure and sure["engine_mhz"],
+            "clocks": advice.clocks,
         },
     }
 

@@ -35,6 +35,6 @@ def server_answer(
         load_model(RUNS), readings, slos, pool, [read_result(path) for path in capacity]
     )
     commands: Commands | None = None
-    if has_commands and (best := advice.best()) is not None:
-        commands = commands_at(readings[0].log, float(advice.engine_mhz[best]))
+    if has_commands and (best := advice.best()):
+        commands = commands_at(readings[0].log, best["engine_mhz"])
     return server_document(advice, notes, commands)

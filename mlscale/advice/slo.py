@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from mlscale.errors import InputError
 from mlscale.quantities import quantity
-from mlscale.readers.serving import METRICS
-from mlscale.text import did_you_mean, plain_number
 
-EXAMPLE = "ttft=500ms@p90"
+_FORM = re.compile(r"\s*(itl|tpot|ttft)\s*=\s*(.*?)(x?)\s*@\s*(mean|p\d{1,2}(?:\.\d+)?)\s*")
 
 
 @dataclass(frozen=True)
@@ -22,16 +20,26 @@ class Slo:
     metric: str
     statistic: str
     limit_ms: float | None = None
-    times: float | None = None
+    times: float = 1.0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Metric and statistic."""
+        return self.metric, self.statistic
 
     @property
     def name(self) -> str:
         """Such as 'ttft p90'."""
-        return f"{self.metric} {self.statistic}"
+        return " ".join(self.key)
+
+    @property
+    def percentile(self) -> float:
+        """Such as 90; of a mean 50."""
+        return 50.0 if self.statistic == "mean" else float(self.statistic[1:])
 
     def most_ms(self, highest_ms: float) -> float:
         """The limit [ms]; highest_ms: the latency at the highest clock."""
-        return self.limit_ms if self.limit_ms is not None else (self.times or 1) * highest_ms
+        return self.times * highest_ms if self.limit_ms is None else self.limit_ms
 
 
 def read_slos(said: str | Mapping[str, str]) -> tuple[Slo, ...]:
@@ -43,25 +51,14 @@ def read_slos(said: str | Mapping[str, str]) -> tuple[Slo, ...]:
     """
     if isinstance(said, Mapping):
         said = ",".join(f"{metric}={limit}" for metric, limit in said.items())
-    return tuple(_slo(part.strip()) for part in said.split(","))
-
-
-def _slo(text: str) -> Slo:
-    metric, _, rest = text.partition("=")
-    metric = metric.strip().lower()
-    limit, _, statistic = (part.strip() for part in rest.partition("@"))
-    if metric not in METRICS:
-        hint = did_you_mean(metric, METRICS)
-        raise InputError(f"'{text}' is of none of {', '.join(METRICS)}{hint}; write {EXAMPLE}")
-    if statistic != "mean" and not re.fullmatch(r"p\d{1,2}(\.\d+)?", statistic):
-        raise InputError(f"'{text}' does not say which percentile; write {metric}={limit}@p90")
-    try:
-        if limit.endswith("x"):
-            times, limit_ms = plain_number(limit[:-1]), None
-        else:
-            times, limit_ms = None, quantity(limit, "ms")
-    except (InputError, ValueError):
-        raise InputError(f"'{text}': '{limit}' is neither a time nor 1.1x; write {EXAMPLE}") from None
-    if not 0 < (times or limit_ms or 0) < float("inf"):
-        raise InputError(f"'{text}': a limit is a positive number; write {EXAMPLE}")
-    return Slo(metric, statistic, limit_ms, times)
+    found = []
+    for text in filter(None, said.split(",")):
+        if (parts := _FORM.fullmatch(text)) is None:
+            raise InputError(f"'{text}' is no limit; write ttft=500ms@p90, itl=… or tpot=1.1x@p50")
+        metric, limit, is_times, statistic = parts.groups()
+        number = quantity(limit, "" if is_times else "ms")
+        if not 0 < number < float("inf"):
+            raise InputError(f"'{text}': a limit is a positive number")
+        limits = (None, number) if is_times else (number, 1.0)
+        found.append(Slo(metric, statistic, *limits))
+    return tuple(found)

@@ -95,33 +95,33 @@ def _answer(document: Row) -> str:
 def _server_lines(document: Row) -> tuple[str, ...]:
     """What a server's clock does to its limits, which clock surely keeps them, and the load."""
     server, answer = document["server"], document["answer"]
-    clocks = {row["engine_mhz"]: row for row in server["clocks"]}
-    top, lowest = server["clocks"][0], server["clocks"][-1]
-    at = clocks[answer["at"]["engine_mhz"]] if answer else top
-    kept = [
-        f"{one['latency']} {at['latency_ms'][one['latency']][0]:.3g} ms "
-        f"(limit {one['limit_ms']:.4g})"
-        for one in server["limits"]
-    ]
+    clocks, limits, surely = server["clocks"], server["limits"], server["surely_mhz"]
+    top, lowest = clocks[0], clocks[-1]
+    at = next((c for c in clocks if answer and c["engine_mhz"] == answer["at"]["engine_mhz"]), top)
+    ends = {limit["latency"]: at["latency_ms"][limit["latency"]] for limit in limits}
+    kept = ", ".join(
+        f"{limit['latency']} {ends[limit['latency']][0]:.3g} ms (limit {limit['limit_ms']:.4g})"
+        for limit in limits
+    )
     saved = 100 * (at["tokens_per_joule"] / top["tokens_per_joule"] - 1)
     tokens = f"{at['tokens_per_joule']:.3g} output tokens/J ({saved:+.0f} %)"
+    where = f"Set the engine clock to {at['engine_mhz']:g} MHz (now {top['engine_mhz']:g})"
+    where = where if at is not top else f"Stay at {top['engine_mhz']:g} MHz"
+    lines = [f"{where}: {kept}{'; ' * bool(kept)}{tokens}."]
     if server["withheld"]:
-        lines = [f"No clock is advised: {server['withheld']}: the server seems near its capacity."]
+        lines = [f"No clock is advised, the server seems near its capacity: {server['withheld']}."]
     elif answer is None:
-        lines = [f"No clock that was run or lies between keeps the limits: {', '.join(kept)}."]
-    else:
-        said = f"{', '.join(kept)}; {tokens}" if kept else tokens
-        where = f"Stay at {top['engine_mhz']:g} MHz"
-        if answer["set"]:
-            where = f"Set the engine clock to {at['engine_mhz']:g} MHz (now {top['engine_mhz']:g})"
-        lines = [f"{where}: {said}."]
-    surely = server["surely_mhz"]
-    if kept and answer and surely != at["engine_mhz"]:
-        sure = "No clock" if surely is None else f"{surely:g} MHz"
-        lines.append(f"{sure} keeps the limits by the upper ends of the 90 % intervals too.")
-    load = f"{server['request_per_s']:.3g} requests/s"
-    if server["load"] == "closed":
-        load = f"{server['clients']:g} clients" if server["clients"] else "a fixed number of clients"
+        lines = [f"No clock between those run keeps the limits; at {top['engine_mhz']:g}: {kept}."]
+    elif limits and surely != at["engine_mhz"]:
+        within = ", ".join(
+            f"{name} {v[1]:.3g} to {v[2]:.3g} ms" for name, v in ends.items() if v[1]
+        )
+        sure = "no clock" if surely is None else f"{surely:g} MHz"
+        within = f"90 % intervals there: {within}. " * bool(within)
+        lines.append(f"{within}By their upper ends {sure} keeps all limits.")
+    load = f"{server['rate_per_s'] or server['request_per_s']:.3g} requests/s"
+    if server["load"] == "closed" and server["clients"]:
+        load = f"{server['clients']:g} clients"
     load += f", the same {server['requests']:g} requests at each clock"
     if (share := lowest["capacity_share"]) is not None:
         load += f"; {100 * share:.0f} % of the capacity at {lowest['engine_mhz']:g} MHz"

@@ -103,31 +103,23 @@ def _tables(document: Row, layout: Layout) -> list[Line]:
 
 def _clocks(document: Row, layout: Layout) -> list[Line]:
     """A line for each clock of a server, or for a few: those run, the answer and its neighbour."""
-    clocks = document["server"]["clocks"]
-    answer = document["answer"] and document["answer"]["at"]["engine_mhz"]
-    places = range(len(clocks))
-    if not layout.shows_all:
-        marked = {place for place in places if clocks[place]["is_measured"]}
-        at = [place for place in places if clocks[place]["engine_mhz"] == answer]
-        marked |= {min(place + 1, len(clocks) - 1) for place in at} | {*at}
-        few = max(2, MOST_CLOCKS - len(marked))
-        evenly = {round(k * (len(clocks) - 1) / (few - 1)) for k in range(few)}
-        places = sorted(marked | evenly)
-    names = list(clocks[0]["latency_ms"])
+    clocks, answer = document["server"]["clocks"], document["answer"]
+    best = [c["engine_mhz"] == (answer and answer["at"]["engine_mhz"]) for c in clocks]
+    marked = {
+        k for k, clock in enumerate(clocks) if clock["is_measured"] or any(best[k - 1 : k + 1])
+    }
+    few = max(2, len(clocks) if layout.shows_all else MOST_CLOCKS - len(marked))
+    evenly = {round(k * (len(clocks) - 1) / (few - 1)) for k in range(few)}
     rows, meanings = [], []
-    for clock in (clocks[place] for place in places):
-        is_answer = clock["engine_mhz"] == answer
-        said = [f"above {', '.join(clock['breaks'])}"] if clock["breaks"] else []
-        said += ["run"] * clock["is_measured"] + ["<-"] * is_answer
-        if is_answer and not clock["is_measured"]:
-            limits = [limit["latency"] for limit in document["server"]["limits"]]
-            ends = [(name, *clock["latency_ms"][name][1:]) for name in limits]
-            said += [f"90 %: {', '.join(f'{n} {low:.3g}-{high:.3g}' for n, low, high in ends)}"]
-        latencies = [f"{clock['latency_ms'][name][0]:.3g}" for name in names]
-        watts, tokens = f"{clock['power_w'][0]:.0f}", f"{clock['tokens_per_joule']:.3g}"
-        rows.append([f"{clock['engine_mhz']:g}", *latencies, watts, tokens, " ".join(said)])
-        meanings.append("bold" if is_answer else "over" if clock["breaks"] else "")
-    header = ["MHz", *(f"{name} ms" for name in names), "W", "tokens/J", ""]
+    for place in sorted(marked | evenly):
+        clock, over = clocks[place], clocks[place]["breaks"]
+        said = ["answer"] * best[place] + ["run"] * clock["is_measured"]
+        said += [f"over {', '.join(name.split()[0] for name in over)}"] * bool(over)
+        numbers = [clock["engine_mhz"], *(v[0] for v in clock["latency_ms"].values())]
+        cells = [f"{number:.4g}" for number in (*numbers, clock["power_w"][0])]
+        rows.append([*cells, f"{clock['tokens_per_joule']:.3g}", " ".join(said)])
+        meanings.append("bold" if best[place] else "over" if over else "")
+    header = ["MHz", *(f"{name} ms" for name in clocks[0]["latency_ms"]), "W", "tokens/J", ""]
     return _table(header, rows, UNLIMITED if layout.shows_all else layout.width, meanings)
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 from contextlib import suppress
-from pathlib import Path
 
 from mlscale.advice.recommendation import Row
 from mlscale.cli import options
@@ -11,21 +10,19 @@ from mlscale.cli.text import held_warnings
 from mlscale.data.datasets import input_file
 from mlscale.errors import InputError, UsageError
 
-_NO_USE = (
-    *("model", "max_slowdown", "max_time", "max_power", "static_power", "weights", "power", "time"),
-    *("power_cap", "rate", "kernel"),
-)
+_PAIRS = "give each result its log: RESULT LOG --also RESULT LOG"
+_NO_USE = ("model", "max_slowdown", "max_time", "max_power", "static_power", "weights", "power",
+           "time", "power_cap", "rate", "kernel")  # fmt: skip
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of a server."""
-    group = parser.add_argument_group(
-        "LLM servers: FILE is a benchmark's result and its log, --also those at a second clock"
-    )
+    title = "LLM servers: FILE is a benchmark's result, and its log; --also likewise"
+    group = parser.add_argument_group(title)
     what = "limits of latency, e.g. ttft=500ms@p90,itl=50ms@p50,tpot=1.1x@p90"
     parser.add("--slo", metavar="LIMITS", help=what, group=group)
     what = "results with --request-rate inf at the highest and the lowest clock"
-    parser.add_more("--capacity", metavar="FILE,FILE", help=what, group=group)
+    parser.add_more("--capacity", type=options.names, metavar="FILE,FILE", help=what, group=group)
     what = "the server does this alone: prefill or decode"
     parser.add_more("--pool", choices=("prefill", "decode"), metavar="POOL", help=what, group=group)
 
@@ -35,17 +32,14 @@ def is_asked(arguments: argparse.Namespace) -> bool:
     from mlscale.readers.files import open_file
 
     path, sheet = input_file(arguments.file[0]), None
-    if path.is_file():
-        with suppress(InputError):  # which who reads it tells
-            sheet = open_file(path)
+    with suppress(InputError, OSError):  # which who reads it tells
+        sheet = open_file(path)
     if sheet is not None and sheet.kind.is_benchmark:
         return True
-    asked = next((name for name in ("slo", "pool", "capacity") if getattr(arguments, name)), None)
-    if asked:
-        raise UsageError(
-            f"--{asked} needs a benchmark's result before its log, as of vllm bench serve "
-            f"--save-result; {path} is none"
-        )
+    for name in ("slo", "pool", "capacity"):
+        if getattr(arguments, name):
+            what = "needs the result of a benchmark first, as of vllm bench serve --save-result"
+            raise UsageError(f"--{name} {what}; {path} is none")
     if arguments.rest:
         raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}")
     return False
@@ -59,18 +53,20 @@ def advised(arguments: argparse.Namespace) -> Row:
         if getattr(arguments, name) not in (None, False, []):
             raise UsageError(f"--{name.replace('_', '-')} is of no use for a server; give --slo")
     if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
-        raise UsageError("of a server the clock of most tokens per joule is advised")
+        raise UsageError("of a server the clock of most tokens per joule is advised, nothing else")
     if len(arguments.rest) != len(arguments.also):
-        raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
-    words = [*arguments.file, *(w for pair in zip(arguments.also, arguments.rest, strict=True) for w in pair)]
-    capacity = arguments.capacity.split(",") if arguments.capacity else []
+        raise UsageError(_PAIRS)
+    further = zip(arguments.also, arguments.rest, strict=True)
+    files = [*arguments.file, *(word for pair in further for word in pair)]
+    capacity = [input_file(name) for name in arguments.capacity or ()]
+    given, slo = options.given(arguments), arguments.slo or ""
     with held_warnings() as told:
         return server_answer(
-            [*map(input_file, words)],
-            options.given(arguments),
-            arguments.slo or "",
+            [*map(input_file, files)],
+            given,
+            slo,
             arguments.pool,
-            [Path(input_file(name)) for name in capacity],
+            capacity,
             told,
             arguments.commands,
         )

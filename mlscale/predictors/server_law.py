@@ -7,13 +7,15 @@ run side by side: by Little's law a step takes a / (1 - q s), so
     s2 = R / (1 - q + q R),    Q(f) = Q1 s(f) (1 - q) / (1 - q s(f)),
 
 s being the law of time through s2, and q how busy the server is, which two clocks do not tell: one
-for all is as good as the true one. Gaps between tokens are of two kinds, steps with a prefill and without.
-Each kind follows the clock quantile by quantile, and their shares are log-linear in it.
+for all is as good as the true one. Gaps between tokens are of two kinds, steps with a prefill and
+without. Each follows the clock quantile by quantile, and its share is log-linear in it.
 
 K latencies, N clocks.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -26,6 +28,20 @@ BUSY, BUSY_OF_KIND, BUSY_FIRST = 0.6, 0.5, 0.3
 QUANTILES = 200  # of a kind of gaps, evenly
 LEAST_SHORT, LEAST_LONG = 50, 20  # gaps of a kind, below which they are not told apart
 BINS = 256  # of the log of gaps
+# Half-widths of 90 % intervals [%] at the median, the 90th and the 99th percentile, by whether
+# requests come at a rate; and of gaps of which no kind is known, power, and tokens per joule.
+WIDTHS = {
+    True: {"itl": (2.0, 4.0, 10.0), "tpot": (3.5, 3.5, 5.0), "ttft": (4.5, 6.5, 11.0)},
+    False: {"itl": (1.5, 1.5, 3.0), "tpot": (1.5, 1.5, 2.0), "ttft": (2.0, 4.0, 5.0)},
+}
+ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 18.0, 8.5, 9.0
+
+
+def width_of(metric: str, statistic: str, is_rate: bool, is_one_kind: bool) -> float:
+    """The half-width of a latency's 90 % interval [%]."""
+    at = 50.0 if statistic == "mean" else max(50.0, float(statistic[1:]))
+    width = float(np.interp(at, [50, 90, 99], WIDTHS[is_rate][metric]))
+    return ONE_KIND_WIDTH if is_one_kind else width
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +52,11 @@ class Between:
     log_clock: Floats
     slow: float
 
+    @classmethod
+    def at(cls, law: Population, clocks: Floats, fast: float, slow: float) -> Self:
+        """From clocks (N,) and those of the readings."""
+        return cls(law, np.log(clocks / fast), float(np.log(slow / fast)))
+
     def followed(self, logs: Floats) -> Floats:
         """The law of time through ln R (K,): ln(Q / Q1), (K, N)."""
         at = np.append(self.log_clock, self.slow)
@@ -44,35 +65,58 @@ class Between:
         fit = condition(prior, MeasuredRatios(reading, logs[:, None], are_kept=True))
         return fit.logs[:, :-1]
 
-    def queued(self, logs: Floats, busy: float = BUSY) -> Floats:
+    def queued(self, logs: Floats, busy: float) -> Floats:
         """The same where requests come at a rate.
 
         Example:
-            >>> import numpy as np
             >>> from mlscale.predictors.board_law import FIRST
-            >>> ends = Between(FIRST["time"], np.log([1.0, 0.5]), np.log(0.5))
-            >>> np.exp(ends.queued(np.log([1.6]))).round(3).tolist()
+            >>> ends = Between.at(FIRST["time"], np.array([1980.0, 990.0]), 1980.0, 990.0)
+            >>> np.exp(ends.queued(np.log([1.6]), BUSY)).round(3).tolist()
             [[1.0, 1.6]]
         """
         ratio = np.exp(logs)
         step = self.followed(np.log(ratio / (1 - busy + busy * ratio)))
         return np.asarray(step + np.log((1 - busy) / (1 - busy * np.exp(step))))
 
-    def mixed(self, fast: Floats, slow: Floats, quantile: float) -> Floats | None:
-        """ln of a quantile of the gaps of both readings, (N,); None where they are of one kind."""
-        kinds = [split(gaps) for gaps in (fast, slow)]
-        if any(len(s) < LEAST_SHORT or len(g) < LEAST_LONG for s, g in kinds):
-            return None
+    def latency(
+        self, metric: str, statistic: str, values: Floats, is_rate: bool, gaps: Sequence[Floats]
+    ) -> tuple[Floats, bool]:
+        """Log of a latency (N,), and whether gaps follow as one kind, which they are not.
+
+        values (2,): its ln at the readings. is_rate: whether requests come at a rate. gaps: of all
+        tokens at both readings, if known.
+        """
+        is_tail = metric == "itl" and statistic not in ("mean", "p50")
+        if is_rate and is_tail and len(gaps) == 2:
+            kinds = [split(one) for one in gaps]
+            if all(len(s) >= LEAST_SHORT and len(g) >= LEAST_LONG for s, g in kinds):
+                return self._mixed(kinds, values, float(statistic[1:]) / 100), False
+        if not is_rate or is_tail:
+            return values[0] + self.followed(values[1:] - values[:1])[0], is_rate
+        busy = BUSY_FIRST if metric == "ttft" else BUSY
+        return values[0] + self.queued(values[1:] - values[:1], busy)[0], False
+
+    def _mixed(
+        self, kinds: Sequence[tuple[Floats, Floats]], values: Floats, quantile: float
+    ) -> Floats:
+        """Log of a quantile of gaps of two kinds (N,), through its values at the readings."""
+        ends = Between(self.law, np.append(self.log_clock, [0, self.slow]), self.slow)
         even = (np.arange(QUANTILES) + 0.5) / QUANTILES
         logs = []
-        for place in (0, 1):
-            first, second = (np.log(np.quantile(pair[place], even)) for pair in kinds)
-            logs.append(first[:, None] + self.queued(second - first, BUSY_OF_KIND))
+        for first, second in zip(*kinds, strict=True):
+            fast, slow = (np.log(np.quantile(one, even)) for one in (first, second))
+            logs.append(fast[:, None] + ends.queued(slow - fast, BUSY_OF_KIND))
         shares = np.log([len(long) / (len(short) + len(long)) for short, long in kinds])
-        share = np.exp(shares[0] + (shares[1] - shares[0]) * self.log_clock / self.slow)
-        return np.array(
-            [_quantile(*at, part, quantile) for *at, part in zip(logs[0].T, logs[1].T, share, strict=True)]
-        )
+        along = ends.log_clock / self.slow
+        share = np.exp(shares[0] + (shares[1] - shares[0]) * along)
+        weights = np.repeat([1 - share, share], QUANTILES, axis=0) / QUANTILES  # (2 Q, N)
+        mixed = []
+        for gaps, weight in zip(np.concatenate(logs).T, weights.T, strict=True):
+            order = np.argsort(gaps)
+            middles = np.cumsum(weight[order]) - weight[order] / 2
+            mixed.append(np.interp(quantile, middles, gaps[order]))
+        left = values - np.array(mixed[-2:])
+        return np.asarray(np.array(mixed[:-2]) + left[0] + (left[1] - left[0]) * along[:-2])
 
 
 def split(gaps: Floats) -> tuple[Floats, Floats]:
@@ -83,15 +127,6 @@ def split(gaps: Floats) -> tuple[Floats, Floats]:
     counts, edges = np.histogram(np.log(gaps), BINS)
     below, middles = np.cumsum(counts), (edges[1:] + edges[:-1]) / 2
     sums, above = np.cumsum(counts * middles), len(gaps) - np.cumsum(counts)
-    between = (sums[-1] / len(gaps) * below - sums) ** 2 / np.maximum(below * above, 1)
-    threshold = np.exp(edges[int(between.argmax()) + 1])
+    apart = (sums[-1] / len(gaps) * below - sums) ** 2 / np.maximum(below * above, 1)
+    threshold = np.exp(edges[int(apart.argmax()) + 1])
     return gaps[gaps <= threshold], gaps[gaps > threshold]
-
-
-def _quantile(short: Floats, long: Floats, share: float, quantile: float) -> float:
-    """The quantile of even quantiles of two kinds; share: of the long ones."""
-    values = np.concatenate([short, long])
-    weights = np.repeat([(1 - share) / len(short), share / len(long)], [len(short), len(long)])
-    order = np.argsort(values)
-    middles = np.cumsum(weights[order]) - weights[order] / 2
-    return float(np.interp(quantile, middles, values[order]))

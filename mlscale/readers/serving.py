@@ -2,18 +2,18 @@
 
 Written by `vllm bench serve --save-result` (with `--save-detailed` every request and gap),
 `python -m sglang.bench_serving --output-file`, `aiperf profile` (profile_export_aiperf.json) and
-`trtllm-bench throughput --report_json`.
+`trtllm-bench … --report_json`.
 
 To watch for: several results in one file; percentiles under two names; AIPerf's inter-token latency
-is a mean for each request, which the others call TPOT; `inf` for all requests at once.
+is a mean for each request, which the others call TPOT; rate `inf` for all requests at once.
 """
 
 import gzip
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,20 @@ from mlscale.errors import InputError
 from mlscale.files import read_bytes
 from mlscale.readers.files import Sheet, open_file
 
-METRICS = {"ttft": "time to first token", "itl": "inter-token latency", "tpot": "time per token"}
-STATISTICS = ("mean", "p50", "p90", "p95", "p99")  # those that are kept where a file has them
-_NANOSECONDS = 1e5  # a mean latency above it is in ns: trtllm-bench's percentiles have no unit
+# By ours the name of a statistic, of vLLM and SGLang, and of AIPerf and trtllm-bench.
+_STATISTICS = {
+    "mean": ("mean", "avg", "average"),
+    "p50": ("p50", "median"),
+    **{name: (name,) for name in ("p25", "p75", "p90", "p95", "p99")},
+}
+_NANOSECONDS = 1e5  # a latency above it is in ns: trtllm-bench's have no unit
+_COLD = 3.0  # times the 90th percentile, of the first request of a server that was not warm
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Requests:
-    """Every request of a run, R of them: start [s], time to first token [s], gaps after it [s]."""
+    """R requests: start [s], time to first token [s], and the gaps between tokens after it [s]."""
 
     starts_s: Floats
     ttfts_s: Floats
@@ -52,32 +57,55 @@ class ServingResult:
     """What a benchmark says of a server; None for what its file does not say.
 
     source: the file. latencies_ms: by metric and statistic, as ('ttft', 'p90') [ms]. rate_per_s:
-    at which requests came, inf for all at once; clients: most requests at a time. output_per_s:
-    output tokens a second. acceptance: tokens that speculation has accepted. requests: all of
-    them, of a file with details.
+    at which requests came, inf for all at once; clients: most requests at a time. request_per_s,
+    output_per_s: requests and output tokens served a second. acceptance: tokens that speculation
+    accepts. requests: all of them, of a file with details.
     """
 
     source: str
-    tool: str
     latencies_ms: Mapping[tuple[str, str], float]
-    rate_per_s: float | None
-    clients: float | None
-    backend: str | None
-    model: str | None
     completed: float
-    failed: float
     duration_s: float
+    output_per_s: float
     input_tokens: float | None
     output_tokens: float | None
-    request_per_s: float
-    output_per_s: float
+    rate_per_s: float | None = None
+    clients: float | None = None
+    failed: float = 0.0
+    backend: str | None = None
+    model: str | None = None
     acceptance: float | None = None
     requests: Requests | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        numbers = {"completed": self.completed, "duration": self.duration_s}
+        numbers |= {"output throughput": self.output_per_s}
+        numbers |= {" ".join(key): value for key, value in self.latencies_ms.items()}
+        for name, value in numbers.items():
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} cannot be {value:g}")
 
     @property
     def asked(self) -> float:
         """How many requests were sent."""
         return self.completed + self.failed
+
+    @property
+    def request_per_s(self) -> float:
+        """Requests that were served a second."""
+        return self.completed / self.duration_s
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the first request waited far longer for its token than others."""
+        known = self.requests
+        return known is not None and bool(
+            known.ttfts_s[0] > _COLD * np.percentile(known.ttfts_s, 90)
+        )
+
+    def has(self, metric: str, statistic: str) -> bool:
+        """Whether `latency_ms` tells it."""
+        return self.requests is not None or (metric, statistic) in self.latencies_ms
 
     def latency_ms(self, metric: str, statistic: str) -> float:
         """A latency [ms], as of 'ttft' and 'p90'. Raises InputError where the file lacks it."""
@@ -85,21 +113,19 @@ class ServingResult:
             values = self.requests.values_ms(metric)
             is_mean = statistic == "mean"
             return float(values.mean() if is_mean else np.percentile(values, float(statistic[1:])))
-        value = self.latencies_ms.get((metric, statistic))
-        if value is None:
-            known = ", ".join(f"{m}@{s}" for m, s in self.latencies_ms) or "none"
+        if (metric, statistic) not in self.latencies_ms:
+            known = ", ".join(map(" ".join, self.latencies_ms)) or "no latency"
             raise InputError(
-                f"{self.source}: has no {metric} {statistic}, only {known}; run vLLM with "
-                f"--save-detailed, or --metric-percentiles {statistic.removeprefix('p')}"
+                f"{self.source}: has no {metric} {statistic}, but {known}; run vLLM with "
+                "--save-detailed, or with --metric-percentiles 50,90,99"
             )
-        return value
+        return self.latencies_ms[metric, statistic]
 
-    def growth(self) -> float | None:
-        """Mean time to first token of the last third of the requests over that of the first."""
-        if self.requests is None or len(self.requests.ttfts_s) < 3:
-            return None
+    def growth(self) -> float:
+        """Mean time to first token of the last third of the requests over the first's; or 1."""
+        if self.requests is None or (third := len(self.requests.ttfts_s) // 3) == 0:
+            return 1.0
         in_order = self.requests.ttfts_s[np.argsort(self.requests.starts_s, kind="stable")]
-        third = len(in_order) // 3
         return float(in_order[-third:].mean() / in_order[:third].mean())
 
 
@@ -107,11 +133,8 @@ def read_result(path: Path) -> ServingResult:
     """The one result that a file holds. Raises InputError."""
     sheet = open_file(path)
     if sheet is None or not sheet.kind.is_benchmark:
-        what = f"is of {sheet.kind.title}" if sheet else "is nothing that mlscale knows"
-        raise InputError(
-            f"{path}: {what}; give the result of a serving benchmark: vllm bench serve "
-            "--save-result, sglang.bench_serving, aiperf or trtllm-bench"
-        )
+        told = "is no result of vllm bench serve, sglang.bench_serving, aiperf or trtllm-bench"
+        raise InputError(f"{path}: {told}")
     results = read(sheet)
     if len(results) > 1:
         rates = ", ".join("?" if r.rate_per_s is None else f"{r.rate_per_s:g}" for r in results)
@@ -124,160 +147,115 @@ def read_result(path: Path) -> ServingResult:
 
 def read(sheet: Sheet) -> list[ServingResult]:
     """All results of a file. Raises InputError."""
-    form = {"sglang": _vllm, "vllm": _vllm, "aiperf": _aiperf, "trtllm-bench": _trtllm}
-    found = []
-    for row in _objects(sheet.path):
-        try:
-            result = form[sheet.kind.tool](row, str(sheet.path), sheet.kind.tool)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            told = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else str(error)
-            raise InputError(
-                f"{sheet.path}: is no whole result of {sheet.kind.title} ({told}); save it again"
-            ) from None
-        found.append(_checked(result))
-    return found
-
-
-def _objects(path: Path) -> list[dict[str, Any]]:
-    """The JSON objects of a file, one after the other. Raises InputError."""
-    data = read_bytes(path)
+    data, decoder, found = read_bytes(sheet.path), json.JSONDecoder(), []
+    form = {"aiperf": _aiperf, "trtllm-bench": _trtllm}.get(sheet.kind.tool, _vllm)
     try:
         text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-        decoder, place, found = json.JSONDecoder(), 0, []
-        text = text.strip()
-        while place < len(text):
-            one, place = decoder.raw_decode(text, place)
-            place += len(text[place:]) - len(text[place:].lstrip())
-            found.append(one)
-    except (EOFError, OSError, RecursionError, ValueError, zlib.error) as error:
-        raise InputError(f"{path}: is not valid JSON: {error}; is it cut off?") from None
-    if not found or not all(isinstance(one, dict) for one in found):
-        raise InputError(f"{path}: must hold JSON objects, each a result")
+        while text := text.lstrip():
+            row, end = decoder.raw_decode(text)
+            found.append(form(row, str(sheet.path)))
+            text = text[end:]
+    except (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
+            zlib.error) as error:  # fmt: skip
+        lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(
+            f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"
+        ) from None
     return found
 
 
-def _checked(result: ServingResult) -> ServingResult:
-    """The result. Raises InputError on numbers that cannot be, or where nothing was served."""
-    if not result.completed:
-        raise InputError(f"{result.source}: no request was completed")
-    numbers = {"duration": result.duration_s, "output tokens/s": result.output_per_s}
-    numbers |= {" ".join(name): value for name, value in result.latencies_ms.items()}
-    for name, value in numbers.items():
-        if not 0 < value < math.inf:
-            raise InputError(f"{result.source}: {name} cannot be {value:g}")
-    return result
-
-
-def _vllm(row: Row, source: str, tool: str) -> ServingResult:
+def _vllm(row: Row, source: str) -> ServingResult:
     """Of vLLM, and of SGLang, whose names are the same."""
-    names = {"mean": "mean", "p50": "median", **{s: s for s in STATISTICS[2:]}}
-    latencies = {}
-    for metric in METRICS:
-        for statistic, name in names.items():
-            value = row.get(f"{name}_{metric}_ms", row.get(f"{statistic}_{metric}_ms"))
-            if value:
-                latencies[metric, statistic] = float(value)
-    completed, duration_s = float(row["completed"]), float(row["duration"])
-    prompts = float(row.get("num_prompts") or completed)
+    latencies = {
+        (metric, ours): float(value)
+        for metric in ("ttft", "itl", "tpot")
+        for ours, names in _STATISTICS.items()
+        if (value := next(filter(None, (row.get(f"{n}_{metric}_ms") for n in names)), None))
+    }
+    completed = float(row["completed"])
     return ServingResult(
         source,
-        tool,
         latencies,
-        rate_per_s=_number(row.get("request_rate")),
-        clients=_number(row.get("max_concurrency")),
-        backend=row.get("backend") or row.get("endpoint_type"),
-        model=row.get("model_id"),
-        completed=completed,
-        failed=float(row.get("failed") or max(prompts - completed, 0)),
-        duration_s=duration_s,
-        input_tokens=_number(row.get("total_input_tokens")),
-        output_tokens=_number(row.get("total_output_tokens")),
-        request_per_s=completed / duration_s,
-        output_per_s=float(row["output_throughput"]),
-        acceptance=_number(row.get("accept_length")),
-        requests=_requests(row),
+        completed,
+        float(row["duration"]),
+        float(row["output_throughput"]),
+        _number(row.get("total_input_tokens")),
+        _number(row.get("total_output_tokens")),
+        _number(row.get("request_rate")),
+        _number(row.get("max_concurrency")),
+        float(row.get("failed") or float(row.get("num_prompts") or completed) - completed),
+        row.get("backend"),
+        row.get("model_id"),
+        _number(row.get("accept_length")),
+        _requests(row),
     )
 
 
 def _requests(row: Row) -> Requests | None:
     """Every request that did not fail, where the file has the details."""
-    names = ("start_times", "ttfts", "itls")
-    if not all(row.get(name) for name in names) or len({len(row[name]) for name in names}) > 1:
+    lists = [row.get(name) or [] for name in ("start_times", "ttfts", "itls")]
+    errors = row.get("errors") or [""] * len(lists[1])
+    if len({len(one) for one in (*lists, errors)}) > 1:
         return None
-    errors = row.get("errors") or [""] * len(row["ttfts"])
-    done = [not error for error in errors]
-    starts, ttfts = (np.array(row[name], np.float64)[done] for name in names[:2])
-    gaps = [np.array(one, np.float64) for one, is_done in zip(row["itls"], done, strict=True) if is_done]
-    return Requests(starts, ttfts, tuple(gaps)) if any(one.size for one in gaps) else None
+    done = [rows for *rows, error in zip(*lists, errors, strict=True) if not error]
+    gaps = tuple(np.array(one[2], np.float64) for one in done)
+    starts, ttfts = (np.array([one[place] for one in done], np.float64) for place in (0, 1))
+    return Requests(starts, ttfts, gaps) if any(one.size for one in gaps) else None
 
 
-def _aiperf(row: Row, source: str, tool: str) -> ServingResult:
+def _aiperf(row: Row, source: str) -> ServingResult:
     """Of AIPerf and GenAI-Perf; a mean of each request's gaps is TPOT."""
-    latencies = {}
-    for metric, name in (("ttft", "time_to_first_token"), ("tpot", "inter_token_latency")):
-        known = row.get(name) or {}
-        scale = 1e3 if known.get("unit") in ("s", "sec") else 1.0
-        for statistic in STATISTICS:
-            value = known.get("avg" if statistic == "mean" else statistic)
-            if value:
-                latencies[metric, statistic] = scale * float(value)
     load = (row.get("input_config") or {}).get("loadgen") or {}
-
-    def total(name: str) -> float | None:
-        return _number((row.get(name) or {}).get("sum"))
-
+    tokens = [
+        _number((row.get(f"{s}_sequence_length") or {}).get("sum")) for s in ("input", "output")
+    ]
     completed = float(row["request_count"]["avg"])
-    request_per_s = float(row["request_throughput"]["avg"])
-    duration = row.get("benchmark_duration") or {}
     return ServingResult(
         source,
-        tool,
-        latencies,
+        _percentiles(row, {"ttft": "time_to_first_token", "tpot": "inter_token_latency"}),
+        completed,
+        completed / float(row["request_throughput"]["avg"]),
+        float(row["output_token_throughput"]["avg"]),
+        tokens[0],
+        tokens[1],
         rate_per_s=_number(load.get("request_rate")),
         clients=_number(load.get("concurrency")),
-        backend=None,
-        model=None,
-        completed=completed,
         failed=float((row.get("error_request_count") or {}).get("avg") or 0.0),
-        duration_s=float(duration.get("avg") or completed / request_per_s),
-        input_tokens=total("input_sequence_length"),
-        output_tokens=total("output_sequence_length"),
-        request_per_s=request_per_s,
-        output_per_s=float(row["output_token_throughput"]["avg"]),
     )
 
 
-def _trtllm(row: Row, source: str, tool: str) -> ServingResult:
+def _trtllm(row: Row, source: str) -> ServingResult:
     """Of trtllm-bench, which has no gaps of single tokens."""
-    latencies, request, speed = {}, row["request_info"], row["performance"]
-    for metric in ("ttft", "tpot"):
-        known = (row.get("streaming_metrics") or {}).get(f"{metric}_percentiles") or {}
-        scale = 1e-6 if float(known.get("average") or known.get("p50") or 0) > _NANOSECONDS else 1.0
-        for statistic in STATISTICS:
-            value = known.get("average" if statistic == "mean" else statistic)
-            if value:
-                latencies[metric, statistic] = scale * float(value)
-    completed, request_per_s = float(request["num_requests"]), float(speed["request_throughput_req_s"])
-    lengths = (_number(request.get(f"avg_{side}_length")) for side in ("input", "output"))
-    tokens = [None if length is None else length * completed for length in lengths]
+    asked, speed, engine = row["request_info"], row["performance"], row.get("engine") or {}
+    completed = float(asked["num_requests"])
+    lengths = [_number(asked.get(f"avg_{side}_length")) for side in ("input", "output")]
     return ServingResult(
         source,
-        tool,
-        latencies,
-        rate_per_s=_number((row.get("world_info") or {}).get("issue_rate")),
-        clients=None,
-        backend=(row.get("engine") or {}).get("backend"),
-        model=(row.get("engine") or {}).get("model"),
-        completed=completed,
-        failed=0.0,
-        duration_s=completed / request_per_s,
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
-        request_per_s=request_per_s,
-        output_per_s=float(speed["system_output_throughput_tok_s"]),
+        _percentiles(
+            row["streaming_metrics"], {"ttft": "ttft_percentiles", "tpot": "tpot_percentiles"}
+        ),
+        completed,
+        completed / float(speed["request_throughput_req_s"]),
+        float(speed["system_output_throughput_tok_s"]),
+        lengths[0] and lengths[0] * completed,
+        lengths[1] and lengths[1] * completed,
+        backend=engine.get("backend"),
+        model=engine.get("model"),
     )
+
+
+def _percentiles(row: Row, metrics: Mapping[str, str]) -> dict[tuple[str, str], float]:
+    """By metric and statistic the latencies [ms] of tables such as {'avg': 1, 'p90': 2}."""
+    found = {}
+    for metric, name in metrics.items():
+        known = row.get(name) or {}
+        for ours, theirs in _STATISTICS.items():
+            if value := next(filter(None, map(known.get, theirs)), None):
+                scale = 1e-6 if value > _NANOSECONDS else 1.0
+                found[metric, ours] = float(value) * scale
+    return found
 
 
 def _number(value: Any) -> float | None:
     """A number, also one that is written as a text such as 'inf'; None for none."""
-    return None if value is None or value == "" else float(value)
+    return None if value is None else float(value)
