@@ -1,0 +1,282 @@
+"""How well two readings of an LLM server tell its latencies, power and best clock between them.
+
+    MLSCALE_DATA=FOLDER python reproduction/servers.py [PART ...]
+
+Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks under
+limits of latency; `saturated`, servers of which nothing is said; `real`, measured series, whose
+clocks are means under power caps. Readings are at the highest clock and two thirds of it.
+docs/servers.md shows what they print.
+"""
+
+import gzip
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Report, run
+from run_tables import csv_rows
+
+from mlscale import HardwareConfig, load
+from mlscale.advice.server import ServerAdvice, advise_server
+from mlscale.advice.server_readings import ServerReading
+from mlscale.advice.slo import Slo
+from mlscale.arrays import Floats
+from mlscale.data.logs import PROFILE_KIND
+from mlscale.data.profiles import Profiles
+from mlscale.predictors.server_law import TOKENS_WIDTH, width_of
+from mlscale.readers.serving import ServingResult
+
+Row = dict[str, Any]
+SLOW = 7  # place of the slow reading, two thirds of the highest clock
+LATENCIES = [Slo(m, p) for m in ("itl", "tpot", "ttft") for p in ("p50", "p90", "p99")]
+AIMS = {"itl p50": 1.5, "itl p90": 2.5, "itl p99": 5, "tpot p50": 1.5, "tpot p90": 1.5,
+        "ttft p50": 2.5, "ttft p90": 3.5, "tok/s": 1, "W": 5}  # fmt: skip
+TIMES = (1.1, 1.5)  # what latencies may be of those at the highest clock
+SERVED = 0.98  # of the rate of requests, below which a long run is saturated
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated(ServingResult):
+    """A result whose growth is known, not its requests."""
+
+    grown: float = 1.0
+
+    def growth(self) -> float:
+        """As of a result with its requests."""
+        return self.grown
+
+
+def reading(mhz: float, power_w: float, result: ServingResult) -> ServerReading:
+    """A reading of one GPU that draws what all draw."""
+    facts = {"profile_kind": PROFILE_KIND, "origin": "measured", "power_kind": "board"}
+    log = Profiles(
+        "some-gpu", HardwareConfig(100, mhz, 1000.0), ("run",), ("run",), np.ones(1),
+        np.array([power_w]), (), np.empty((1, 0)), facts,
+    )  # fmt: skip
+    return ServerReading(result, log)
+
+
+def simulated_reading(server: Row, place: int) -> ServerReading:
+    """What was measured at one of a simulated server's clocks."""
+    row, count = server["measured"][place], server["requests"]
+    result = Simulated(
+        "simulated", {slo.key: 1e3 * row["_".join(slo.key[::-1])] for slo in LATENCIES}, count,
+        count / row["rate"], row["tput"], None, None,
+        None if server["closed"] else server["rate"], server["clients"] or None,
+        grown=row["growth"],
+    )  # fmt: skip
+    return reading(server["fmax_mhz"] * server["clock"][place], row["power"], result)
+
+
+@cache
+def servers() -> list[Row]:
+    """The simulated servers. Raises FileNotFoundError without the data."""
+    path = folder() / "servers" / "simulated-development.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def folder() -> Path:
+    """The folder of the data. Raises FileNotFoundError where none is named."""
+    if not (name := os.environ.get("MLSCALE_DATA")):
+        raise FileNotFoundError("MLSCALE_DATA does not name the folder of the data")
+    return Path(name)
+
+
+def advised(readings: Sequence[ServerReading], slos: Sequence[Slo]) -> ServerAdvice:
+    """The advice by the shipped model."""
+    return advise_server(load("runs"), readings, slos)
+
+
+def advice_on(server: Row, slos: Sequence[Slo] = LATENCIES) -> ServerAdvice:
+    """The advice on a simulated server from its two readings."""
+    return advised([simulated_reading(server, place) for place in (0, SLOW)], slos)
+
+
+def curves(advice: ServerAdvice) -> dict[str, Floats]:
+    """Clocks [MHz], and over them latencies [ms], tokens/s, watts and tokens per joule."""
+    clocks = advice.clocks
+    named = {name: [c["latency_ms"][name][0] for c in clocks] for name in clocks[0]["latency_ms"]}
+    named |= {"MHz": [c["engine_mhz"] for c in clocks], "W": [c["power_w"][0] for c in clocks]}
+    named |= {"tok/s": [c["output_per_s"] for c in clocks]}
+    named |= {"tok/J": [c["tokens_per_joule"] for c in clocks]}
+    return {name: np.array(values)[::-1] for name, values in named.items()}
+
+
+def at(values: Floats, clocks: Floats, mhz: Any) -> Floats:
+    """Values at other clocks, the log of each straight in the log of the clock."""
+    return np.asarray(np.exp(np.interp(np.log(mhz), np.log(clocks), np.log(values))))
+
+
+def truth(server: Row) -> dict[str, Floats]:
+    """The same of the truth, at its clocks down to the slow reading."""
+    rows = server["truth_same_requests"][SLOW::-1]
+    named = {slo.name: [1e3 * row["_".join(slo.key[::-1])] for row in rows] for slo in LATENCIES}
+    named |= {"tok/s": [r["tput"] for r in rows], "W": [r["power"] for r in rows]}
+    named |= {"tok/J": [r["tokJ"] for r in rows]}
+    named["MHz"] = [server["fmax_mhz"] * share for share in server["clock"][SLOW::-1]]
+    return {name: np.array(values) for name, values in named.items()}
+
+
+def errors(advice: ServerAdvice, true: dict[str, Floats]) -> dict[str, Floats]:
+    """Errors between the readings [%], of what both have."""
+    found, mhz = curves(advice), true["MHz"][1:-1]
+    return {
+        name: 100 * np.log(at(found[name], found["MHz"], mhz) / true[name][1:-1])
+        for name in found.keys() & true.keys() - {"MHz"}
+    }
+
+
+def simulated(report: Report) -> None:
+    """Errors between the readings, of servers that are not withheld, beside the aims."""
+    kinds: dict[str, list[tuple[ServerAdvice, dict[str, Floats]]]] = {"closed": [], "open": []}
+    for server in servers():
+        advice = advice_on(server)
+        if not advice.withheld:
+            kinds["closed" if server["closed"] else "open"].append((advice, truth(server)))
+    for kind, found in kinds.items():
+        all_errors = [errors(*one) for one in found]
+        rows = []
+        for name in [*(slo.name for slo in LATENCIES), "tok/s", "W", "tok/J"]:
+            off = np.abs(np.concatenate([one[name] for one in all_errors]))
+            aim = AIMS.get(name)
+            slo = next((slo for slo in LATENCIES if slo.name == name), None)
+            is_tail = slo is not None and slo.metric == "itl" and slo.statistic != "p50"
+            width = width_of(*slo.key, kind == "open", kind == "open" and is_tail) if slo else None
+            width = {"W": 8.5, "tok/J": TOKENS_WIDTH}.get(name, width)
+            held = "" if width is None else f"{100 * np.mean(off <= width):.0f}"
+            kept = "" if aim is None else "yes" if off.mean() <= aim else "no"
+            rows.append(
+                (name, f"{off.mean():.1f}", f"{np.percentile(off, 90):.1f}", held, aim or "", kept)
+            )
+        header = ("", "mean |error| %", "90th", "90 % intervals hold %", "aim", "kept")
+        report.rows(f"{kind} load, {len(found)} servers", header, rows)
+
+
+def limits(report: Report) -> None:
+    """Clocks under limits of TPOT p90 and TTFT p90, by expectation and by the ends of intervals."""
+    rows = []
+    for times in TIMES:
+        slos = [Slo(metric, "p90", times=times) for metric in ("tpot", "ttft")]
+        for is_sure in (False, True):
+            over, regret, saved, possible = [], [], [], []
+            for server in servers():
+                advice, true = advice_on(server, slos), truth(server)
+                if advice.withheld:
+                    continue
+                fine = np.arange(true["MHz"][0], true["MHz"][-1] + 1, 5.0)
+                costs = {name: at(true[name], true["MHz"], fine) for name in true}
+                most = {slo.name: ms for slo, ms in advice.limits}
+                ratios = np.max([costs[name] / most[name] for name in most], axis=0)
+                best = advice.best(is_sure) or advice.clocks[0]
+                here = int(np.abs(fine - best["engine_mhz"]).argmin())
+                over.append(100 * (ratios[here] - 1))
+                allowed = costs["tok/J"][ratios <= max(1.0, ratios[-1])].max()
+                top = costs["tok/J"][-1]
+                regret.append(max(0.0, 100 * (1 - costs["tok/J"][here] / allowed)))
+                saved.append(100 * (1 - top / costs["tok/J"][here]))
+                possible.append(100 * (1 - top / allowed))
+            beyond = np.array(over)[np.array(over) > 0.5]
+            rows.append(
+                (
+                    f"{times:g}", "upper ends" if is_sure else "expected",
+                    f"{100 * len(beyond) / len(over):.0f}", f"{beyond.mean() if len(beyond) else 0:.1f}",
+                    f"{np.mean(regret):.1f}", f"{np.mean(saved):.1f} of {np.mean(possible):.1f}",
+                )
+            )  # fmt: skip
+    header = (
+        "limits, times",
+        "kept by",
+        "violated by over 0.5 % in %",
+        "by %",
+        "regret %",
+        "saves %",
+    )
+    report.rows(
+        "limits of TPOT p90 and TTFT p90; aims: <= 5 %, by <= 5 %, regret <= 1.5 %", header, rows
+    )
+
+
+def saturated(report: Report) -> None:
+    """Servers whose slow reading cannot serve the rate, and of how many nothing is said."""
+    withheld: dict[bool, list[bool]] = {True: [], False: []}
+    for server in servers():
+        if not server["closed"]:
+            long = server["truth_long"][SLOW]["rate"] < SERVED * server["rate"]
+            withheld[long].append(bool(advice_on(server, []).withheld))
+    rows = [
+        ("saturated" if is_it else "not", len(told), f"{100 * np.mean(told):.0f}")
+        for is_it, told in withheld.items()
+    ]
+    header = ("slow reading, in a long run", "servers", "withheld %")
+    report.rows("open load; aim: >= 80 % of the saturated are withheld", header, rows)
+
+
+def series_of_vllm(name: str) -> list[tuple[float, float, ServingResult]]:
+    """A measured series of vLLM: clock [MHz], power [W], and the time of a request as TPOT."""
+    found = []
+    place = folder() / "servers" / "mmbt" / name
+    for path in sorted(place.glob("load_*.csv")):
+        _, begin, end, tokens = np.loadtxt(path, delimiter=",").T
+        log = np.loadtxt(path.with_name(path.name.replace("load", "power")), delimiter=",")
+        busy = log[log[:, 5] > 50]
+        each_ms = 1e3 * (end - begin) / tokens
+        told = {("tpot", p): float(np.percentile(each_ms, int(p[1:]))) for p in ("p50", "p90")}
+        told["tpot", "mean"] = float(each_ms.mean())
+        seconds = end.max() - begin.min()
+        result = ServingResult(
+            path.name, told, len(tokens), seconds, tokens.sum() / seconds, None, None, np.inf, 32.0
+        )
+        found.append((float(busy[:, 4].mean()), float(busy[:, 2].mean()), result))
+    return found
+
+
+def series_of_club(load: str) -> list[tuple[float, float, ServingResult]]:
+    """A series of an RTX 3090: clock, power, and the time of a token as TPOT."""
+    rows = [
+        row for row in csv_rows("caps", "club-3090-power-caps.csv")
+        if row["gpu"] == "RTX 3090" and row["load"] == load and row["sm_clock_mhz"]
+    ]  # fmt: skip
+    found = []
+    for row in rows:
+        rate = float(row["tps"])
+        told = {("tpot", "mean"): 1e3 / rate}
+        result = ServingResult("club", told, 1, 1 / rate, rate, None, None, np.inf, 1.0)
+        found.append((float(row["sm_clock_mhz"]), float(row["actual_w"]), result))
+    return found
+
+
+def real(report: Report) -> None:
+    """Errors on measured series, between the highest clock and the one nearest two thirds."""
+    series = {f"RTX PRO 6000, vLLM, {n}": series_of_vllm(n) for n in
+              ("phase1-dense-27b-n32", "phase1b-dense-27b-n1")}  # fmt: skip
+    series |= {f"RTX 3090, {n}": series_of_club(n) for n in ("decode 1 stream", "prefill")}
+    rows = []
+    for name, points in series.items():
+        points.sort(key=lambda point: -point[0])
+        slow = min(points, key=lambda point: abs(point[0] / points[0][0] - 2 / 3))
+        used = [p for p in points if p[0] > 1.01 * slow[0] and p[0] < 0.99 * points[0][0]]
+        keys = sorted(slow[2].latencies_ms)
+        slos = [Slo(*key) for key in keys]
+        found = curves(advised([reading(*points[0]), reading(*slow)], slos))
+        mhz = np.array([point[0] for point in used])
+        true = {slo.name: np.array([p[2].latency_ms(*slo.key) for p in used]) for slo in slos}
+        true |= {"tok/s": np.array([p[2].output_per_s for p in used])}
+        true |= {"W": np.array([point[1] for point in used])}
+        for what, values in true.items():
+            off = 100 * np.abs(np.log(at(found[what], found["MHz"], mhz) / values))
+            rows.append((name, what, len(mhz), f"{off.mean():.1f}", f"{off.max():.1f}"))
+    header = ("", "", "clocks", "mean |error| %", "largest")
+    report.rows("measured series, fixed clients; aim: <= 4 %", header, rows)
+
+
+if __name__ == "__main__":
+    run(
+        "How well two readings of an LLM server tell what lies between them.",
+        {"simulated": simulated, "limits": limits, "saturated": saturated, "real": real},
+    )
