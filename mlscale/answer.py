@@ -269,7 +269,7 @@ class ServerAnswer(Answer):
 
         rows = []
         for clock in self.content["server"]["clocks"]:
-            ranges = {**clock["latency_ms"], "power_w": clock["power_w"]}
+            ranges = clock["latency_ms"] | {n: clock[n] for n in ("power_w", "tokens_per_joule")}
             named = {
                 name + end: value
                 for name, values in ranges.items()

@@ -2,9 +2,9 @@
 
     MLSCALE_DATA=FOLDER python reproduction/servers.py [PART ...]
 
-Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks under
-limits of latency; `saturated`, servers of which nothing is said; `real`, measured series, whose
-clocks are means under power caps. Readings are at the highest clock and two thirds of it.
+Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks
+under limits of latency; `saturated`, servers of which nothing is said; `real`, measured
+series, whose clocks are means under power caps. Readings are at the highest clock and two thirds of it.
 docs/servers.md shows what they print.
 """
 
@@ -28,7 +28,6 @@ from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
 from mlscale.data.profiles import Profiles
-from mlscale.predictors.server_law import TOKENS_WIDTH, width_of
 from mlscale.readers.serving import ServingResult
 
 Row = dict[str, Any]
@@ -104,7 +103,7 @@ def curves(advice: ServerAdvice) -> dict[str, Floats]:
     named = {name: [c["latency_ms"][name][0] for c in clocks] for name in clocks[0]["latency_ms"]}
     named |= {"MHz": [c["engine_mhz"] for c in clocks], "W": [c["power_w"][0] for c in clocks]}
     named |= {"tok/s": [c["output_per_s"] for c in clocks]}
-    named |= {"tok/J": [c["tokens_per_joule"] for c in clocks]}
+    named |= {"tok/J": [c["tokens_per_joule"][0] for c in clocks]}
     return {name: np.array(values)[::-1] for name, values in named.items()}
 
 
@@ -132,6 +131,18 @@ def errors(advice: ServerAdvice, true: dict[str, Floats]) -> dict[str, Floats]:
     }
 
 
+def held_by(advice: ServerAdvice, true: dict[str, Floats], name: str) -> float:
+    """The share of the truth between the readings that 90 % intervals hold."""
+    other = {"W": "power_w", "tok/J": "tokens_per_joule"}
+    clocks = np.array([clock["engine_mhz"] for clock in advice.clocks])
+    held = []
+    for mhz, value in zip(true["MHz"][1:-1], true[name][1:-1], strict=True):
+        clock = advice.clocks[int(np.abs(clocks - mhz).argmin())]
+        at_clock = clock[other[name]] if name in other else clock["latency_ms"][name]
+        held.append(at_clock[1] <= value <= at_clock[2])
+    return float(np.mean(held))
+
+
 def simulated(report: Report) -> None:
     """Errors between the readings, of servers that are not withheld, beside the aims."""
     kinds: dict[str, list[tuple[ServerAdvice, dict[str, Floats]]]] = {"closed": [], "open": []}
@@ -145,11 +156,9 @@ def simulated(report: Report) -> None:
         for name in [*(slo.name for slo in LATENCIES), "tok/s", "W", "tok/J"]:
             off = np.abs(np.concatenate([one[name] for one in all_errors]))
             aim = AIMS.get(name)
-            slo = next((slo for slo in LATENCIES if slo.name == name), None)
-            is_tail = slo is not None and slo.metric == "itl" and slo.statistic != "p50"
-            width = width_of(*slo.key, kind == "open", kind == "open" and is_tail) if slo else None
-            width = {"W": 8.5, "tok/J": TOKENS_WIDTH}.get(name, width)
-            held = "" if width is None else f"{100 * np.mean(off <= width):.0f}"
+            held = ""
+            if name != "tok/s":
+                held = f"{100 * np.mean([held_by(*one, name) for one in found]):.0f}"
             kept = "" if aim is None else "yes" if off.mean() <= aim else "no"
             rows.append(
                 (name, f"{off.mean():.1f}", f"{np.percentile(off, 90):.1f}", held, aim or "", kept)
@@ -185,7 +194,8 @@ def limits(report: Report) -> None:
             rows.append(
                 (
                     f"{times:g}", "upper ends" if is_sure else "expected",
-                    f"{100 * len(beyond) / len(over):.0f}", f"{beyond.mean() if len(beyond) else 0:.1f}",
+                    f"{100 * len(beyond) / len(over):.0f}",
+                    f"{beyond.mean() if len(beyond) else 0:.1f}",
                     f"{np.mean(regret):.1f}", f"{np.mean(saved):.1f} of {np.mean(possible):.1f}",
                 )
             )  # fmt: skip

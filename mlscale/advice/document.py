@@ -122,11 +122,11 @@ def server_document(
     advice: "ServerAdvice", notes: Iterable[Note] = (), commands: "Commands | None" = None
 ) -> Row:
     """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens."""
-    best, sure, result = advice.best(), advice.best(is_sure=True), advice.readings[0].result
+    best, expected, result = advice.best(True), advice.best(), advice.readings[0].result
     base = advice.setting(advice.clocks[0])
     lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
     why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity + ["S01"]
-    nothing = dict.fromkeys(("expected", "menu", "caps"))
+    is_other = expected is not None and expected is not best
     run = {"kernels": 1, "launches": None, **_costs(base)}
     return {
         **_head("runs", advice.readings[0].log.device, _at(base.config)),
@@ -135,7 +135,9 @@ def server_document(
         "coverage": COVERAGE,
         "run": {**run, "counters_cover_percent": 100.0, "is_bounded": False},
         "answer": choice(advice.setting(best), base) if best else None,
-        **nothing,
+        "expected": choice(advice.setting(expected), base) if expected and is_other else None,
+        "menu": None,
+        "caps": None,
         **_sure(why),
         "notes": note_rows([*notes, *advice.notes]),
         **_steps(commands, None),
@@ -151,7 +153,6 @@ def server_document(
             "pool": advice.pool,
             "limits": [{"latency": slo.name, "limit_ms": ms} for slo, ms in advice.limits],
             "withheld": advice.withheld or None,
-            "surely_mhz": sure and sure["engine_mhz"],
             "clocks": advice.clocks,
         },
     }

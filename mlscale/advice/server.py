@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from mlscale.advice.recommendation import Interval, Row, Setting
+from mlscale.advice.recommendation import Row, Setting
 from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
 from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
@@ -57,7 +57,7 @@ class ServerAdvice:
         keeping = [clock for clock in self.clocks if not self._broken(clock, is_sure)]
         if self.withheld or not keeping:
             return None
-        return max(keeping, key=lambda clock: clock["tokens_per_joule"])
+        return max(keeping, key=lambda clock: clock["tokens_per_joule"][0])
 
     def _broken(self, clock: Row, is_sure: bool) -> list[str]:
         """The limits that a clock breaks."""
@@ -74,18 +74,20 @@ class ServerAdvice:
 
     def setting(self, clock: Row) -> Setting:
         """A clock with time, power and energy of RATED_UNITS output tokens."""
-        times_ms = [1e3 * RATED_UNITS / at["output_per_s"] for at in (clock, self.clocks[0])]
-        energies = [1e3 * RATED_UNITS / at["tokens_per_joule"] for at in (clock, self.clocks[0])]
-        config = replace(self.readings[0].log.base, engine_mhz=clock["engine_mhz"])
-        power_w, *power_range = clock["power_w"]
-        is_read = clock["is_measured"]
+        top, work = self.clocks[0], 1e3 * RATED_UNITS
+        time_ms, power_w = work / clock["output_per_s"], clock["power_w"]
+        tokens, most = clock["tokens_per_joule"], top["tokens_per_joule"][0]
+        has_ends = not clock["is_measured"]
         return Setting(
-            config, times_ms[0], power_w, energies[0],
-            slowdown_percent=100 * (times_ms[0] / times_ms[1] - 1),
-            saving_percent=100 * (1 - energies[0] / energies[1]),
-            power_range=None if is_read else tuple(power_range),
-            energy_range=None if is_read else _within(energies[0], TOKENS_WIDTH),
-        )  # fmt: skip
+            replace(self.readings[0].log.base, engine_mhz=clock["engine_mhz"]),
+            time_ms,
+            power_w[0],
+            work / tokens[0],
+            slowdown_percent=100 * (top["output_per_s"] / clock["output_per_s"] - 1),
+            saving_percent=100 * (1 - most / tokens[0]),
+            power_range=(power_w[1], power_w[2]) if has_ends else None,
+            energy_range=(work / tokens[2], work / tokens[1]) if has_ends else None,
+        )
 
 
 def advise_server(
@@ -107,11 +109,11 @@ def advise_server(
     grid = _grid(model, readings, used)
     clocks, law = np.array(grid.engine_mhz)[::-1], cast("Board", model.lead).laws_["time"]
     logs = {slo: np.zeros(len(clocks)) for slo in shown}
-    log_time, one_kind = np.zeros(len(clocks)), set[Slo]()
+    log_time, off, one_kind = np.zeros(len(clocks)), np.zeros(len(clocks)), set[Slo]()
     for fast, slow in pairwise(used):
         inside = (clocks <= fast.engine_mhz) & (clocks >= slow.engine_mhz)
         between = Between.at(law, clocks[inside], fast.engine_mhz, slow.engine_mhz)
-        pair = fast.result, slow.result
+        off[inside], pair = between.off, (fast.result, slow.result)
         for slo in shown:
             values = np.log([one.latency_ms(slo.metric, slo.statistic) for one in pair])
             gaps = [one.requests.values_ms("itl") for one in pair if one.requests]
@@ -123,27 +125,19 @@ def advise_server(
         log_time[inside] = times[0] + between.followed(times[1:] - times[:1])[0]
     watts = _powers(model, used, grid, 0 * log_time if is_rate else log_time)
     shares = _shares(Between.at(law, clocks, clocks[0], clocks[-1]), readings, capacity)
-    rows = []
+    rows: list[Row] = []
     for place, mhz in enumerate(clocks.tolist()):
         is_read = any(mhz == one.engine_mhz for one in used)
-        output_per_s = float(top.result.output_per_s * np.exp(-log_time[place]))
-        latencies = {
-            slo.name: _ends(
-                np.exp(ms[place]), width_of(*slo.key, is_rate, slo in one_kind), is_read
-            )
-            for slo, ms in logs.items()
-        }
-        rows.append(
-            {
-                "engine_mhz": mhz,
-                "is_measured": is_read,
-                "latency_ms": latencies,
-                "power_w": _ends(watts[place], POWER_WIDTH, is_read),
-                "output_per_s": output_per_s,
-                "tokens_per_joule": output_per_s / float(watts[place]),
-                "capacity_share": None if shares is None else float(shares[place]),
-            }
-        )
+        of_width = 0.0 if is_read else float(off[place])
+        rate = top.result.output_per_s * np.exp(-log_time[place])
+        row: Row = {"engine_mhz": mhz, "is_measured": is_read, "latency_ms": {}}
+        for slo, ms in logs.items():
+            width = of_width * width_of(*slo.key, is_rate, slo in one_kind)
+            row["latency_ms"][slo.name] = _ends(np.exp(ms[place]), width)
+        row["power_w"] = _ends(watts[place], of_width * POWER_WIDTH)
+        row["output_per_s"] = float(rate)
+        row["tokens_per_joule"] = _ends(rate / watts[place], of_width * TOKENS_WIDTH)
+        rows.append({**row, "capacity_share": None if shares is None else float(shares[place])})
     limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
     notes = [*dropped, *_notes(readings, slos, one_kind)]
     if is_rate and not (capacity or pool):
@@ -155,13 +149,10 @@ def advise_server(
     return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes).with_breaks()
 
 
-def _within(value: float, width: float) -> Interval:
-    return value * (1 - width / 100), value * (1 + width / 100)
-
-
-def _ends(value: float, width: float, is_read: bool) -> list[float | None]:
-    """A value with its interval, as JSON has it; width: half of it [%]."""
-    return [float(value), *((None, None) if is_read else _within(float(value), width) or ())]
+def _ends(value: float, width: float) -> list[float | None]:
+    """A value with its interval, as JSON has it; width: half of it [%], 0 for none."""
+    ends = [float(value) * (1 + sign * width / 100) if width else None for sign in (-1, 1)]
+    return [float(value), *ends]
 
 
 def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None) -> list[Slo]:

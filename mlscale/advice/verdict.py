@@ -93,32 +93,23 @@ def _answer(document: Row) -> str:
 
 
 def _server_lines(document: Row) -> tuple[str, ...]:
-    """What a server's clock does to its limits, which clock surely keeps them, and the load."""
-    server, answer = document["server"], document["answer"]
-    clocks, limits, surely = server["clocks"], server["limits"], server["surely_mhz"]
-    top, lowest = clocks[0], clocks[-1]
-    at = next((c for c in clocks if answer and c["engine_mhz"] == answer["at"]["engine_mhz"]), top)
-    ends = {limit["latency"]: at["latency_ms"][limit["latency"]] for limit in limits}
-    kept = ", ".join(
-        f"{limit['latency']} {ends[limit['latency']][0]:.3g} ms (limit {limit['limit_ms']:.4g})"
-        for limit in limits
-    )
-    saved = 100 * (at["tokens_per_joule"] / top["tokens_per_joule"] - 1)
-    tokens = f"{at['tokens_per_joule']:.3g} output tokens/J ({saved:+.0f} %)"
-    where = f"Set the engine clock to {at['engine_mhz']:g} MHz (now {top['engine_mhz']:g})"
-    where = where if at is not top else f"Stay at {top['engine_mhz']:g} MHz"
-    lines = [f"{where}: {kept}{'; ' * bool(kept)}{tokens}."]
+    """What the answer does to a server's limits, what is expected to just keep them, the load."""
+    server, base = document["server"], document["base"]["engine_mhz"]
+    lowest = server["clocks"][-1]
+    at, just = (_at_clock(server, document[name]) for name in ("answer", "expected"))
     if server["withheld"]:
         lines = [f"No clock is advised, the server seems near its capacity: {server['withheld']}."]
-    elif answer is None:
-        lines = [f"No clock between those run keeps the limits; at {top['engine_mhz']:g}: {kept}."]
-    elif limits and surely != at["engine_mhz"]:
-        within = ", ".join(
-            f"{name} {v[1]:.3g} to {v[2]:.3g} ms" for name, v in ends.items() if v[1]
-        )
-        sure = "no clock" if surely is None else f"{surely:g} MHz"
-        within = f"90 % intervals there: {within}. " * bool(within)
-        lines.append(f"{within}By their upper ends {sure} keeps all limits.")
+    elif at is None:
+        top = _told_of(server, server["clocks"][0])
+        lines = [f"No clock between those run surely keeps the limits; at {base:g} MHz: {top}."]
+    elif at["engine_mhz"] == base:
+        lines = [f"Stay at {base:g} MHz: {_told_of(server, at)}."]
+    else:
+        where = f"Set the engine clock to {at['engine_mhz']:g} MHz (now {base:g})"
+        lines = [f"{where}: {_told_of(server, at)}."]
+    if just and not server["withheld"]:
+        told = _told_of(server, just)
+        lines.append(f"{just['engine_mhz']:g} MHz is expected to just keep the limits: {told}.")
     load = f"{server['rate_per_s'] or server['request_per_s']:.3g} requests/s"
     if server["load"] == "closed" and server["clients"]:
         load = f"{server['clients']:g} clients"
@@ -126,6 +117,24 @@ def _server_lines(document: Row) -> tuple[str, ...]:
     if (share := lowest["capacity_share"]) is not None:
         load += f"; {100 * share:.0f} % of the capacity at {lowest['engine_mhz']:g} MHz"
     return (*lines, f"{server['load'].capitalize()} load, {load}.")
+
+
+def _at_clock(server: Row, choice: Row | None) -> Row | None:
+    """The clock of a server that a choice is at."""
+    engine_mhz = choice and choice["at"]["engine_mhz"]
+    return next((one for one in server["clocks"] if one["engine_mhz"] == engine_mhz), None)
+
+
+def _told_of(server: Row, clock: Row) -> str:
+    """The limited latencies at a clock with their 90 % intervals, and tokens per joule."""
+    said = []
+    for limit in server["limits"]:
+        value, low, high = clock["latency_ms"][limit["latency"]]
+        within = f"{low:.3g} to {high:.3g}, " if low else ""
+        said.append(f"{limit['latency']} {value:.3g} ms ({within}limit {limit['limit_ms']:.4g})")
+    tokens, base = clock["tokens_per_joule"][0], server["clocks"][0]["tokens_per_joule"][0]
+    per_joule = f"{tokens:.3g} output tokens/J ({100 * (tokens / base - 1):+.0f} %)"
+    return "; ".join(filter(None, (", ".join(said), per_joule)))
 
 
 def _base(base: Row) -> str:

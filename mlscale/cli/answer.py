@@ -117,7 +117,7 @@ def _clocks(document: Row, layout: Layout) -> list[Line]:
         said += [f"over {', '.join(name.split()[0] for name in over)}"] * bool(over)
         numbers = [clock["engine_mhz"], *(v[0] for v in clock["latency_ms"].values())]
         cells = [f"{number:.4g}" for number in (*numbers, clock["power_w"][0])]
-        rows.append([*cells, f"{clock['tokens_per_joule']:.3g}", " ".join(said)])
+        rows.append([*cells, f"{clock['tokens_per_joule'][0]:.3g}", " ".join(said)])
         meanings.append("bold" if best[place] else "over" if over else "")
     header = ["MHz", *(f"{name} ms" for name in clocks[0]["latency_ms"]), "W", "tokens/J", ""]
     return _table(header, rows, UNLIMITED if layout.shows_all else layout.width, meanings)

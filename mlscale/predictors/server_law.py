@@ -23,22 +23,23 @@ from mlscale.arrays import Floats
 from mlscale.predictors.board_law import Population, log_times
 from mlscale.predictors.conditioning import MeasuredRatios, condition
 
-# q of latencies of tokens, of a kind of gaps, and of the time to first token, on simulated servers.
-BUSY, BUSY_OF_KIND, BUSY_FIRST = 0.6, 0.5, 0.3
+BUSY, BUSY_FIRST = 0.5, 0.3  # q of latencies of tokens, and of the first, on simulated servers
 QUANTILES = 200  # of a kind of gaps, evenly
 LEAST_SHORT, LEAST_LONG = 50, 20  # gaps of a kind, below which they are not told apart
 BINS = 256  # of the log of gaps
-# Half-widths of 90 % intervals [%] at the median, the 90th and the 99th percentile, by whether
-# requests come at a rate; and of gaps of which no kind is known, power, and tokens per joule.
+# Half-widths of 90 % intervals [%] midway between the readings: at the median, the 90th and the
+# 99th percentile, by whether requests come at a rate; and of gaps of which no kind is known, power,
+# and tokens per joule.
 WIDTHS = {
-    True: {"itl": (2.0, 4.0, 10.0), "tpot": (3.5, 3.5, 5.0), "ttft": (4.5, 6.5, 11.0)},
-    False: {"itl": (1.5, 1.5, 3.0), "tpot": (1.5, 1.5, 2.0), "ttft": (2.0, 4.0, 5.0)},
+    True: {"itl": (2.5, 4.5, 10.0), "tpot": (3.6, 4.2, 6.0), "ttft": (5.0, 6.5, 10.5)},
+    False: {"itl": (1.2, 1.5, 3.3), "tpot": (1.3, 1.5, 2.0), "ttft": (2.3, 4.2, 4.8)},
 }
-ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 18.0, 8.5, 9.0
+ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 9.2, 9.5
+LEAST_OF_WIDTH = 0.5  # beside a reading, which has noise too
 
 
 def width_of(metric: str, statistic: str, is_rate: bool, is_one_kind: bool) -> float:
-    """The half-width of a latency's 90 % interval [%]."""
+    """The half-width of a latency's 90 % interval midway between the readings [%]."""
     at = 50.0 if statistic == "mean" else max(50.0, float(statistic[1:]))
     width = float(np.interp(at, [50, 90, 99], WIDTHS[is_rate][metric]))
     return ONE_KIND_WIDTH if is_one_kind else width
@@ -56,6 +57,12 @@ class Between:
     def at(cls, law: Population, clocks: Floats, fast: float, slow: float) -> Self:
         """From clocks (N,) and those of the readings."""
         return cls(law, np.log(clocks / fast), float(np.log(slow / fast)))
+
+    @property
+    def off(self) -> Floats:
+        """How wide intervals are, of their width midway, (N,): as of a random walk between ends."""
+        along = self.log_clock / self.slow
+        return np.maximum(np.sqrt(np.maximum(4 * along * (1 - along), 0)), LEAST_OF_WIDTH)
 
     def followed(self, logs: Floats) -> Floats:
         """The law of time through ln R (K,): ln(Q / Q1), (K, N)."""
@@ -105,7 +112,7 @@ class Between:
         logs = []
         for first, second in zip(*kinds, strict=True):
             fast, slow = (np.log(np.quantile(one, even)) for one in (first, second))
-            logs.append(fast[:, None] + ends.queued(slow - fast, BUSY_OF_KIND))
+            logs.append(fast[:, None] + ends.queued(slow - fast, BUSY))
         shares = np.log([len(long) / (len(short) + len(long)) for short, long in kinds])
         along = ends.log_clock / self.slow
         share = np.exp(shares[0] + (shares[1] - shares[0]) * along)
