@@ -4,8 +4,8 @@
 
 Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks
 under limits of latency; `saturated`, servers of which nothing is said; `real`, measured
-series, whose clocks are means under power caps. Readings are at the highest clock and two thirds of it.
-docs/servers.md shows what they print.
+series, whose clocks are means under power caps. Readings are at the highest clock and two thirds of
+it. docs/servers.md shows what they print.
 """
 
 import gzip

@@ -128,15 +128,15 @@ def advise_server(
     rows: list[Row] = []
     for place, mhz in enumerate(clocks.tolist()):
         is_read = any(mhz == one.engine_mhz for one in used)
-        of_width = 0.0 if is_read else float(off[place])
+        part = 0.0 if is_read else float(off[place])
         rate = top.result.output_per_s * np.exp(-log_time[place])
         row: Row = {"engine_mhz": mhz, "is_measured": is_read, "latency_ms": {}}
         for slo, ms in logs.items():
-            width = of_width * width_of(*slo.key, is_rate, slo in one_kind)
+            width = part * width_of(*slo.key, is_rate, slo in one_kind)
             row["latency_ms"][slo.name] = _ends(np.exp(ms[place]), width)
-        row["power_w"] = _ends(watts[place], of_width * POWER_WIDTH)
+        row["power_w"] = _ends(watts[place], part * POWER_WIDTH)
         row["output_per_s"] = float(rate)
-        row["tokens_per_joule"] = _ends(rate / watts[place], of_width * TOKENS_WIDTH)
+        row["tokens_per_joule"] = _ends(rate / watts[place], part * TOKENS_WIDTH)
         rows.append({**row, "capacity_share": None if shares is None else float(shares[place])})
     limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
     notes = [*dropped, *_notes(readings, slos, one_kind)]

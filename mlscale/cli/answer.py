@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 MOST_KERNELS = 8  # that have a line of their own
 MOST_CAPS = 7
-MOST_CLOCKS = 9  # of a server
+MOST_CLOCKS = 7  # of a server
 MOST_NOTES = 2  # that are spelled out without --notes
 INDENT = "  "
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
@@ -102,23 +102,23 @@ def _tables(document: Row, layout: Layout) -> list[Line]:
 
 
 def _clocks(document: Row, layout: Layout) -> list[Line]:
-    """A line for each clock of a server, or for a few: those run, the answer and its neighbour."""
-    clocks, answer = document["server"]["clocks"], document["answer"]
-    best = [c["engine_mhz"] == (answer and answer["at"]["engine_mhz"]) for c in clocks]
-    marked = {
-        k for k, clock in enumerate(clocks) if clock["is_measured"] or any(best[k - 1 : k + 1])
-    }
-    few = max(2, len(clocks) if layout.shows_all else MOST_CLOCKS - len(marked))
-    evenly = {round(k * (len(clocks) - 1) / (few - 1)) for k in range(few)}
+    """A line for each clock of a server, or for a few with those that the answer names."""
+    clocks, names = document["server"]["clocks"], ("answer", "expected")
+    named = {document[name]["at"]["engine_mhz"]: name for name in names[::-1] if document[name]}
+    most = len(clocks) if layout.shows_all else MOST_CLOCKS - len(named)
+    evenly = {round(k * (len(clocks) - 1) / (most - 1)) for k in range(max(2, most))}
     rows, meanings = [], []
-    for place in sorted(marked | evenly):
-        clock, over = clocks[place], clocks[place]["breaks"]
-        said = ["answer"] * best[place] + ["run"] * clock["is_measured"]
-        said += [f"over {', '.join(name.split()[0] for name in over)}"] * bool(over)
-        numbers = [clock["engine_mhz"], *(v[0] for v in clock["latency_ms"].values())]
+    for place, clock in enumerate(clocks):
+        mhz, over = clock["engine_mhz"], clock["breaks"]
+        if not (place in evenly or mhz in named or clock["is_measured"]):
+            continue
+        said = [*filter(None, [named.get(mhz)]), *["run"] * clock["is_measured"]]
+        above = ", ".join(name.split()[0] for name in over)
+        said += [f"> {above if len(over) < 3 else 'limits'}"] * bool(over)
+        numbers = [mhz, *(values[0] for values in clock["latency_ms"].values())]
         cells = [f"{number:.4g}" for number in (*numbers, clock["power_w"][0])]
         rows.append([*cells, f"{clock['tokens_per_joule'][0]:.3g}", " ".join(said)])
-        meanings.append("bold" if best[place] else "over" if over else "")
+        meanings.append("bold" if named.get(mhz) == "answer" else "over" if over else "")
     header = ["MHz", *(f"{name} ms" for name in clocks[0]["latency_ms"]), "W", "tokens/J", ""]
     return _table(header, rows, UNLIMITED if layout.shows_all else layout.width, meanings)
 

@@ -162,7 +162,7 @@ def test_few_requests_and_no_gaps_are_noted(capsys: Capture, tmp_path: Path) -> 
 def in_result(**changes: Any) -> Callable[[Path, Path], None]:
     """What changes the slow result."""
 
-    def change(result: Path, log: Path) -> None:  # noqa: ARG001
+    def change(result: Path, log: Path) -> None:
         told = json.loads(result.read_text("utf-8")) | changes
         result.write_text(json.dumps(told), encoding="utf-8")
 
@@ -172,7 +172,7 @@ def in_result(**changes: Any) -> Callable[[Path, Path], None]:
 def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], None]:
     """What changes the slow log."""
 
-    def change(result: Path, log: Path) -> None:  # noqa: ARG001
+    def change(result: Path, log: Path) -> None:
         log.write_text(log.read_text("utf-8").replace(before, after, count), encoding="utf-8")
 
     return change

@@ -20,7 +20,7 @@ VLLM = {"backend": "vllm", "num_prompts": 100, "request_rate": "inf", "max_concu
 SGLANG = {"backend": "sglang", "random_range_ratio": 1.0, "request_rate": float("inf"),
           "max_concurrency": None, "completed": 10, "duration": 5.0, "output_throughput": 100.0,
           "median_itl_ms": 9.0, "p95_itl_ms": 12.0, "accept_length": 2.5}  # fmt: skip
-AIPERF = {"aiperf_version": "0.10.0", "request_count": {"avg": 10}, "request_throughput": {"avg": 2},
+AIPERF = {"request_count": {"avg": 10}, "request_throughput": {"avg": 2},
           "time_to_first_token": {"avg": 190.0, "p50": 170.0, "p90": 250.0},
           "inter_token_latency": {"avg": 35.0}, "output_token_throughput": {"avg": 100.0},
           "input_config": {"loadgen": {"concurrency": 4}}}  # fmt: skip

@@ -64,6 +64,19 @@ class Run:
     clients: int | None
 
 
+def schedule(
+    server: Server, running: list[int], left: Floats
+) -> tuple[list[int], dict[int, float]]:
+    """Which requests get a token in a step, and how many tokens of others are prefilled."""
+    decoding = [r for r in running if not left[r]]
+    budget, chunks = float(server.budget - len(decoding)), {}
+    for r in running:
+        if left[r] and budget > 0:
+            chunks[r] = min(float(left[r]), budget)
+            budget -= chunks[r]
+    return decoding, chunks
+
+
 def serve(
     server: Server,
     mhz: float,
@@ -82,7 +95,8 @@ def serve(
     left, made = inputs.copy(), np.zeros(count)
     last, ttfts = np.zeros(count), np.zeros(count)
     gaps: list[list[float]] = [[] for _ in range(count)]
-    running, waiting, now, energy, sent = [], [], 0.0, 0.0, 0
+    running, waiting = list[int](), list[int]()
+    now, energy, sent = 0.0, 0.0, 0
     most = min(server.slots, clients or server.slots)
     for _ in range(10**6):
         while sent < count and starts[sent] <= now and (not clients or len(running) < most):
@@ -96,12 +110,7 @@ def serve(
                 break
             energy, now = energy + IDLE_W * (starts[sent] - now), float(starts[sent])
             continue
-        decoding = [r for r in running if not left[r]]
-        budget, chunks = server.budget - len(decoding), {}
-        for r in running:
-            if left[r] and budget > 0:
-                chunks[r] = min(left[r], budget)
-                budget -= chunks[r]
+        decoding, chunks = schedule(server, running, left)
         context = sum(inputs[r] + made[r] for r in decoding)
         seconds, compute, memory = server.step(clock, len(decoding), context, sum(chunks.values()))
         seconds *= float(np.exp(0.02 * jitter.standard_normal()))
@@ -109,10 +118,10 @@ def serve(
         energy += seconds * server.watts(clock, compute / seconds, memory / seconds)
         for r, chunk in chunks.items():
             left[r] -= chunk
-            if not left[r]:
-                ttfts[r], last[r], made[r] = now - starts[r], now, 1
         for r in decoding:
             gaps[r].append(now - last[r])
+        for r in (*decoding, *(r for r in chunks if not left[r])):
+            ttfts[r] = ttfts[r] or now - starts[r]
             last[r], made[r] = now, made[r] + 1
         running = [r for r in running if left[r] or made[r] < outputs[r]]
     return Run(starts, ttfts, gaps, inputs, energy / now, now, np.inf if clients else rate, clients)
