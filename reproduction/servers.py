@@ -3,22 +3,25 @@
     MLSCALE_DATA=FOLDER python reproduction/servers.py [PART ...]
 
 Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks
-under limits of latency; `saturated`, servers of which nothing is said; `real`, measured
-series, whose clocks are means under power caps. Readings are at the highest clock and two thirds of
-it. docs/servers.md shows what they print.
+under limits of latency; `saturated`, servers of which nothing is said;
+`gaps`, percentiles of the gaps between tokens where all gaps are known; `real`, measured series,
+whose clocks are means under power caps. Readings are at the highest clock and two thirds of it.
+docs/servers.md shows what they print.
 """
 
 import gzip
 import json
 import os
+import sys
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Report, run
+from common import REPOSITORY, Report, run
 from run_tables import csv_rows
 
 from mlscale import HardwareConfig, load
@@ -28,7 +31,7 @@ from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
 from mlscale.data.profiles import Profiles
-from mlscale.readers.serving import ServingResult
+from mlscale.readers.serving import ServingResult, read_result
 
 Row = dict[str, Any]
 SLOW = 7  # place of the slow reading, two thirds of the highest clock
@@ -36,6 +39,7 @@ LATENCIES = [Slo(m, p) for m in ("itl", "tpot", "ttft") for p in ("p50", "p90", 
 AIMS = {"itl p50": 1.5, "itl p90": 2.5, "itl p99": 5, "tpot p50": 1.5, "tpot p90": 1.5,
         "ttft p50": 2.5, "ttft p90": 3.5, "tok/s": 1, "W": 5}  # fmt: skip
 TIMES = (1.1, 1.5)  # what latencies may be of those at the highest clock
+GAP_SERVERS = 40
 SERVED = 0.98  # of the rate of requests, below which a long run is saturated
 
 
@@ -212,6 +216,48 @@ def limits(report: Report) -> None:
     )
 
 
+def gaps(report: Report) -> None:
+    """Errors of the gaps' percentiles on servers of tests/synthetic, whose gaps are all known."""
+    sys.path.append(str(REPOSITORY / "tests"))
+    from synthetic import llm_server as made
+
+    names = ("itl p50", "itl p90", "itl p99")
+    with_gaps, without = ({name: list[float]() for name in names} for _ in range(2))
+    for seed in range(GAP_SERVERS):
+        draw = np.random.default_rng(seed)
+        server = made.Server(
+            token_s=20e-6 * 5 ** draw.random(), weights_s=4e-3 * 5 ** draw.random(),
+            bend=1.2 + draw.random(), budget=int(draw.choice([2048, 8192])),
+        )  # fmt: skip
+        full = made.serve(server, 1980.0, np.inf, 400, 256)
+        rate = draw.uniform(0.2, 0.75) * 400 / full.duration_s
+        readings, bare = [], []
+        for at_seed, mhz in enumerate((1980.0, 1320.0)):
+            one = made.serve(server, mhz, rate, 400, None, 1 + at_seed)
+            with tempfile.TemporaryDirectory() as name:
+                result = read_result(made.write(one, mhz, Path(name))[0])
+            bare.append(reading(mhz, one.power_w, replace(result, requests=None)))
+            readings.append(reading(mhz, one.power_w, result))
+        slos = [Slo(*name.split()) for name in names]
+        if advised(readings, []).withheld:
+            continue
+        found = [curves(advised(one, slos)) for one in (readings, bare)]
+        for mhz in 1980 * np.array([0.95, 0.9, 0.85, 0.8, 0.75, 0.7]):
+            true = made.result(made.serve(server, mhz, rate, 400, None, 9))
+            for name in names:
+                value = float(true["_".join([*name.split()[::-1], "ms"])])  # type: ignore[arg-type]
+                for errors_in, curve in zip((with_gaps, without), found, strict=True):
+                    off = np.log(at(curve[name], curve["MHz"], mhz) / value)
+                    errors_in[name].append(100 * abs(float(off)))
+    rows = [
+        (name, *(f"{np.mean(one[name]):.1f} ({np.percentile(one[name], 90):.1f})"
+                 for one in (with_gaps, without)), AIMS[name])
+        for name in names
+    ]  # fmt: skip
+    header = ("", "with all gaps: mean |error| % (90th)", "without", "aim")
+    report.rows(f"open load, {len(with_gaps[names[0]]) // 6} other servers", header, rows)
+
+
 def saturated(report: Report) -> None:
     """Servers whose slow reading cannot serve the rate, and of how many nothing is said."""
     withheld: dict[bool, list[bool]] = {True: [], False: []}
@@ -288,5 +334,11 @@ def real(report: Report) -> None:
 if __name__ == "__main__":
     run(
         "How well two readings of an LLM server tell what lies between them.",
-        {"simulated": simulated, "limits": limits, "saturated": saturated, "real": real},
+        {
+            "simulated": simulated,
+            "limits": limits,
+            "saturated": saturated,
+            "gaps": gaps,
+            "real": real,
+        },
     )

@@ -31,7 +31,7 @@ BINS = 256  # of the log of gaps
 # 99th percentile, by whether requests come at a rate; and of gaps of which no kind is known, power,
 # and tokens per joule.
 WIDTHS = {
-    True: {"itl": (2.5, 4.5, 10.0), "tpot": (3.6, 4.2, 6.0), "ttft": (5.0, 6.5, 10.5)},
+    True: {"itl": (2.5, 7.0, 10.0), "tpot": (3.6, 4.2, 6.0), "ttft": (5.0, 6.5, 10.5)},
     False: {"itl": (1.2, 1.5, 3.3), "tpot": (1.3, 1.5, 2.0), "ttft": (2.3, 4.2, 4.8)},
 }
 ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 9.2, 9.5
@@ -110,9 +110,9 @@ class Between:
         ends = Between(self.law, np.append(self.log_clock, [0, self.slow]), self.slow)
         even = (np.arange(QUANTILES) + 0.5) / QUANTILES
         logs = []
-        for first, second in zip(*kinds, strict=True):
+        for busy, first, second in zip((BUSY, BUSY_FIRST), *kinds, strict=True):
             fast, slow = (np.log(np.quantile(one, even)) for one in (first, second))
-            logs.append(fast[:, None] + ends.queued(slow - fast, BUSY))
+            logs.append(fast[:, None] + ends.queued(slow - fast, busy))
         shares = np.log([len(long) / (len(short) + len(long)) for short, long in kinds])
         along = ends.log_clock / self.slow
         share = np.exp(shares[0] + (shares[1] - shares[0]) * along)
