@@ -1,4 +1,4 @@
-# make demo: set-up and the main job on shipped data.  make test: set-up and tests.
+# make demo: set-up, and an answer for a measured run.  make test: set-up and tests.
 
 PYTHON ?= python3
 VENV := .venv

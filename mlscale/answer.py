@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from mlscale.advice.objectives import Limits
+from mlscale.advice.answer import RunGoal
 from mlscale.advice.recommendation import Advice, Interval, Row
 from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
@@ -90,13 +90,13 @@ class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
     content: its document. advice and subject: what it rests on; the subject's notes are those on
-    the files and the choice of the model. asked: objective and limits as they were given.
+    the files and the choice of the model. goal: what was asked.
     """
 
     content: Row
     advice: Advice
     subject: Subject
-    asked: tuple[str | None, Limits]
+    goal: RunGoal
 
     if not TYPE_CHECKING:
 
@@ -163,6 +163,8 @@ class Answer:
         """
         import pandas as pd
 
+        if "power_cap_w" in self.content["base"]:
+            raise InputError("a power cap is for the whole run: take .menu or document()['caps']")
         from mlscale.cli.answer import rows
 
         table = pd.DataFrame(rows(self.content, shows_all=False))
@@ -239,18 +241,14 @@ class Answer:
         from mlscale.report.kernel_report import largest_kernels
         from mlscale.report.page import Source, page
 
-        found, caps = self.subject, self.content["caps"]
+        found = self.subject
         source = Source(
             model_file=found.model_name,
             profile_file=found.profile_name,
             command="mlscale.advise",
-            static_power_w=self.advice.static_power_w,
             notes=found.notes,
-            power_caps_w=None if caps is None else tuple(cap["cap_w"] for cap in caps),
-            objective=self.asked[0],
-            limits=self.asked[1],
+            goal=self.goal,
             has_commands=True,
-            is_cap="power_cap_w" in self.content["base"],
         )
         return page(found.model, found.profiles, largest_kernels(found.profiles), source)
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from mlscale.advice.advise import advise as advise_profiles
-from mlscale.advice.commands import commands_for_cap, commands_for_clocks
-from mlscale.advice.document import document
+import numpy as np
+
+from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Row
 from mlscale.answer import Answer, ServerAnswer
 from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
@@ -29,16 +28,16 @@ from mlscale.model import model as models
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE, Predictions
 from mlscale.notes import Note, note_rows
+from mlscale.quantities import quantity
 from mlscale.readers import reading
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, Subject, is_model_name, load_model, rate_note, with_rates
+from mlscale.subject import Asked, is_model_name, load_model, rate_note, with_rates
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mlscale.advice.caps import CapAdvice
 
 _FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")  # of Given
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
@@ -59,12 +58,12 @@ read_profiles = speaks_python(profile_tables.read_profiles)
 def advise(
     *run: Any,
     minimize: str | None = None,
-    max_slowdown: float | None = None,
-    max_time: float | None = None,
-    max_power: float | None = None,
-    lever: str = "clock",
-    caps: Sequence[float] | None = None,
-    static_power: float | None = None,
+    max_slowdown: float | str | None = None,
+    max_time: float | str | None = None,
+    max_power: float | str | None = None,
+    lever: Literal["clock", "cap"] = "clock",
+    caps: Sequence[float | str] | float | str | None = None,
+    static_power: float | str | None = None,
     **known: Any,
 ) -> Answer:
     """What to set for a run, and what it costs and saves: `mlscale advise` from Python.
@@ -72,13 +71,13 @@ def advise(
     run: files of one run as the tools wrote them (profile, trace, log), a table's file, a data
     frame, or `Profiles`. minimize: 'energy', 'edp', 'ed2p', 'time', 'power' or 'clock'; by default
     energy, or the clock where power is not known. max_slowdown [%], max_time [ms] of the run,
-    max_power [W] of each kernel. lever: 'clock' or 'cap'. caps [W]: power caps to tell the run
-    under, empty for the GPU's range. known: what the files do not say, device, base, power [W, or
-    a log's file], gpu, interval_s, time_ms, skip_untimed; also, the same work at another setting: a
-    file, 'FILE@engine=1335' or a frame, or several; rate, work per second of each run, such as
-    tokens, for logs that do not begin and end with it (times and energies are then of RATED_UNITS
-    of it); model, the name of a shipped one, a file, or a `Model`; weights, profiled_only,
-    extrapolate, force, columns.
+    max_power [W] of each kernel; texts such as '5%' and '0.5kW' too. lever: 'clock' or 'cap'.
+    caps [W]: power caps to tell the run under, empty for the GPU's range. known: what the files do
+    not say, device, base, power [W, or a log's file], gpu, interval_s, time_ms, skip_untimed; also,
+    the same work at another setting: a file, 'FILE@engine=1335' or a frame, or several; rate, work
+    per second of each run, such as tokens, for logs that do not begin and end with it (times and
+    energies are then of RATED_UNITS of it); model, the name of a shipped one, a file, or a `Model`;
+    weights, profiled_only, extrapolate, force, columns.
 
     Of an LLM server the run is a benchmark's result and its log, also those at a second clock; slo
     limits latencies, as {'ttft': '500ms@p90'}, '' for none; pool is 'prefill' or 'decode', capacity
@@ -90,27 +89,30 @@ def advise(
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
-    from mlscale.advice.caps import advise_caps, require_other_clock
-
     if "slo" in known or "pool" in known or "capacity" in known:
         return _server_answer(run, known)
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
-    is_cap, capped = lever == "cap", None
-    limits = Limits(max_power_w=max_power, max_time_ms=max_time, max_slowdown_percent=max_slowdown)
+    limits = Limits(
+        max_power_w=_number("max_power", max_power, "W"),
+        max_time_ms=_number("max_time", max_time, "ms"),
+        max_slowdown_percent=_number("max_slowdown", max_slowdown, "%"),
+    )
+    each_w = [_number("caps", cap_w, "W") for cap_w in _each(caps)]
+    caps_w = None if caps is None and lever == "clock" else tuple(w for w in each_w if w)
+    static_power_w = _number("static_power", static_power, "W")
+    goal = RunGoal(minimize, limits, static_power_w, lever, caps_w)
     with _kept_notes() as notes:
         found = read_subject(_asked("advise", run, known))
-        if is_cap:
-            require_other_clock(found.profiles)
-        advice = advise_profiles(found.model, found.profiles, minimize, limits, static_power)
-        if is_cap or caps is not None:
-            goal = None if minimize == "clock" and not is_cap else minimize
-            asked_w, held = tuple(caps or ()), (static_power, advice.surfaces)
-            capped = advise_caps(found.model, found.profiles, asked_w, goal, limits, *held)
-    if "rate" in known:
-        notes.append(rate_note())
+        advice, capped = advised(found.model, found.profiles, goal)
+    if known.get("rate") is not None:
+        notes.append(rate_note(found.profiles))
     found = replace(found, notes=_in_python([*notes, *found.notes]))
-    return Answer(_document(advice, found, capped, lever), advice, found, (minimize, limits))
+    step = next_step(found, goal, advice, capped)
+    row = document_of_run(found, goal, advice, capped, (), step, has_commands=True)
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
+    row["next"] = row["next"] and in_python(row["next"])
+    return Answer(row, advice, found, goal)
 
 
 @speaks_python
@@ -171,13 +173,13 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
     is_files = all(map(_is_file, run))
     if len(run) > 1 and not is_files:
         raise InputError(f"{function} takes several files, or one data frame, or one Profiles")
-    further = known.get("also", ())
-    further = [further] if _is_file(further) or hasattr(further, "columns") else further
+    further = _each(known.get("also"))
     facts = {name: known[name] for name in _FACTS if known.get(name) is not None}
     if "device" in facts:
         facts["device"] = key_or_name(facts["device"])
     if "base" in facts:
         facts["base"] = settings_of(facts["base"])[0]
+    rates = [_number("rate", rate, "") or 1.0 for rate in _each(known.get("rate"))]
     if facts and isinstance(run[0], Profiles):
         raise InputError(
             "profiles say base, device and power themselves: give these where they are read, "
@@ -188,12 +190,12 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
     asked = Asked(
         tuple(map(str, run)) if is_files else (),
         Given(**facts),
-        None if is_files else _table_or_profiles(run[0]),
-        None if model == "auto" else model if isinstance(model, Model) else str(model),
+        None if is_files else run[0] if isinstance(run[0], Profiles) else _table(run[0]),
+        None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
         also=tuple(str(one) if _is_file(one) else _table(one) for one in further),
         **choices,
     )
-    return with_rates(asked, known["rate"]) if "rate" in known else asked
+    return with_rates(asked, rates) if rates else asked
 
 
 def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
@@ -215,19 +217,31 @@ def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
     return ServerAnswer(row)
 
 
+def _each(given: Any) -> list[Any]:
+    """What was given, one or several or None, as a list."""
+    is_one = _is_file(given) or hasattr(given, "columns") or not hasattr(given, "__iter__")
+    return [] if given is None else [given] if is_one else list(given)
+
+
+def _number(name: str, given: float | str | None, unit: str) -> float | None:
+    """A number above 0, or 0 for percent, of that unit. Raises InputError."""
+    if given is None:
+        return None
+    is_known = isinstance(given, str | float | int | np.number) and not isinstance(given, bool)
+    if not is_known:
+        raise InputError(f"{name} is a number, or a text with a unit, not {given!r}")
+    number = quantity(given, unit) if isinstance(given, str) else float(given)
+    if not 0 <= number < np.inf or (number == 0 and unit != "%"):
+        raise InputError(f"{name} is {given}, which cannot be")
+    return number
+
+
 def _is_file(run: Any) -> bool:
     return isinstance(run, str | Path)
 
 
-def _table_or_profiles(run: Any) -> Table | Profiles:
-    return run if isinstance(run, Profiles) else _table(run)
-
-
 def _table(run: Any) -> Table:
     """A data frame as a table. Raises InputError."""
-    if not hasattr(run, "columns"):
-        kind = type(run).__name__
-        raise InputError(f"a run is a file, a pandas DataFrame or Profiles, not {kind}")
     return table_from_frame(run)
 
 
@@ -250,19 +264,3 @@ def _kept_notes() -> Iterator[list[Note]]:
 
 def _in_python(notes: Sequence[Note]) -> tuple[Note, ...]:
     return tuple(dict.fromkeys(replace(note, text=in_python(note.text)) for note in notes))
-
-
-def _document(advice: Advice, found: Subject, caps: "CapAdvice | None", lever: str) -> Row:
-    """The answer's document, in Python's words."""
-    from mlscale.cli.further_run import next_step
-
-    metadata = found.profiles.metadata
-    if lever == "cap" and caps is not None:
-        commands, best = commands_for_cap(caps, metadata), caps.best.run if caps.best else None
-    else:
-        commands, best = commands_for_clocks(advice, metadata), advice.whole_run.best
-    step = next_step(None, found.files, found.model, found.profiles, advice, best)
-    name = found.model_name.removesuffix(".mlscale")
-    row = document(advice, name, caps, lever, found.notes, commands, step)
-    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
-    return {**row, "next": row["next"] and in_python(row["next"])}

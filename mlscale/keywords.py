@@ -1,11 +1,12 @@
-"""Messages that name options of the command line, in the words of a call from Python."""
+"""Messages that name options, in the words of a call from Python."""
 
 import functools
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError, warn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,16 +20,15 @@ _CALLED = {  # options whose keyword has another name
 }
 _SWITCHES = ("extrapolate", "force", "profiled-only", "skip-untimed")
 _OPTIONS = (
-    *("also", "at", "base", "capacity", "clusters", "counters", "device", "features", "gpu"),
-    *("incomplete", "lever", "max-power", "max-slowdown", "max-time", "minimize", "model", "notes"),
-    *("peaks", "power", "predictor", "rate", "slo", "snap-clocks", "static-power", "weights"),
-    *(*_CALLED, *_SWITCHES),
+    *("also", "at", "base", "capacity", "clusters", "counters", "device", "features", "folds"),
+    *("gpu", "incomplete", "lever", "max-power", "max-slowdown", "max-time", "minimize", "model"),
+    *("notes", "peaks", "power", "predictor", "quantity", "rate", "slo", "snap-clocks"),
+    *("static-power", "weights", *_CALLED, *_SWITCHES),
 )
-_BOTH = re.compile(r"(\b[a-z_]+=(?:True)?) \(--[^()]*\)")  # a keyword, and its option beside it
-_SETTING = r"(?:cu|engine|memory)=[^\s;),]+"
+_SETTING = r"\w+=[^\s;),]+"
 _OPTION = re.compile(
     rf"--({'|'.join(_OPTIONS)})(?![\w-])"
-    rf"(?: ({_SETTING}(?:,{_SETTING})*|(?:drop|keep|bottleneck)\b|[A-Z]+\b|\d[\w.]*))?"
+    rf"(?: ({_SETTING}(?:,{_SETTING})*|(?:drop|keep|bottleneck|time)\b|[A-Z]+\b|\d[\w.]*))?"
 )
 
 
@@ -47,20 +47,38 @@ def in_python(text: str) -> str:
         written = _CALLED.get(name, name).replace("-", "_")
         if name in _SWITCHES:
             return f"{written}=True"
+        if name == "map":
+            pairs = (pair.split("=") for pair in value.split(","))
+            return f"{written}={dict(pairs)}" if value else f"{written}={{…}}"
         return f"{written}='{value}'" if value[:1].islower() else f"{written}={value}"
 
-    return _OPTION.sub(keyword, _BOTH.sub(r"\1", text))
+    return _OPTION.sub(keyword, text)
+
+
+def _tell_in_python(told: Iterable[warnings.WarningMessage]) -> None:
+    """Warn again of what was told, of data in Python's words."""
+    for one in told:
+        if isinstance(one.message, DataWarning):
+            note = one.message.note
+            warn(note.code, in_python(note.text), note.severity, note.kernels)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, its errors in Python's words."""
+    """The function, its errors and warnings in Python's words."""
 
     @functools.wraps(function)
     def called(*args: P.args, **options: P.kwargs) -> T:
+        told: list[warnings.WarningMessage] = []
         try:
-            return function(*args, **options)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                return function(*args, **options)
         except InputError as error:
             error.args = (in_python(str(error)), *error.args[1:])
             raise
+        finally:
+            _tell_in_python(told)
 
     return called

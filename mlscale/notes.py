@@ -5,12 +5,11 @@ for a monitor's log and files of several GPUs, T for tables and profiles, R for 
 several clocks, V for LLM servers, and P for predictions and advice.
 """
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mlscale.text import counted, printable, with_ranges, without_numbers
+from mlscale.text import with_ranges, without_numbers
 
 Severity = Literal["refused", "warning", "note"]
 Row = dict[str, Any]
@@ -45,8 +44,8 @@ class Meaning:
 NOTES: dict[str, Meaning] = {
     "G01": Meaning(
         "A number that this GPU cannot have",
-        "A clock is above what the GPU reaches, or a power is not of its kind. Mostly the unit "
-        "is another.",
+        "A clock is above what the GPU reaches, a power is not of its kind, or counters and time "
+        "give more DRAM traffic than its memory moves. Mostly a unit is another.",
         "Give clocks in MHz, powers in W, and the GPU that they were measured on.",
     ),
     "G02": Meaning(
@@ -66,22 +65,12 @@ NOTES: dict[str, Meaning] = {
         "The profiler's file lists no launch with a time, or none of the GPU that was asked for.",
         "Export the launches again, as the message says.",
     ),
-    "L02": Meaning(
-        "More DRAM traffic than can pass",
-        "Counters and time give more bytes per second than the memory moves at this clock.",
-        "Check the GPU, its memory clock, and the units of times and counters.",
-    ),
-    "L03": Meaning(
-        "The launches ran at unlike clocks",
-        "Kernels were profiled at clocks far apart, or far from the one you gave, so times do "
-        "not compare.",
-        "Lock the clocks and profile again, ncu with --clock-control none.",
-    ),
     "L04": Meaning(
         "The clock may not be the one that the program runs at",
-        "A clock was read from the file, assumed, or not kept. All numbers are relative to the "
-        "base clock, so a wrong one shifts them all.",
-        "Lock the clocks, or say what they were set to: base= (--base engine=…,memory=…).",
+        "A clock was read from the file, assumed, not kept, or unlike from launch to launch. All "
+        "numbers are relative to the base clock, so a wrong one shifts them all. A clock wanders "
+        "under a limit of power or heat, in pauses, or where runs at several clocks share a log.",
+        "Lock the clocks (ncu: --clock-control none), or say what they were set to: --base.",
     ),
     "M01": Meaning(
         "The file is of several GPUs, or of another one",
@@ -102,14 +91,10 @@ NOTES: dict[str, Meaning] = {
     ),
     "T02": Meaning(
         "Measured values do not fit together",
-        "Repetitions, neighbouring clocks or further points differ by more than a clock explains.",
-        "Measure them again, or take out rows of other work. Of the launches of a run give each "
-        "kind a name, a row with its mean time, and their number in a column 'launches'.",
-    ),
-    "T03": Meaning(
-        "One kernel may be two workloads",
-        "Rows under one name have unlike launches, and count as one kernel all the same.",
-        "Name the workloads apart in the column 'application' or 'kernel'.",
+        "Repetitions, neighbouring clocks, launches under one name or further points differ by "
+        "more than a clock explains: one kernel may be two workloads.",
+        "Measure them again, or take out rows of other work. Give each kind of launch a name, a "
+        "row with its mean time, and their number in a column 'launches'.",
     ),
     "T05": Meaning(
         "A column may not mean what it is taken for",
@@ -120,12 +105,6 @@ NOTES: dict[str, Meaning] = {
         "Kernels without counters stand as the mean of the others",
         "They are taken to scale as the profiled ones do on average, with a wide interval.",
         "Profile the kernels that take most time too.",
-    ),
-    "T07": Meaning(
-        "The counters are not at the base",
-        "Kernels have counters at another configuration than the base, where a model cannot use "
-        "them.",
-        "Choose a base where all kernels have counters, or leave these kernels out.",
     ),
     "T08": Meaning(
         "Training and test may share kernels or times",
@@ -138,10 +117,10 @@ NOTES: dict[str, Meaning] = {
         "Check that they do not matter, or mend them as the message says.",
     ),
     "T10": Meaning(
-        "Counters are missing, or something stands in for them",
+        "Counters are missing, elsewhere, or something stands in for them",
         "A related counter, or the average of the training kernels, stands in for one that is "
-        "used.",
-        "Profile with the counters that the message names.",
+        "used; or kernels have counters at another configuration than the base.",
+        "Profile at the base, with the counters that the message names.",
     ),
     "R01": Meaning(
         "A further run did other work",
@@ -154,16 +133,11 @@ NOTES: dict[str, Meaning] = {
         "matter.",
         "Check that both runs ran at their clocks, and do not go far below the lowest.",
     ),
-    "R06": Meaning(
-        "A setting beyond or between what training measured",
-        "The model never saw it: it is carried there with a wider interval, or not offered.",
-        "Measure there before you rely on it.",
-    ),
     "R07": Meaning(
         "Measured at one clock only",
         "One reading shows what a run costs, not how that changes: time is only bounded, and "
         "power follows other GPUs.",
-        "Measure at about 0.6 of that clock too, and give it: also= (--also FILE).",
+        "Measure at about 0.6 of that clock too, and give it: --also FILE.",
     ),
     "V01": Meaning(
         "The server may be near its capacity",
@@ -185,12 +159,13 @@ NOTES: dict[str, Meaning] = {
     "P01": Meaning(
         "The model learnt from simulated data",
         "It says nothing of a real GPU, and how far off it is there is not known.",
-        "Take a model of measurements; force=True (--force) predicts all the same.",
+        "Take a model of measurements; --force predicts all the same.",
     ),
     "P02": Meaning(
-        "A kernel unlike those that the model is made for",
-        "A feature is outside the trained range, or the kernel uses what the model leaves out.",
-        "Measure this kernel at a second clock (--also), or train on kernels like it.",
+        "A kernel or a setting beyond what the model learnt from",
+        "A feature is outside the trained range, the kernel uses what the model leaves out, or "
+        "the model never saw the setting: it is carried there with a wider interval.",
+        "Measure it at a second clock (--also), or train on kernels like it.",
     ),
     "P03": Meaning(
         "Power limits and caps",
@@ -201,7 +176,7 @@ NOTES: dict[str, Meaning] = {
     "P04": Meaning(
         "Power or energy is not fully known",
         "No power was given, or only a part of it, or the model has none; energy then lacks too.",
-        "Give the board's power: power= (--power W, or a log), or --static-power W.",
+        "Give the board's power: --power W, or a log, or --static-power W.",
     ),
     "P05": Meaning(
         "The intervals hold more or less often than they say",
@@ -248,7 +223,7 @@ def notes_by_kernel(flags: Mapping[str, Sequence[Note]]) -> list[Note]:
 
 
 def note_rows(notes: Iterable[Note]) -> list[Row]:
-    """Notes as JSON has them, each once; kernels: 'all', or a list of names.
+    """Notes as JSON has them, each once, warnings first; kernels: 'all', or a list of names.
 
     Example:
         >>> short = [Note("P05", "a short launch", kernels=(name,)) for name in ("scan", "sort")]
@@ -256,7 +231,7 @@ def note_rows(notes: Iterable[Note]) -> list[Row]:
         ['scan', 'sort']
     """
     kernels: dict[Note, list[str] | None] = {}
-    for note in notes:
+    for note in sorted(notes, key=lambda note: (note.severity == "note", note.code == "P08")):
         key = Note(note.code, note.text, note.severity)
         known = kernels.setdefault(key, [])
         kernels[key] = None if known is None or not note.kernels else [*known, *note.kernels]
@@ -269,13 +244,3 @@ def note_rows(notes: Iterable[Note]) -> list[Row]:
         }
         for note, names in kernels.items()
     ]
-
-
-def note_lines(notes: Iterable[Note], columns: int) -> list[str]:
-    """Lines of at most so many columns for a terminal: 'G03 note: text (3 kernels)'."""
-    lines = []
-    for row in note_rows(notes):
-        about = "" if row["kernels"] == "all" else f" ({counted(len(row['kernels']), 'kernel')})"
-        text = f"{row['code']} {row['severity']}: {printable(row['text'])}{about}"
-        lines += textwrap.wrap(text, columns, subsequent_indent="    ", break_long_words=False)
-    return lines

@@ -162,8 +162,10 @@ def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
     return replace(asked, given=given, also_times_ms=tuple(further_ms))
 
 
-def rate_note() -> Note:
-    """Of what times and energies are that `with_rates` made."""
+def rate_note(profiles: Profiles) -> Note:
+    """Of what times and energies are that `with_rates` made. Raises InputError but on logs."""
+    if not is_sampled(profiles.metadata):
+        raise InputError("--rate is for logs of a monitor, whose span is not that of the work")
     return Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work")
 
 

@@ -167,11 +167,6 @@ def rounded(value: float, digits: int = 4) -> str:
     return f"{value:z.{digits}g}" if abs(value) < 10**digits - 0.5 else number(value, digits)
 
 
-def time_in_words(time_ms: float) -> str:
-    """A time in ms, or from a second on in s, three digits of it and all of whole seconds."""
-    return f"{rounded(time_ms, 3)} ms" if time_ms < 999.5 else f"{rounded(time_ms / 1000, 3)} s"
-
-
 def percent_in_words(value: float) -> str:
     """A percentage without its sign, two digits of it and all of whole percents."""
     return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"

@@ -148,7 +148,8 @@ class Outcome:
 
     over_lowest, over_highest (N,): the clock over the lowest reading's, and over the highest.
     errors, half_widths [%] and held (100 or 0) (N,), by quantity. regret [%]: the energy that runs
-    take more at the clock of least predicted energy than at the best, in the mean.
+    take more at the clock of least predicted energy than at the best, in the mean;
+    highest_regret [%]: what they take more at the highest clock.
     """
 
     over_lowest: Floats
@@ -157,6 +158,7 @@ class Outcome:
     half_widths: dict[str, Floats]
     held: dict[str, Floats]
     regret: float
+    highest_regret: float
 
     def mean(self, values: dict[str, Floats], quantity: str, where: Mask) -> float:
         """The mean of a quantity's values where they are known; NaN where there are none."""
@@ -168,6 +170,7 @@ def outcome(found: Sequence[Measurements], rule: Rule, shares: Sequence[float]) 
     """How a rule does on a GPU's tables, from readings at shares of the highest clock."""
     cells: list[list[Floats]] = []
     regrets: list[float] = []
+    at_highest: list[float] = []
     for table in found:
         read = read_at(table, shares)
         truth, predicted = true_ratios(table), rule(table, read)
@@ -185,9 +188,10 @@ def outcome(found: Sequence[Measurements], rule: Rule, shares: Sequence[float]) 
         energy, least = truth["energy"], predicted["energy"][1].argmin(axis=1)
         at_least = energy[np.arange(len(energy)), least] + 0 * predicted["energy"][1, :, -1]
         regrets += list(100 * (at_least / energy.min(axis=1) - 1))
+        at_highest += list(100 * (energy[:, -1] / energy.min(axis=1) - 1))
     columns = [np.concatenate(parts) for parts in zip(*cells, strict=True)]
     errors, half_widths, held = (
         dict(zip(QUANTITIES, columns[first : first + 3], strict=True)) for first in (2, 5, 8)
     )
-    regret = float(np.mean(regrets))
-    return Outcome(columns[0], columns[1], errors, half_widths, held, regret)
+    regret, highest = float(np.mean(regrets)), float(np.mean(at_highest))
+    return Outcome(columns[0], columns[1], errors, half_widths, held, regret, highest)

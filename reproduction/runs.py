@@ -121,7 +121,10 @@ def readings(report: Report) -> None:
     report.rows(
         f"time / power / energy off by, of {len(two)} GPUs [%]",
         ["read at", *names, "regret"],
-        [[name, *_cells(outcomes, names), _regret(outcomes)] for name, outcomes in rows.items()],
+        [
+            *([name, *_cells(found, names), _regret(found)] for name, found in rows.items()),
+            ["highest clock", *["- / - / -"] * len(names), _regret(two, "highest_regret")],
+        ],
     )
     report.rows(
         f"from 1, {SECOND:.2g}: off by +- standard error, 90 % intervals hold at half-width [%]",
@@ -130,7 +133,7 @@ def readings(report: Report) -> None:
     )
     report.rows(
         f"from 1, {SECOND:.2g}: time / power / energy off by, by GPU [%]",
-        ["GPU", "runs", *names, "intervals hold", "regret"],
+        ["GPU", "runs", *names, "intervals hold", "regret", "highest clock"],
         [
             [
                 device,
@@ -138,6 +141,7 @@ def readings(report: Report) -> None:
                 *_cells({device: one}, names),
                 triple([zone_means({device: one}, "held", q, names[-1])[0] for q in QUANTITIES], 0),
                 _regret({device: one}),
+                _regret({device: one}, "highest_regret"),
             ]
             for device, one in two.items()
         ],
@@ -152,9 +156,11 @@ def _cells(outcomes: dict[str, Outcome], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _regret(outcomes: dict[str, Outcome]) -> str:
-    """The mean regret of energy."""
-    regret, _ = mean([one.regret for device, one in outcomes.items() if timed(device, "energy")])
+def _regret(outcomes: dict[str, Outcome], values: str = "regret") -> str:
+    """The mean regret of energy, by default at the clock of least predicted energy."""
+    regret, _ = mean(
+        [getattr(one, values) for device, one in outcomes.items() if timed(device, "energy")]
+    )
     return "-" if np.isnan(regret) else f"{regret:.2f}"
 
 

@@ -70,7 +70,7 @@ GUESSES = {
     "ms.advise(ncu, max_slowdwn=5)": "did you mean 'max_slowdown'?",
     "ms.advise(profiles, power=500)": "mlscale.import_profile(file, power=500)",
     "ms.advise(ncu, profiles)": "several files, or one data frame, or one Profiles",
-    "ms.advise({'time_ms': 1})": "a run is a file, a pandas DataFrame or Profiles, not dict",
+    "ms.advise({'time_ms': 1})": "a file or a pandas DataFrame, not of type dict",
     "ms.advise(ncu, minimize='energy')": "the profile has no power_w; give power=",
     "ms.advise(ncu, lever='fan')": "the lever is 'clock' or 'cap'",
     "ms.advise(ncu, rate=(1, 2))": "rate= has 2 numbers for 1 runs",
@@ -134,7 +134,7 @@ def test_messages_speak_python(text: str, expected: str | None) -> None:
 
 def test_warnings_speak_python() -> None:
     """As of the line that asked, here one of this file."""
-    with pytest.warns(ms.DataWarning, match="if it was set to another, give base= ") as told:
+    with pytest.warns(ms.DataWarning, match="if it was set to another, give base='engine=") as told:
         ms.import_profile(NCU)
     assert told[0].filename == __file__
     with pytest.warns(ms.DataWarning, match="the base is the highest .* or give base="):

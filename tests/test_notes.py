@@ -17,7 +17,7 @@ from mlscale.advice.sureness import REASONS
 from mlscale.data.checks import RULES
 from mlscale.data.datasets import path
 from mlscale.errors import DataWarning, warn
-from mlscale.notes import NOTES, Note, note_lines, note_rows, notes_by_kernel
+from mlscale.notes import NOTES, Note, note_rows, notes_by_kernel
 
 ROOT = Path(__file__).parents[1]
 FLAGS = {
@@ -100,19 +100,6 @@ def test_rows_merge() -> None:
         },
         {"code": "P08", "severity": "note", "kernels": "all", "text": "chosen"},
     ]
-
-
-def test_lines_fit_a_terminal() -> None:
-    notes = [*notes_by_kernel(FLAGS), Note("L04", "\x1b[31m" + "wide " * 20)]
-    lines = note_lines(notes, 60)
-    assert lines[:2] == [
-        "P05 note: a launch of 3 to 12.5 us (2 kernels)",
-        "G03 note: no data",
-    ]
-    assert lines[2] == "T10 warning: missing: loads (1 kernel)"
-    assert lines[3].startswith("L04 note: wide ")
-    assert [line[:5] for line in lines[4:]] == ["    w"]
-    assert max(map(len, lines)) <= 60
 
 
 def test_a_warning_has_its_note() -> None:

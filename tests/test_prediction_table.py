@@ -61,7 +61,7 @@ def test_a_kernel_that_cannot_be_predicted_leaves_no_file(
     [
         (["o.csv"], b"kernel,"),
         (["o.json"], b"{"),
-        (["o.txt"], b"kernel  "),
+        (["o.txt"], b"  30 kernels"),
         (["o.csv", "--format", "json"], b"{"),
         (["odd", "--format", "parquet"], b"PAR1"),
     ],

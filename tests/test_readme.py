@@ -18,15 +18,6 @@ SHIPPED = (
     "mlscale predict datasets/",
 )
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-BESIDE = {  # the README's words for a predictor: predictor and features in measured-errors.md
-    "mean of all kernels": "mean-surface",
-    "three nearest kernels": "nearest utilisation",
-    "ExtraTrees": "extra-trees utilisation",
-    "`wu`: Wu et al., HPCA 2015": "wu utilisation",
-    "`wang-chu`: Wang and Chu, 2018": "wang-chu",
-    "`max-overlap`: mlscale's simplification of it": "max-overlap",
-    "`bottleneck`: mlscale's own": "bottleneck",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +31,14 @@ def read(page: str) -> str:
 
 def test_the_readme_fits_on_a_page() -> None:
     assert len(README.splitlines()) <= 120
+    assert len(README.split()) <= 900
+
+
+def test_the_first_answer_is_short() -> None:
+    command, text = shown(README)[0]
+    assert command in README[:1500]
+    assert len(text.splitlines()) <= 14
+    assert "written by hand" in README[: README.index(command)]
 
 
 @pytest.mark.parametrize(
@@ -71,19 +70,42 @@ def test_python_on_shipped_data_runs(
     exec(compile(code, page, "exec"), {})
 
 
-def test_errors_are_those_of_measured_errors() -> None:
-    together = MEASURED[MEASURED.index("Mean errors [%] together:") :].partition("\n```")[0]
+def numbers_in(pattern: str, text: str) -> list[float]:
+    """The numbers of the only place that a pattern finds."""
+    (found,) = re.findall(pattern, text, flags=re.MULTILINE)
+    return [float(number) for number in NUMBER.findall(" ".join(found))]
+
+
+def test_errors_of_readings_are_those_of_sampled_errors() -> None:
+    page = read("docs/sampled-errors.md")
+    *off, regret = numbers_in(r"^1, 0\.6 .* ([\d.]+ / [\d.]+ / [\d.]+) +([\d.]+)$", page)
+    (highest,) = numbers_in(r"^highest clock .* ([\d.]+)()$", page)
+    claim = r"took ([\d.]+) % more energy than the best one. The highest\nclock took ([\d.]+) %"
+    assert numbers_in(claim, README) == [round(regret, 1), round(highest)]
+    assert numbers_in(r"time ([\d.]+) %, power ([\d.]+) %, energy ([\d.]+) %", README) == off
+
+
+def test_errors_on_gpus_without_training_data_are_those_of_errors() -> None:
+    """Time by `bottleneck`, the best on each of the four tables."""
+    shown = read("docs/errors.md").partition("--unseen-gpu --seeds 1\n")[2].partition("\n```")[0]
+    means = [
+        numbers_in(rf"^  {table}, time +bottleneck +([\d.]+) % ()", shown)[0] for table in FILES
+    ]
+    claim = r"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\(docs/errors\.md"
+    assert numbers_in(claim, README) == [min(means), max(means)]
+
+
+def test_errors_on_new_kernels_are_those_of_measured_errors() -> None:
+    """Time by `bottleneck` on four tables, from the block of means."""
+    together = MEASURED.rpartition("Mean errors [%] together:")[2].partition("\n```")[0]
     head, _, *rows = together.splitlines()[1:]
     wanted = [re.split(r"\s{2,}", head.strip()).index(f"{table} time") - 2 for table in FILES]
-    expected = {}
-    for row in rows:
-        cells = row.split()
-        numbers = [cell for cell in cells if re.fullmatch(r"[\d.]+|-", cell)]
-        if numbers:
-            expected[" ".join(cells[: -len(numbers)])] = [numbers[column] for column in wanted]
-    for words, name in BESIDE.items():
-        (line,) = (line for line in README.splitlines() if line.startswith(f"| {words} |"))
-        assert [cell.strip() for cell in line.split("|")[2:-1]] == expected[name]
+    (row,) = (
+        re.findall(r" ([\d.]+|-)(?= |$)", row) for row in rows if row.startswith("bottleneck ")
+    )
+    means = [float(row[column]) for column in wanted]
+    claim = r"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\(docs/measured-errors\.md"
+    assert numbers_in(claim, README) == [min(means), max(means)]
 
 
 def test_intervals_hold_nine_of_ten() -> None:

@@ -66,6 +66,8 @@ def test_rules_without_training(
     assert found.over_lowest == pytest.approx([600 / 1400, 1000 / 1400, 1800 / 1400])
     assert found.errors["time"] == pytest.approx(100 * np.abs(time), abs=1e-9)
     assert found.errors["power"] == pytest.approx(100 * np.abs(power), abs=1e-9)
+    # Energy is least at 600 of 2000 MHz: there it is 0.3^1.5 of that at the highest clock.
+    assert found.highest_regret == pytest.approx(100 * (0.3**-1.5 - 1))
     if regret is not None:
         assert found.regret == pytest.approx(regret, abs=1e-9)
 

@@ -81,18 +81,16 @@ def test_figures_from_two_readings_have_not_drifted(quantity: str) -> None:
     assert error == pytest.approx(FROM_READINGS[quantity], rel=TOLERANCE)
 
 
-def quoted(page: str, command: str, row: str) -> dict[str, float]:
-    """A row of the means that a page shows below a command, by column: 'a100 time' and so on."""
+def quoted(page: str, command: str, predictor: str) -> dict[str, float]:
+    """The mean errors [%] that a page shows below a command, by what is tested: 'p100, time'."""
     text = (DOCS / page).read_text(encoding="utf-8")
     block = text[text.index(f"$ {command}") :].partition("\n```")[0]
-    [header] = re.findall(r"^predictor .*$", block, re.MULTILINE)
-    [line] = re.findall(rf"^{row} .*$", block, re.MULTILINE)
-    columns = re.split(r"\s{2,}", header.strip())[2:]
-    return dict(zip(columns, map(float, re.findall(r"[\d.]+", line)), strict=True))
+    rows = re.findall(rf"^  (\S+, \w+) +{predictor} +([\d.]+) % ±", block, re.MULTILINE)
+    return {name: float(percent) for name, percent in rows}
 
 
 def test_the_card_of_any_gpu_has_the_figures_of_its_page() -> None:
     card = load(path("kernels.mlscale")).card
     page = quoted("errors.md", card["time_on_gpus_left_out_from"], "bottleneck")
     for table, held_out in card["time_on_gpus_left_out"].items():
-        assert page[f"{table} time"] == pytest.approx(held_out["mean_error_percent"], abs=0.051)
+        assert page[f"{table}, time"] == pytest.approx(held_out["mean_error_percent"], abs=0.051)

@@ -252,6 +252,12 @@ class TestMistakes:
         with refused("^engine_mhz 2000 is outside the grid"):
             regressor.predict(X.assign(engine_mhz=2000.0))
 
+    def test_a_predictor_itself_says_what_to_write(self) -> None:
+        X, y, _ = made_xy()
+        for use in (is_regressor, lambda it: make_pipeline(it).fit(X, y), lambda it: it.fit(X, y)):
+            with refused(r"flat rows X, y write mlscale.sklearn.ScalingRegressor\('nearest'\)"):
+                use(Nearest())
+
     def test_without_scikit_learn_one_line_names_the_extra(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -16,7 +16,6 @@ from mlscale.text import (
     rounded,
     share_in_percent,
     shortened,
-    time_in_words,
     with_ranges,
     without_controls,
     without_numbers,
@@ -127,8 +126,5 @@ def test_a_written_number_is_the_number(value: float, digits: int) -> None:
         assert float(text.replace(" ", "")) == pytest.approx(value, rel=0.51 * 10 ** (1 - digits))
 
 
-def test_times_and_percents() -> None:
-    times_ms = (0.01234, 999.4, 999.6, 1234.5, 12345678.9)
-    words = ["0.0123 ms", "999 ms", "1 s", "1.23 s", "12 346 s"]
-    assert [time_in_words(time_ms) for time_ms in times_ms] == words
+def test_percents() -> None:
     assert [percent_in_words(value) for value in (-9.94, 9.96, 123.4)] == ["9.9", "10", "123"]

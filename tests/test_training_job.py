@@ -58,7 +58,7 @@ def test_the_page_shows_the_answer(advice: Any) -> None:
 
 def test_the_row_of_the_whole_run_is_what_json_gives(advice: Any) -> None:
     """Percentages are shown with one decimal, ends from 10 % on without."""
-    (line,) = (line for line in ANSWER.splitlines() if line.startswith("  whole run, "))
+    (line,) = (line for line in ANSWER.splitlines() if line.startswith("     whole run, "))
     line = line.partition("100 %")[2].replace(" to ", "  ")
     slowdown, energy = (advice["answer"][f"{name}_percent"] for name in ("slowdown", "energy"))
     assert numbers(line) == pytest.approx([*slowdown, energy[0]], abs=0.051)

@@ -38,7 +38,7 @@ from mlscale.text import percent_in_words, share_in_percent
 MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 LEAST_EXCHANGED = 0.01  # of a run's time, that is told
 BEST_IS_BEYOND = Note(
-    "R06", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
+    "P02", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
 )
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
 
@@ -146,7 +146,7 @@ def terms_of(
             raise InputError(f"{need} needs the whole power: {no_energy}")
     keeps_memory = _why_memory_is_kept(model, profiles)
     if keeps_memory and objective != "clock":
-        warnings.append(Note("R06", keeps_memory))
+        warnings.append(Note("T06", keeps_memory))
     return Terms(
         objective=objective,
         limits=limits,
@@ -342,6 +342,7 @@ def advise_run(
         needs_power=terms.objective not in WITHOUT_POWER,
         is_bounded=run.is_bounded,
         is_beyond=bool(whole_run.flags),
+        is_simulated=model.is_simulated,
     )
     return Advice(
         device=model.device,

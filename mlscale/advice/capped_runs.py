@@ -165,7 +165,7 @@ def advise_capped(
     if curves[0].too_low[0] or advice.best in told[:1]:
         text = (
             f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
-            "reading there: also= (--also)"
+            "reading there: --also"
         )
         warnings.append(Note("P03", text))
     return replace(advice, warnings=tuple(warnings))

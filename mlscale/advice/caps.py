@@ -182,7 +182,8 @@ class CapAdvice:
     the engine clock to lock in place of the best cap, None where the cap is as good. binds: whether
     the best changes anything against the GPU's own cap, or none at all where that is not known;
     helps: whether it does so for the better against the base, or the base keeps not the limits.
-    menu: the best under each limit of slowdown [%] that was asked for, None for no limit.
+    menu: the best under each limit of slowdown [%] that was asked for, None for no limit; its cap
+    is None where none that changes the run will do.
     default_w: the GPU's own cap by the device table, None where it is not known.
     """
 
@@ -198,7 +199,7 @@ class CapAdvice:
     warnings: tuple[Note, ...]
     expected: CapPoint | None = None
     lock_mhz: float | None = None
-    menu: tuple[tuple[float | None, CapPoint], ...] = ()
+    menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
 
     @property
     def saved(self) -> str:
@@ -328,7 +329,10 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         warnings=(),
         expected=None if expected in (None, best) else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
-        menu=tuple((most, points[place]) for most, place in menu.items()),
+        menu=tuple(
+            (most, None if _is_same(curve, place, -1) else points[place])
+            for most, place in menu.items()
+        ),
     )
 
 

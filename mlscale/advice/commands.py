@@ -161,8 +161,8 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
     return _noted(cap_commands(device, caps.best.cap_w, gpu), notes)
 
 
-def commands_at(profiles: Profiles, engine_mhz: float) -> Commands:
-    """The commands for the profiles' work at another engine clock, as for a further run."""
+def commands_for_further_run(profiles: Profiles, engine_mhz: int) -> Commands:
+    """The commands for a further run of the profiles' work at an engine clock."""
     device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=float(engine_mhz))
     gpu, notes = _gpu(device, profiles.metadata)
     return _noted(clock_commands(device, at, profiles.base, gpu), notes)

@@ -29,9 +29,13 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class NextStep:
-    """What would make an answer surer: a line of text, and commands, if any."""
+    """What would make an answer surer: a line of text, and the commands of a further run, if any.
+
+    engine_mhz: of that run, where commands can tell how to make it.
+    """
 
     text: str
+    engine_mhz: int | None = None
     commands: tuple[str, ...] = ()
 
 
@@ -288,15 +292,17 @@ def _cap_answer(caps: "CapAdvice", base: Row) -> Row:
     """What differs in a document whose answer is a cap: the best, or the base where none helps."""
     best = caps.best if caps.best and caps.best.run else None
     answer = _cap_choice(best, caps) if best else None
+    stay = {"set": {}, "at": base, **effect(caps.at_base, caps.at_base)}
     if best and not caps.helps:
-        answer = {"set": {}, "at": base, **effect(caps.at_base, caps.at_base)}
+        answer = stay
     has_expected = caps.expected is not None and caps.expected.run is not None
     return {
         "base": {**base, "power_cap_w": caps.default_w},
         "answer": answer,
         "expected": _cap_choice(caps.expected, caps) if caps.expected and has_expected else None,
         "menu": [
-            {"max_slowdown_percent": most, **_cap_choice(point, caps)} for most, point in caps.menu
+            {"max_slowdown_percent": most, **(_cap_choice(point, caps) if point else stay)}
+            for most, point in caps.menu
         ]
         or None,
     }

@@ -86,10 +86,7 @@ class Limits:
 
 
 def objective_values(
-    objective: str,
-    time_ms: Floats,
-    power_w: Floats | None,
-    engine_mhz: Floats | None = None,
+    objective: str, time_ms: Floats, power_w: Floats | None, engine_mhz: Floats | None = None
 ) -> Floats:
     """What is minimised, of the shape of time_ms, in the unit of OBJECTIVES.
 

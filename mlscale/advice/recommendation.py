@@ -112,11 +112,6 @@ class Workload:
     readings: int = 1
     power_readings: int = 1
 
-    @property
-    def is_one_launch(self) -> bool:
-        """Whether it is a single launch of a single kernel."""
-        return self.kernels == 1 and self.launches in (None, 1)
-
 
 @dataclass(frozen=True)
 class Offer:
@@ -173,8 +168,3 @@ class Advice:
             f"<Advice on {self.objective} for {counted(self.workload.kernels, 'kernel')}: "
             f"{best.config}, time {best.slowdown_percent:+.1f} %{saved} against the base {base}>"
         )
-
-    @property
-    def recommendations(self) -> tuple[Recommendation, ...]:
-        """That of each kernel, then that of the whole run, where it is more than one launch."""
-        return self.kernels if self.workload.is_one_launch else (*self.kernels, self.whole_run)

@@ -217,13 +217,15 @@ def best_of_run(run: Costs, terms: Terms) -> tuple[int, int]:
 def menu_of_run(run: Costs, terms: Terms) -> dict[float | None, int]:
     """Where the best of a run is under each limit of slowdown of the menu, flat on the grid.
 
-    Without the limits that nothing keeps beside the other limits.
+    Without the limits that nothing surely keeps beside the other limits.
     """
-    places = {}
+    places, base_ms = {}, float(run.base_ms[0])
     for percent in MENU_PERCENT if terms.has_menu else ():
         limits = replace(terms.limits, max_slowdown_percent=percent)
         with suppress(InputError):
-            places[percent], _ = best_of_run(run, replace(terms, limits=limits))
+            place, _ = best_of_run(run, replace(terms, limits=limits))
+            if run.longest_ms[0].flat[place] <= limits.longest_ms(base_ms) * (1 + SAME):
+                places[percent] = place
     return places
 
 

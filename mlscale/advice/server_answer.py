@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlscale.advice.commands import Commands, commands_at
+from mlscale.advice.commands import Commands, commands_for_further_run
 from mlscale.advice.document import server_document
 from mlscale.advice.recommendation import Row
 from mlscale.advice.server import advise_server
@@ -36,5 +36,5 @@ def server_answer(
     )
     commands: Commands | None = None
     if has_commands and (best := advice.best()):
-        commands = commands_at(readings[0].log, best["engine_mhz"])
+        commands = commands_for_further_run(readings[0].log, best["engine_mhz"])
     return server_document(advice, notes, commands)

@@ -23,11 +23,11 @@ REASONS = {
     "S01": Reason("high", "The run was read at two settings or more"),
     "S02": Reason("high", "The model learnt from this GPU"),
     "S03": Reason("medium", "The model did not learn from this GPU"),
-    "S04": Reason("medium", "The model learnt from unlike GPUs alone"),
+    "S04": Reason("low", "The model learnt from unlike GPUs alone"),
     "S08": Reason("medium", "The files tell no clock: caps follow from power alone"),
     "S09": Reason("medium", "The server's capacity was not measured"),
     "S10": Reason("low", "The server seems near its capacity"),
-    "S05": Reason("low", "Power was read at one setting: energy may not fall"),
+    "S05": Reason("low", "Power was read at one setting: energy is uncertain"),
     "S06": Reason("low", "Time was read at one clock: it is between bounds"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
 }
@@ -40,7 +40,8 @@ class Grounds:
     is_learnt: whether the model learnt from the GPU. readings, power_readings: at how many settings
     time and power were read. needs_power: whether the answer is of power or energy. is_bounded:
     whether times are bounds. is_beyond: whether the answer lies beyond the trained settings.
-    has_clock: whether the files tell the clocks.
+    has_clock: whether the files tell the clocks. is_simulated: whether the model learnt from data
+    that were not measured.
     """
 
     device: str
@@ -51,17 +52,19 @@ class Grounds:
     is_bounded: bool = False
     is_beyond: bool = False
     has_clock: bool = True
+    is_simulated: bool = False
 
 
 def reasons(grounds: Grounds) -> tuple[str, ...]:
     """The codes of the reasons that hold, the least sure first."""
     is_read_twice, device = grounds.readings > 1, known_device(grounds.device)
     is_alike = device is not None and device.vendor == "NVIDIA" and not device.is_jetson
+    is_alike = is_alike and not grounds.is_simulated
     is_new = not grounds.is_learnt
     holds = {
         "S01": is_read_twice,
         "S02": grounds.is_learnt,
-        "S03": is_new and not is_read_twice and not grounds.is_bounded,
+        "S03": is_new and is_alike and not is_read_twice and not grounds.is_bounded,
         "S04": is_new and not is_alike and grounds.has_clock,
         "S05": is_new and grounds.needs_power and grounds.power_readings == 1,
         "S06": grounds.is_bounded,
@@ -82,7 +85,7 @@ def in_words(codes: Sequence[str]) -> str:
 
     Example:
         >>> level(["S05", "S03"]), in_words(["S05", "S03"])
-        ('low', 'Power was read at one setting: energy may not fall.')
+        ('low', 'Power was read at one setting: energy is uncertain.')
     """
     lowest = level(codes)
     return " ".join(f"{REASONS[c].words}." for c in codes if REASONS[c].level == lowest)

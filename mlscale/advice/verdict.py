@@ -108,8 +108,9 @@ def _server_lines(document: Row) -> tuple[str, ...]:
         where = f"Set the engine clock to {at['engine_mhz']:g} MHz (now {base:g})"
         lines = [f"{where}: {_told_of(server, at)}."]
     if just and not server["withheld"]:
-        told = _told_of(server, just)
-        lines.append(f"{just['engine_mhz']:g} MHz is expected to just keep the limits: {told}.")
+        ends = {name: [values[0], None, None] for name, values in just["latency_ms"].items()}
+        told = _told_of(server, {**just, "latency_ms": ends})
+        lines.append(f"{just['engine_mhz']:g} MHz is expected to just keep them: {told}.")
     load = f"{server['rate_per_s'] or server['request_per_s']:.3g} requests/s"
     if server["load"] == "closed" and server["clients"]:
         load = f"{server['clients']:g} clients"
@@ -158,7 +159,8 @@ def _expected(document: Row) -> str:
     """What is expected to just keep the limit of time, and how often it fails."""
     at, limit = document["expected"], _limit(document)
     said = f"{places(at['set'], document['base'])} would be {effects(at, document['objective'])}"
-    return f"{said}, and above {limit} {_how_often(document)}."
+    often = _how_often(document)
+    return f"{said}, and above {limit} {often}." if often else f"{said}, and may be above {limit}."
 
 
 def _limit(document: Row) -> str:
@@ -167,10 +169,15 @@ def _limit(document: Row) -> str:
 
 
 def _how_often(document: Row) -> str:
-    """How often the limit of time is passed there, if the interval is of normal errors."""
+    """How often the limit of time is passed there, if the interval is of normal errors.
+
+    '' where its upper end is not known.
+    """
     value, _, high = document["expected"]["slowdown_percent"]
     most = Limits(**document["limits"]).longest_percent(document["run"]["time_ms"])
-    deviation = ((high or value) - value) / NormalDist().inv_cdf((1 + document["coverage"]) / 2)
+    if high is None:
+        return ""
+    deviation = (high - value) / NormalDist().inv_cdf((1 + document["coverage"]) / 2)
     if deviation <= 0:
         return "never"
     share = 1 - NormalDist().cdf((most - value) / deviation)

@@ -2,22 +2,17 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from mlscale import subject
-from mlscale.advice.advise import advise
-from mlscale.advice.document import NextStep, capped_document, document
-from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Row, Setting
-from mlscale.cli import answer, capped, options, outputs, server
+from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
+from mlscale.advice.document import capped_document
+from mlscale.advice.recommendation import Row
+from mlscale.cli import answer, options, outputs, server
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
-from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write
-from mlscale.errors import extra_named
-
-if TYPE_CHECKING:
-    from mlscale.advice.caps import CapAdvice
-    from mlscale.advice.commands import Commands
+from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
+from mlscale.errors import UsageError, extra_named
 
 FORMATS = ("table", "csv", "json")
 
@@ -36,6 +31,8 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     options.add_goal(parser)
     options.add_answer(parser)
+    outputs.add_notes(parser)
+    outputs.add_colours(parser)
     options.add_subject(parser)
     server.add_arguments(parser)
     parser.set_defaults(takes_rest=True)
@@ -53,125 +50,70 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.advise(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
+    if arguments.kernel is not None and form != "table":
+        raise UsageError("--kernel is for the terminal; csv and json have all kernels")
     if server.is_asked(arguments):
         give(server.advised(arguments), arguments, form)
         return
-    limits = options.read_limits(arguments)
-    found = _capped if capped.is_asked(arguments) else _advised
-    give(found(arguments, limits), arguments, form)
+    found = _capped if _is_of_caps(arguments) else _advised
+    give(found(arguments, options.goal(arguments)), arguments, form)
+
+
+def _is_of_caps(arguments: argparse.Namespace) -> bool:
+    """Whether the files are readings of one run under caps. Raises InputError."""
+    if not arguments.also and options.caps_asked(arguments) is None:
+        return False
+    from mlscale.cli import capped
+
+    return capped.is_asked(arguments)
 
 
 def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
-    """Print or write an answer in that form, its notes on stderr. Raises NotMetError after that."""
+    """Print or write an answer in that form, then notes on stderr. Raises NotMetError at last."""
     if form == "json":
         text = json_text(found)
     elif form == "csv":
         text = csv_text(answer.rows(found, arguments.all))
     else:
-        text = answer.text(found, _layout(arguments))
-    if form != "json":
-        answer.tell_notes(found, arguments.notes)
+        has_colours = arguments.output is None and shows_colours(arguments.color)
+        layout = answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
+        text = answer.text(found, layout)
     if form == "table" and arguments.output is None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:
         print_or_write(text, arguments.output)
+    if form != "json":
+        tell(found["notes"], arguments.notes)
     answer.require(found, arguments.require)
 
 
-def _layout(arguments: argparse.Namespace) -> answer.Layout:
-    has_colours = arguments.output is None and shows_colours(arguments.color)
-    return answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
-
-
-def _advised(arguments: argparse.Namespace, limits: Limits) -> Row:
+def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Row:
     """The document of the advice on a run. Raises InputError."""
     with held_warnings() as told:
         asked = options.asked_run(arguments, arguments.weights)
+        asked = subject.with_rates(asked, arguments.rate) if arguments.rate else asked
+        found = subject.read(asked)
         if arguments.rate:
-            asked = subject.with_rates(asked, arguments.rate)
-            told.append(subject.rate_note())
-        read = subject.read(asked)
-        if arguments.lever == "cap":
-            from mlscale.advice.caps import require_other_clock
+            told.append(subject.rate_note(found.profiles))
+        advice, caps = advised(found.model, found.profiles, goal)
+    step = next_step(found, goal, advice, caps)
+    if step and step.engine_mhz:
+        from mlscale.cli.further_run import commands_at
 
-            require_other_clock(read.profiles)
-        advice = advise(
-            read.model, read.profiles, arguments.minimize, limits, arguments.static_power
-        )
-        caps = _caps(arguments, read, advice)
-    return document(
-        advice,
-        read.model_name.removesuffix(".mlscale"),
-        caps,
-        arguments.lever,
-        [*told, *read.notes],
-        _commands(arguments, read, advice, caps),
-        _next_step(arguments, read, advice, caps),
-    )
+        again = commands_at(step.engine_mhz, arguments, found.files, found.profiles)
+        step = replace(step, commands=again)
+    return document_of_run(found, goal, advice, caps, told, step, arguments.commands)
 
 
-def _capped(arguments: argparse.Namespace, limits: Limits) -> Row:
+def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Row:
     """The document of runs under caps, whose clock no file tells. Raises InputError."""
     from mlscale.advice.capped_runs import advise_capped
     from mlscale.advice.commands import commands_for_cap
+    from mlscale.cli import capped
 
     with held_warnings() as told:
         run = capped.read(arguments)
-        cap_w = options.caps_asked(arguments) or ()
-        caps = advise_capped(run.readings, run.device, cap_w, arguments.minimize, limits)
+        caps_w = goal.caps_w or ()
+        caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
     commands = commands_for_cap(caps, {}) if arguments.commands else None
     return capped_document(caps, told, commands)
-
-
-def _caps(
-    arguments: argparse.Namespace, read: subject.Subject, advice: Advice
-) -> "CapAdvice | None":
-    """The run under power caps, where they are asked for. Raises InputError."""
-    cap_w, objective = options.caps_asked(arguments), arguments.minimize
-    if cap_w is None:
-        return None
-    from mlscale.advice.caps import advise_caps
-
-    if objective == "clock" and arguments.lever != "cap":  # says nothing of caps
-        objective = None
-    return advise_caps(
-        read.model,
-        read.profiles,
-        cap_w,
-        objective,
-        options.read_limits(arguments),
-        advice.static_power_w,
-        advice.surfaces,
-    )
-
-
-def _commands(
-    arguments: argparse.Namespace,
-    read: subject.Subject,
-    advice: Advice,
-    caps: "CapAdvice | None",
-) -> "Commands | None":
-    """What sets the answer, where it is asked for."""
-    if not arguments.commands:
-        return None
-    from mlscale.advice.commands import commands_for_cap, commands_for_clocks
-
-    if caps and arguments.lever == "cap":
-        return commands_for_cap(caps, read.profiles.metadata)
-    return commands_for_clocks(advice, read.profiles.metadata)
-
-
-def _next_step(
-    arguments: argparse.Namespace,
-    read: subject.Subject,
-    advice: Advice,
-    caps: "CapAdvice | None",
-) -> NextStep | None:
-    """What would make the answer surer, or tell energy too."""
-    from mlscale.cli.further_run import next_step
-
-    best: Setting | None = advice.whole_run.best
-    if arguments.lever == "cap":
-        best = caps.best.run if caps and caps.best else None
-
-    return next_step(arguments, read.files, read.model, read.profiles, advice, best)

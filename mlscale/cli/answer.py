@@ -1,9 +1,8 @@
 """The document of an answer as a terminal shows it, its notes, and its rows of CSV."""
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import chain
 from operator import mul
 from textwrap import wrap
 from typing import Any
@@ -11,23 +10,27 @@ from typing import Any
 from mlscale.advice.objectives import SAME, Limits
 from mlscale.advice.sureness import LEVELS, in_words
 from mlscale.advice.verdict import answer_lines, effects, places
-from mlscale.cli.terminal import Meaning, painted, si
-from mlscale.cli.text import print_line
+from mlscale.cli.terminal import (
+    INDENT,
+    Line,
+    Meaning,
+    end,
+    notes_line,
+    sentences,
+    shown,
+    si,
+    table,
+)
 from mlscale.errors import NotMetError, UsageError
-from mlscale.text import counted, printable, share_in_percent, short_names, shortened
+from mlscale.text import counted, share_in_percent, short_names
 
 Row = dict[str, Any]
 
 MOST_KERNELS = 8  # that have a line of their own
 MOST_CAPS = 7
 MOST_CLOCKS = 7  # of a server
-MOST_NOTES = 2  # that are spelled out without --notes
-INDENT = "  "
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
-LARGE_PERCENT = 9.95  # from which on a percentage is a whole one
-LEAST_COLUMNS = 3
 UNLIMITED = 10_000  # columns of a table that is asked for whole
-NUMBER = re.compile(r"[-+\d.,? to]*( (%|\w?W|\w?Hz))?|-|<-")
 _OTHERWISE = "To set it: --commands.  To look around: mlscale report, or --all."
 _PARTS = ("slowdown_percent", "energy_percent", "power_percent", "time_ms", "power_w", "energy_mj")
 
@@ -45,38 +48,18 @@ class Layout:
     kernel: str | None = None
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line, and what its colour means, if it has one."""
-
-    text: str = ""
-    meaning: Meaning | None = None
-
-
 def text(document: Row, layout: Layout) -> str:
     """The answer for a terminal. Raises UsageError on a kernel that is not there."""
     if layout.kernel is None:
-        lines = [*_answer(document, layout), *_tables(document, layout)]
-        lines += [Line(), *_closing(document, layout), *_commands(document)]
+        first, *more = answer_lines(document)
+        lines = sentences(first, "answer", width=layout.width)
+        lines += [line for said in more for line in sentences(said, width=layout.width)]
+        lines += [*_tables(document, layout), Line()]
+        lines += [*_closing(document, layout.width), *_commands(document, layout.width)]
     else:
-        lines = _kernel(document, layout.kernel, layout)
-    shown = []
-    for line in lines:
-        body = printable(line.text)
-        body = painted(body, line.meaning, layout.has_colours) if line.meaning else body
-        shown.append(f"{INDENT}{body}\n" if body else "\n")
-    return "".join(shown)
-
-
-def _answer(document: Row, layout: Layout) -> list[Line]:
-    first, *more = answer_lines(document)
-    wrapped = _wrapped(first, layout, "answer")
-    return [*wrapped, *(line for said in more for line in _wrapped(said, layout))]
-
-
-def _wrapped(said: str, layout: Layout, meaning: Meaning | None = None) -> list[Line]:
-    """A text in lines that fit."""
-    return [Line(line, meaning) for line in wrap(said, layout.width - len(INDENT))]
+        lines = _kernel(document, layout.kernel, layout.width)
+        lines += _commands(document, layout.width)
+    return shown(lines, layout.has_colours)
 
 
 def _tables(document: Row, layout: Layout) -> list[Line]:
@@ -86,16 +69,16 @@ def _tables(document: Row, layout: Layout) -> list[Line]:
     shows_all, menu = layout.shows_all, document["menu"]
     width = UNLIMITED if shows_all else layout.width
     is_cap, has_caps = "power_cap_w" in document["base"], bool(document["caps"])
-    tables = [_menu(document, width)] if menu else []
+    parts = [_menu(document, width)] if menu else []
     if not is_cap and (shows_all or not menu):
         most = len(document["kernels"]) if shows_all else MOST_KERNELS // (1 + has_caps)
-        tables.append(_kernels(document, width, most))
+        parts.append(_kernels(document, width, most))
     if has_caps and (shows_all or not (is_cap and menu)):
-        tables.append(_caps(document, width, shows_all))
+        parts.append(_caps(document, width, shows_all))
     if shows_all:
-        tables.append(_choices("front", document["front"], document, width))
-        tables.append(_choices("measured", document["measured"], document, width))
-    return [line for table in tables if table for line in (Line(), *table)]
+        parts.append(_choices("front", document["front"], document, width))
+        parts.append(_choices("measured", document["measured"], document, width))
+    return [line for part in parts if part for line in (Line(), *part)]
 
 
 # The clocks of a server.
@@ -107,7 +90,8 @@ def _clocks(document: Row, layout: Layout) -> list[Line]:
     named = {document[name]["at"]["engine_mhz"]: name for name in names[::-1] if document[name]}
     most = len(clocks) if layout.shows_all else MOST_CLOCKS - len(named)
     evenly = {round(k * (len(clocks) - 1) / (most - 1)) for k in range(max(2, most))}
-    rows, meanings = [], []
+    rows: list[list[str]] = []
+    meanings: list[Meaning | None] = []
     for place, clock in enumerate(clocks):
         mhz, over = clock["engine_mhz"], clock["breaks"]
         if not (place in evenly or mhz in named or clock["is_measured"]):
@@ -118,9 +102,10 @@ def _clocks(document: Row, layout: Layout) -> list[Line]:
         numbers = [mhz, *(values[0] for values in clock["latency_ms"].values())]
         cells = [f"{number:.4g}" for number in (*numbers, clock["power_w"][0])]
         rows.append([*cells, f"{clock['tokens_per_joule'][0]:.3g}", " ".join(said)])
-        meanings.append("bold" if named.get(mhz) == "answer" else "over" if over else "")
+        meanings.append("bold" if named.get(mhz) == "answer" else "over" if over else None)
     header = ["MHz", *(f"{name} ms" for name in clocks[0]["latency_ms"]), "W", "tokens/J", ""]
-    return _table(header, rows, UNLIMITED if layout.shows_all else layout.width, meanings)
+    width = UNLIMITED if layout.shows_all else layout.width
+    return table(header, rows, meanings=meanings, width=width)
 
 
 # The kernels.
@@ -139,30 +124,32 @@ def _kernels(document: Row, width: int, most: int) -> list[Line]:
         kernels = []
     count = most if len(kernels) > most + 1 else len(kernels)
     quantities = ["slowdown_percent"]
-    quantities += [] if document["objective"] in ("time", "clock") else ["energy_percent"]
+    saved = "power" if document["objective"] == "power" else "energy"
+    quantities += [] if document["objective"] in ("time", "clock") else [f"{saved}_percent"]
     coverage = f"{100 * document['coverage']:g} %"
     at = f"at {places(answer['set'], document['base'])}" if len(answer["set"]) == 1 else "time"
     header = ["", "kernel" * bool(kernels), "share", at]
     header.append("bounds" if run["is_bounded"] else coverage)
-    header += ["energy", coverage] if len(quantities) > 1 else []
+    header += [saved, coverage] if len(quantities) > 1 else []
     longest = Limits(**document["limits"]).longest_percent(run["time_ms"])
-    rows, meanings = [], []
+    rows: list[list[str]] = []
+    meanings: list[Meaning | None] = []
     for kernel in kernels[:count]:
         at_answer = kernel["at_answer"]
         rows.append([str(kernel["number"]), "", _share(kernel["share_percent"])])
         rows[-1] += chain.from_iterable(_cells(at_answer, name) for name in quantities)
         is_over = at_answer["slowdown_percent"][0] > longest + SAME
-        meanings.append("over" if is_over else "")
+        meanings.append("over" if is_over else None)
     if others := kernels[count:]:
         rows.append(_others(others))
-        meanings.append("")
+        meanings.append(None)
     whole = ["", f"whole run, {si(run['time_ms'] / 1000, 's')}", "100 %" * bool(kernels)]
     rows.append([*whole, *chain.from_iterable(_cells(answer, name) for name in quantities)])
     rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
     names = _names(header, rows, kernels, width)
     for row, kernel in zip(rows, kernels[:count], strict=False):
         row[1] = names[kernel["kernel"]]
-    return _table(header, rows, width, [*meanings, "bold"])
+    return table(header, rows, meanings=[*meanings, "bold"], width=width)
 
 
 def _names(
@@ -170,7 +157,7 @@ def _names(
 ) -> dict[str, str]:
     """The kernels' names as long as there is room for, when the last column may go."""
     bare = [[number, "", *cells] for number, _, *cells in (header, *rows)]
-    rooms = [width - len(INDENT) - _width(table) for table in (bare, [row[:-1] for row in bare])]
+    rooms = [width - len(INDENT) - _width(rows) for rows in (bare, [row[:-1] for row in bare])]
     room = rooms[0] if rooms[0] >= LEAST_NAME else rooms[1]
     longest = min(max(room, LEAST_NAME), LONGEST_NAME)
     return short_names([kernel["kernel"] for kernel in kernels], longest)
@@ -196,13 +183,14 @@ def _cells(at: Row, name: str) -> list[str]:
 
 def interval(values: Sequence[float | None]) -> str:
     """The ends of an interval of changes, '?' for one that is not known; '' without both."""
-    ends = ["?" if end is None else _end(end) for end in values[1:]]
+    ends = ["?" if one is None else end(one) for one in values[1:]]
     return "" if ends == ["?", "?"] else " to ".join(ends)
 
 
-def _end(percent: float) -> str:
-    """An end in two digits, and all of whole percents."""
-    return f"{percent:+z.1f}" if abs(percent) < LARGE_PERCENT else f"{percent:+.0f}"
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    """How wide a table of these cells is."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 # Other tables.
@@ -211,41 +199,51 @@ def _end(percent: float) -> str:
 def _menu(document: Row, width: int) -> list[Line]:
     """What is best under several limits of slowdown; the answer is marked."""
     suggested = document["limits"]["max_slowdown_percent"]
-    rows, meanings = [], []
+    rows: list[list[str]] = []
+    meanings: list[Meaning | None] = []
     for offer in document["menu"]:
         most = offer["max_slowdown_percent"]
         name = "no limit" if most is None else f"up to {most:g} %"
         rows.append([name, *_choice_cells(offer, document), "<-" * (most == suggested)])
-        meanings.append("bold" if most == suggested else "")
+        meanings.append("bold" if most == suggested else None)
     what = "cap" if "power_cap_w" in document["base"] else "clock"
-    return _table(["slower by", what, *_headings(document), ""], rows, width, meanings)
+    headings = ["slower by", what, *_headings(document), ""]
+    labels = 1 + any(not offer["set"] for offer in document["menu"])  # 'as it is'
+    return table(headings, rows, meanings=meanings, width=width, labels=labels)
 
 
 def _choices(title: str, choices: Sequence[Row], document: Row, width: int) -> list[Line]:
     rows = [_choice_cells(choice, document) for choice in choices]
-    return _table([title, *_headings(document)], rows, width) if rows else []
+    return table([title, *_headings(document)], rows, width=width, labels=1) if rows else []
 
 
 def _caps(document: Row, width: int, shows_all: bool) -> list[Line]:
     """The run under power caps; of many the ends, the answer and the expected, and a few."""
-    is_cap, rows, meanings = "power_cap_w" in document["base"], [], []
-    marks = {}
+    is_cap, marks = "power_cap_w" in document["base"], {}
+    rows: list[list[str]] = []
+    unknown: list[Line] = []
+    meanings: list[Meaning | None] = []
     for name in ("expected", "answer") if is_cap else ():
         if document[name] and document[name]["set"]:
             marks[document[name]["set"]["power_cap_w"]] = name
     caps = document["caps"] if shows_all else _few_caps(document["caps"], marks)
     for cap in caps:
-        mark, mhz = marks.get(cap["cap_w"], ""), (cap["at"] or {}).get("engine_mhz")
-        cells = _choice_cells(cap, document)[1:] if cap["time_ms"] else ["-"] * 5
-        flags = "; ".join(cap["flags"]) if shows_all else ""
-        clock = f"{mhz:.0f} MHz" if mhz else ""
-        rows.append([f"{cap['cap_w']:g} W", clock, *cells, mark or flags])
-        meanings.append("bold" if mark == "answer" else "")
-    return _table(["cap", "clock", *_headings(document), ""], rows, width, meanings)
+        flags = "; ".join(cap["flags"])
+        if not cap["time_ms"]:
+            unknown += sentences(f"{cap['cap_w']:g} W: {flags}", width=width)
+            continue
+        mark, mhz = marks.get(cap["cap_w"], ""), cap["at"]["engine_mhz"]
+        cells = [f"{mhz:.0f} MHz" if mhz else "", *_choice_cells(cap, document)[1:]]
+        rows.append([f"{cap['cap_w']:g} W", *cells, mark or flags * shows_all])
+        meanings.append("bold" if mark == "answer" else None)
+    header = ["cap", "clock", *_headings(document), ""]
+    return [*unknown, *(table(header, rows, meanings=meanings, width=width) if rows else [])]
 
 
 def _few_caps(caps: Sequence[Row], marks: Collection[float]) -> list[Row]:
     """The ends of the caps that are known, those marked, and others evenly spaced."""
+    if len(caps) <= MOST_CAPS:
+        return list(caps)
     told = [cap for cap in caps if cap["time_ms"]] or list(caps)
     count = max(2, MOST_CAPS - len(marks))
     evenly = {round(k * (len(told) - 1) / (count - 1)) for k in range(count)}
@@ -269,66 +267,33 @@ def _choice_cells(choice: Row, document: Row) -> list[str]:
     ]
 
 
-def _table(
-    header: list[str], rows: list[list[str]], width: int, meanings: Sequence[str] = ()
-) -> list[Line]:
-    """Rows under their header, without empty columns; numbers end, and words begin, alike.
-
-    Columns that there is no room for go, from the right.
-    """
-    full = [any(cells) for cells in zip(*rows, strict=True)]
-    table = [list(compress(row, full)) for row in (header, *rows)]
-    while len(INDENT) + _width(table) > width and len(table[0]) > LEAST_COLUMNS:
-        table = [row[:-1] for row in table]
-    columns = list(zip(*table, strict=True))
-    widths = [max(map(len, cells)) for cells in columns]
-    is_number = [all(map(NUMBER.fullmatch, cells[1:])) for cells in columns]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, is_number, strict=True)
-        ).rstrip()
-        for cells in table
-    ]
-    colours: Iterator[Any] = iter(["dim", *(meanings or [""] * len(rows))])
-    return [Line(shortened(line, width - len(INDENT)), next(colours) or None) for line in lines]
-
-
-def _width(table: Sequence[Sequence[str]]) -> int:
-    """How wide a table of these cells is."""
-    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
-    return sum(widths) + 2 * (len(widths) - 1)
-
-
 # Below the tables.
 
 
-def _closing(document: Row, layout: Layout) -> list[Line]:
+def _closing(document: Row, width: int) -> list[Line]:
     """How sure it is, where the notes are, and what to do next."""
     sure = f"How sure: {document['sure']}. {in_words(document['sure_why'])}"
-    lines = _wrapped(sure, layout)
-    if document["notes"]:
-        lines += _wrapped(_names_of_notes(document["notes"]), layout)
+    lines = sentences(sure, width=width)
+    lines += notes_line((note["code"] for note in document["notes"]), width)
     if document["next"]:
-        lines += _wrapped(document["next"], layout, "dim")
+        lines += sentences(document["next"], "dim", width=width)
     if not document["commands"] and document["answer"] and document["answer"]["set"]:
-        lines += _wrapped(_OTHERWISE, layout, "dim")
+        lines += sentences(_OTHERWISE, "dim", width=width)
     return lines
 
 
-def _names_of_notes(notes: Sequence[Row]) -> str:
-    """The codes of the notes, each once, and how to read them."""
-    codes = list(dict.fromkeys(note["code"] for note in notes))
-    return f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all."
+def _commands(document: Row, width: int) -> list[Line]:
+    """What sets the answer, what resets it, and what makes a surer one; not cut, to be copied.
 
-
-def _commands(document: Row) -> list[Line]:
-    """What sets the answer, what resets it, and what makes a surer one; not cut, to be copied."""
+    What to know of them are comments of the shell.
+    """
     commands = document["commands"]
     if not commands:
         return []
     further = (document["next_commands"] or []) if document["next"] else []
-    named = {"To set it:": commands["set"], "To reset it:": commands["reset"]}
+    room = width - len(f"{INDENT}{INDENT}# ")
+    comments = [f"# {line}" for text in commands["notes"] for line in wrap(text, room)]
+    named = {"To set it:": [*commands["set"], *comments], "To reset it:": commands["reset"]}
     named["For a surer answer:"] = further
     return [
         line
@@ -341,23 +306,23 @@ def _commands(document: Row) -> list[Line]:
 # One kernel.
 
 
-def _kernel(document: Row, asked: str, layout: Layout) -> list[Line]:
+def _kernel(document: Row, asked: str, width: int) -> list[Line]:
     """All of one kernel: its share, what the answer does to it, its own best, and its notes."""
     kernel, objective = _asked_kernel(document["kernels"], asked), document["objective"]
     share = f"{_share(kernel['share_percent'])} of the run's time"
     if kernel["launches"] is not None:
         share += f", {counted(round(kernel['launches']), 'launch')}"
-    lines = _wrapped(f"{kernel['number']}  {kernel['kernel']}", layout, "bold")
+    lines = sentences(f"{kernel['number']}  {kernel['kernel']}", "bold", width=width)
     lines.append(Line(share))
     answer, base, best = document["answer"], document["base"], kernel["best"]
     if answer and answer["set"]:
         at_answer = _with_interval(kernel["at_answer"], objective)
-        lines += _wrapped(f"At {places(answer['set'], base)}: {at_answer}", layout)
+        lines += sentences(f"At {places(answer['set'], base)}: {at_answer}", width=width)
     at_best = f"Its best, {places(best['set'], base)}: {_with_interval(best, objective)}"
-    lines += _wrapped(at_best, layout)
+    lines += sentences(at_best, width=width)
     for note in document["notes"]:
         if note["kernels"] != "all" and kernel["kernel"] in note["kernels"]:
-            lines += _wrapped(f"{note['code']} {note['text']}".lstrip(), layout, "dim")
+            lines += sentences(f"{note['code']} {note['text']}", "dim", width=width)
     return lines
 
 
@@ -369,7 +334,11 @@ def _with_interval(at: Row, objective: str) -> str:
 
 def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
     """The kernel of that number, or with that in its name. Raises UsageError."""
+    if not kernels:
+        raise UsageError("--kernel: a power cap is for the whole run; the answer has no kernels")
     found = [k for k in kernels if asked in (str(k["number"]), k["kernel"])]
+    if not found and asked.isdecimal():
+        raise UsageError(f"--kernel {asked}: the kernels are 1 to {len(kernels)}")
     found = found or [kernel for kernel in kernels if asked in kernel["kernel"]]
     if len(found) == 1:
         return found[0]
@@ -379,17 +348,7 @@ def _asked_kernel(kernels: Sequence[Row], asked: str) -> Row:
     raise UsageError(f"--kernel {asked}: several kernels have it; give a number: {numbers}")
 
 
-# Notes, on stderr, and what is required.
-
-
-def tell_notes(found: Row, tells_all: bool = True) -> None:
-    """Print the notes to stderr, warnings first; else a few, and those of the commands."""
-    notes = sorted(found["notes"], key=lambda note: note["severity"] == "note")
-    for note in notes if tells_all else notes[:MOST_NOTES]:
-        about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
-        print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}{about}")
-    for text in found["commands"]["notes"] if found["commands"] else ():
-        print_line(f"mlscale: note: {text}")
+# What is required.
 
 
 def require(found: Row, least: str | None) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
@@ -39,8 +38,6 @@ def is_asked(arguments: argparse.Namespace) -> bool:
     is_told = "engine_mhz" in (arguments.base or {}) or any("@" in text for text in files)
     is_cap = arguments.lever == "cap"
     if arguments.model or is_model_name(files[0]) or is_told:
-        return False
-    if not arguments.also and options.caps_asked(arguments) is None:
         return False
     if not all(_lacks_clock(input_file(text), arguments) for text in files):
         return False

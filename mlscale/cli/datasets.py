@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from mlscale.cli import outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import sentences, table
+from mlscale.cli.terminal import Line, sentences, shown, table
 from mlscale.cli.text import or_dash
 from mlscale.data.datasets import Dataset, all_datasets, fetch, find
 from mlscale.data.datasets import dataset as find_dataset
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     match arguments.action:
         case "list":
             datasets = list(all_datasets().values())
-            print(_as_json(datasets) if arguments.json else _list(datasets))
+            print(_as_json(datasets) + "\n" if arguments.json else _list(datasets), end="")
         case "show":
             datasets = [find_dataset(name) for name in arguments.dataset]
             print(_as_json(datasets) if arguments.json else "\n\n".join(map(_text, datasets)))
@@ -74,8 +74,7 @@ def _list(datasets: Sequence[Dataset]) -> str:
         ])  # fmt: skip
     headings = ["name", "GPU", "kernels", "grid", "counters", "power", "here"]
     more = "Origin, licence and faults of one: mlscale datasets show NAME."
-    lines = table(headings, rows)
-    return "\n".join([*lines, "", *sentences(more)])
+    return shown([*table(headings, rows), Line(), *sentences(more)])
 
 
 def _text(dataset: Dataset) -> str:

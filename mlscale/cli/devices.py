@@ -7,7 +7,7 @@ from typing import Any
 
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import INDENT, columns_wide, facts, sentences, table
+from mlscale.cli.terminal import Line, columns_wide, facts, sentences, shown, table
 from mlscale.cli.text import columns, csv_text, json_text, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.errors import InputError
@@ -87,14 +87,14 @@ def _list(form: str, pattern: str | None) -> str:
     else:
         lines = _matches(rows)
         more = f"{len(device_keys())} GPUs in all. One: mlscale devices show {devices[0].key}."
-    return "\n".join([*lines, *sentences(more)]) + "\n"
+    return shown([*lines, *sentences(more)])
 
 
 def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def _families(devices: Sequence[Device]) -> list[str]:
+def _families(devices: Sequence[Device]) -> list[Line]:
     """The keys by family."""
     families: dict[str, list[str]] = {}
     for device in sorted(devices, key=lambda device: (device.vendor, device.key)):
@@ -104,7 +104,7 @@ def _families(devices: Sequence[Device]) -> list[str]:
     return facts((family, ", ".join(keys)) for family, keys in families.items())
 
 
-def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _matches(rows: Sequence[dict[str, Any]]) -> list[Line]:
     """The most asked facts of each GPU, in as many lines as an answer has."""
     headings = ["key", "name", "CUs", "engine MHz", "mem. MHz", "GB/s", "limit"]
     room = columns_wide() - _OTHER_COLUMNS - max(len(row["key"]) for row in rows[:MOST_ROWS])
@@ -119,7 +119,7 @@ def _matches(rows: Sequence[dict[str, Any]]) -> list[str]:
         cells.append([row["key"], name, str(row["cu_count"]), clocks, memory, bandwidth, watts])
     lines = table(headings, cells[:MOST_ROWS])
     more = len(rows) - MOST_ROWS
-    return [*lines, f"{INDENT}and {more} more: --format csv"] if more > 0 else lines
+    return [*lines, Line(f"and {more} more: --format csv")] if more > 0 else lines
 
 
 def _row(device: Device) -> dict[str, Any]:

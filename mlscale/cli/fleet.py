@@ -15,7 +15,7 @@ from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
 from mlscale.cli import answer, options, outputs
 from mlscale.cli.terminal import columns_wide, shows_colours
-from mlscale.cli.text import json_text, print_line
+from mlscale.cli.text import json_text, tell
 from mlscale.data.datasets import input_file
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.data.logs import is_sampled
@@ -135,12 +135,11 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
         print(json_text(document), end="")
         return
     if "answer" in document:
-        answer.tell_notes(document)
         print(answer.text(document, answer.Layout(columns_wide(), shows_colours(arguments.color))))
+        tell(document["notes"], False)
         kernels = document["run"]["kernels"]
     else:
-        for note in document["notes"]:
-            print_line(f"mlscale: {note['severity']} {note['code']}: {note['text']}")
+        tell(document["notes"])
         kernels = document["kernels"]
     counts = f"{counted(kernels, 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")

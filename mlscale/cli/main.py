@@ -19,7 +19,7 @@ from mlscale.quantities import with_units
 from mlscale.text import did_you_mean
 
 COMMANDS = {
-    "demo": "show, in a minute, an export to advice, and the main job on simulated data",
+    "demo": "show, in a minute, advice for a measured run, and training on simulated data",
     "datasets": "list, show and fetch data sets",
     "devices": "list and show GPUs",
     "import": "turn a file of measurements into a tidy table",
@@ -85,12 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _run(words)
             finally:
                 print(end="", flush=True)  # here, where a closed pipe is answered
-        except NotMetError as error:
-            print_line(f"mlscale: {error}")
-            return 3
-        except InputError as error:
+        except (NotMetError, InputError) as error:
             print_line(f"mlscale: error: {error}")
-            return 2
+            return 3 if isinstance(error, NotMetError) else 2
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0

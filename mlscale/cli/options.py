@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli.parser import Group, Parser
-from mlscale.cli.terminal import COLOURS
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.data.table_files import is_tidy
@@ -21,6 +20,7 @@ from mlscale.readers.given import Given
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
+    from mlscale.advice.answer import RunGoal
     from mlscale.advice.objectives import Limits
     from mlscale.data.measurements import Measurements
     from mlscale.predictors.base import Predictor
@@ -334,13 +334,10 @@ def add_goal(parser: Parser) -> None:
 def add_answer(parser: Parser) -> None:
     """Add how the answer is shown, and how sure it must be."""
     parser.add("--all", action="store_true", help="print all: every kernel, front, measured, caps")
-    parser.add("--notes", action="store_true", help="spell out all notes")
     what = "one kernel's answer and notes, by its number or a part of its name"
     parser.add_more("--kernel", metavar="N|NAME", help=what)
     what = "exit with status 3 if the answer is less sure, e.g. sure=medium"
     parser.add_more("--require", type=required_level, metavar="sure=LEVEL", help=what)
-    what = "colour the answer (default: auto, on a terminal without NO_COLOR)"
-    parser.add_more("--color", choices=COLOURS, default="auto", help=what)
 
 
 def add_limits(parser: Parser, time_of: str) -> None:
@@ -364,6 +361,19 @@ def read_limits(arguments: argparse.Namespace) -> "Limits":
         max_power_w=arguments.max_power,
         max_time_ms=arguments.max_time,
         max_slowdown_percent=arguments.max_slowdown,
+    )
+
+
+def goal(arguments: argparse.Namespace) -> "RunGoal":
+    """What `add_goal` asks of advice on the run."""
+    from mlscale.advice.answer import RunGoal
+
+    return RunGoal(
+        objective=arguments.minimize,
+        limits=read_limits(arguments),
+        static_power_w=arguments.static_power,
+        lever=arguments.lever,
+        caps_w=caps_asked(arguments),
     )
 
 
@@ -486,9 +496,5 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
                 "-o TABLE' adds a run to one, which needs a run at each configuration"
             )
     return read(
-        path,
-        arguments.incomplete,
-        arguments.repetitions,
-        arguments.map,
-        arguments.snap_clocks,
+        path, arguments.incomplete, arguments.repetitions, arguments.map, arguments.snap_clocks
     )

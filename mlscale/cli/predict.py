@@ -12,8 +12,8 @@ from mlscale import __version__, subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.predict_text import SIGNS, answer
-from mlscale.cli.terminal import SPELLED_OUT, notes_line, shows_colours
-from mlscale.cli.text import json_text, kept_warnings, print_or_write, print_warnings
+from mlscale.cli.terminal import notes_line, shown, shows_colours
+from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings, tell
 from mlscale.data.grid import HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.files import write_text
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
         fleet.predict(arguments)
         return
     form = outputs.format_of_output(arguments, FORMATS)
-    with kept_warnings() as told:
+    with held_warnings() as told:
         found = subject.read(options.asked_run(arguments, at=arguments.at, peaks=arguments.peaks))
     model, profiles, targets = found.model, found.profiles, list(found.targets) or None
     if form in ("csv", "parquet"):
@@ -67,24 +67,25 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             write = write_csv if form == "csv" else write_parquet
             write(model, profiles, targets, Path(arguments.output))
-        print_warnings([*found.notes, *warnings_for(model, profiles)])
+        print_warnings([*told, *found.notes, *warnings_for(model, profiles)])
         return
     predictions = model.predict(profiles, COVERAGE)
     predictions = replace(predictions, warnings=(*found.notes, *predictions.warnings))
-    notes = _notes(predictions, targets)
+    notes = [*told, *_notes(predictions, targets)]
     if form == "json":
         name = found.model_name.removesuffix(".mlscale")
-        text = _as_json(predictions, targets, name, [*told, *notes])
+        text = _as_json(predictions, targets, name, notes)
         print_or_write(text, arguments.output)
         return
     has_colours = arguments.output is None and shows_colours(arguments.color)
-    lines = answer(predictions, targets, arguments.kernels, arguments.all, has_colours)
-    text = "\n".join([*lines, *notes_line([*told, *notes])]) + "\n"
+    lines = answer(predictions, targets, arguments.kernels, arguments.all)
+    noted = note_rows(notes)
+    text = shown([*lines, *notes_line(note["code"] for note in noted)], has_colours)
     if arguments.output:
         write_text(Path(arguments.output), text)
     else:
         print(text, end="")
-    print_warnings(notes if arguments.notes else notes[:SPELLED_OUT])
+    tell(noted, arguments.notes)
 
 
 def _as_json(

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlscale.advice.recommendation import WHOLE_RUN
-from mlscale.cli.terminal import INDENT, Meaning, columns_wide, end, percent, sentences, si, table
-from mlscale.cli.text import axis_headings
+from mlscale.cli.terminal import Line, Meaning, columns_wide, end, percent, sentences, si, table
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.model.predictions import (
     ABOVE_LIMIT,
@@ -23,18 +22,15 @@ SETTINGS = 6  # that are shown where none are asked for
 MOST_ROWS = 14
 _SHORTEST_NAME = 16  # of a kernel, beside columns that are so wide
 _COLUMN_OF_A_SETTING, _OTHER_COLUMNS = 9, 14
+_CLOCKS = ("engine MHz", "memory MHz")
 _LEAST_SHARE_OF_CLOCK = 0.5  # of the base's, below which a clock is shown if there are few others
 
 Settings = Sequence[HardwareConfig]
 
 
 def answer(
-    predictions: Predictions,
-    targets: Settings | None,
-    by_kernel: bool,
-    shows_all: bool,
-    has_colours: bool,
-) -> list[str]:
+    predictions: Predictions, targets: Settings | None, by_kernel: bool, shows_all: bool
+) -> list[Line]:
     """The answer, line by line.
 
     targets: the settings that are asked for. by_kernel: what each kernel takes longer there.
@@ -55,12 +51,12 @@ def answer(
         further += f"One: --at {name}={getattr(one, axis):g}."
     settings = [base, *(one for one in settings if one != base)]
     if by_kernel or "time" not in predictions:  # of a model of power alone
-        body = _by_kernel(predictions, settings, shows_all, has_colours)
+        body = _by_kernel(predictions, settings, shows_all)
     else:
-        body = _whole_run(predictions, settings, has_colours)
+        body = _whole_run(predictions, settings)
         further += " By kernel: --kernels."
-    heading = sentences(_subject(predictions), meaning="bold", has_colours=has_colours)
-    return [*heading, "", *body, "", *sentences(further, meaning="dim", has_colours=has_colours)]
+    heading = sentences(_subject(predictions), "bold")
+    return [*heading, Line(), *body, Line(), *sentences(further, "dim")]
 
 
 def _subject(predictions: Predictions) -> str:
@@ -106,11 +102,16 @@ def _varying(settings: Settings) -> list[str]:
     return varying or ["engine_mhz"]
 
 
-def _whole_run(predictions: Predictions, settings: Settings, has_colours: bool) -> list[str]:
+def _axis_names(predictions: Predictions) -> dict[str, str]:
+    """What the settings are called in a table."""
+    return dict(zip(AXES, (predictions.base.cu_axis or "CUs", *_CLOCKS), strict=True))
+
+
+def _whole_run(predictions: Predictions, settings: Settings) -> list[Line]:
     """A row for each setting, and what the signs in the rows mean."""
     run, profiles = predictions.whole_run(settings), predictions.profiles
     axes = _varying(settings)
-    names = dict(zip(AXES, axis_headings(predictions.base), strict=True))
+    names = _axis_names(predictions)
     marks = [flags.split("; ") for flags in run["flags"].tolist()]
     slower = 100 * (run["time_factor"] - 1)
     base_ms = float(profiles.run_times_ms.sum())
@@ -144,14 +145,12 @@ def _whole_run(predictions: Predictions, settings: Settings, has_colours: bool) 
     ]
     most = max(float(np.nanmax(slower)), 1e-9)
     shares = np.nan_to_num(slower / most).clip(0).tolist()
-    lines = table(headings, rows, shares, meanings, has_colours)
+    lines = table(headings, rows, shares, meanings)
     used = [f"{sign} {mark}" for mark, sign in SIGNS.items() if any(mark in row for row in marks)]
-    return [*lines, *([f"{INDENT}{',  '.join(used)}"] if used else [])]
+    return [*lines, *([Line(",  ".join(used))] if used else [])]
 
 
-def _by_kernel(
-    predictions: Predictions, settings: Settings, shows_all: bool, has_colours: bool
-) -> list[str]:
+def _by_kernel(predictions: Predictions, settings: Settings, shows_all: bool) -> list[Line]:
     """A row for each kernel, those of the largest share of the run first: how much slower it is.
 
     Of a model of power alone, the change of its power.
@@ -174,8 +173,8 @@ def _by_kernel(
         rows.append(["", WHOLE_RUN, "", *(percent(100 * (one - 1)) for one in whole)])
     at = [" / ".join(f"{getattr(one, axis):g}" for axis in axes) for one in settings]
     meanings: list[Meaning | None] = ["bold" if row[1] == WHOLE_RUN else None for row in rows]
-    lines = table(["", "kernel", "share", *at], rows, (), meanings, has_colours)
-    names = dict(zip(AXES, axis_headings(predictions.base), strict=True))
+    lines = table(["", "kernel", "share", *at], rows, (), meanings)
+    names = _axis_names(predictions)
     told = f"Changes of {quantity} from the base, at {' / '.join(names[axis] for axis in axes)}."
     if more := len(kernels) - len(places):
         told += f" {counted(more, 'more kernel')}: --all."

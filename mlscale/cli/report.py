@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mlscale import subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import kept_warnings
+from mlscale.cli.text import held_warnings, print_warnings
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
@@ -39,8 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.report.page import Source, page
 
     output = outputs.output_file(arguments.output)
-    with kept_warnings() as told:
+    with held_warnings() as told:
         found = subject.read(options.asked_run(arguments, arguments.weights))
+    print_warnings(told)
     profiles = found.profiles
     shown = largest_kernels(profiles)
     if arguments.kernel is not None:
@@ -50,13 +51,9 @@ def run(arguments: argparse.Namespace) -> None:
         profile_file=found.profile_name,
         command=options.command_line(arguments.words),
         date=arguments.date,
-        static_power_w=arguments.static_power,
         notes=(*told, *found.notes),
-        power_caps_w=options.caps_asked(arguments),
-        objective=arguments.minimize,
-        limits=options.read_limits(arguments),
+        goal=options.goal(arguments),
         has_commands=arguments.commands,
-        is_cap=arguments.lever == "cap",
     )
     write_text(output, page(found.model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")

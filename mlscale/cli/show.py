@@ -8,7 +8,7 @@ from typing import Any
 from mlscale import subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import facts, percent, sentences
+from mlscale.cli.terminal import Line, facts, percent, sentences, shown
 from mlscale.cli.text import json_text
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.profiles import QUANTITIES
@@ -41,8 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     more = sentences("Grid, kernels, sources, parameters: --all.")
     if arguments.all:
-        more = ["", *facts(_details(document))]
-    print("\n".join([*facts(_in_short(document)), *more]))
+        more = [Line(), *facts(_details(document))]
+    print(shown([*facts(_in_short(document)), *more]), end="")
 
 
 def _in_short(document: Row) -> list[Fact]:

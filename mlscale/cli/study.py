@@ -13,7 +13,7 @@ from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.study_text import TRAINED, errors_in_short
 from mlscale.cli.terminal import shows_colours
-from mlscale.cli.text import columns, json_text, or_dash, print_warnings, without_empty
+from mlscale.cli.text import columns, json_text, or_dash, print_warnings
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(json_text(document), end="")
         return
     if is_of_errors and not arguments.all:
-        print("\n".join(errors_in_short(study, document, shows_colours(arguments.color))))
+        print(errors_in_short(study, document, shows_colours(arguments.color)), end="")
     else:
         print(_errors_text(document) if is_of_errors else _regrets_text(document))
     if is_of_errors and not arguments.predictors:
@@ -312,8 +312,9 @@ def _errors_block(document: Document, rows: Rows) -> str:
 
 def _table(cells: Columns, rows: Rows) -> str:
     """Return rows as text; a column that is empty in all rows is left out."""
-    lines = [[cell(row) for _, cell in cells] for row in rows]
-    return columns(*without_empty([header for header, _ in cells], lines))
+    full = [(header, cell) for header, cell in cells if any(map(cell, rows))]
+    lines = [[cell(row) for _, cell in full] for row in rows]
+    return columns([header for header, _ in full], lines)
 
 
 def _two_digits(name: str) -> Callable[[Row], str]:

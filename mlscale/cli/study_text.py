@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mlscale.cli.terminal import percent, sentences, table
+from mlscale.cli.terminal import Line, percent, sentences, shown, table
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
@@ -29,8 +29,8 @@ _NOT_TOLD = "~ best"
 _FEWEST_ROWS = 3
 
 
-def errors_in_short(study: Study, document: dict[str, Any], has_colours: bool) -> list[str]:
-    """The errors, line by line: a table for each quantity of each table, best first."""
+def errors_in_short(study: Study, document: dict[str, Any], has_colours: bool) -> str:
+    """The errors: a table for each quantity of each table, best first."""
     rows = [row for row in document["rows"] if row["predictor"] != ORACLE]
     several = len(study.tables) > 1
     blocks = {
@@ -39,32 +39,26 @@ def errors_in_short(study: Study, document: dict[str, Any], has_colours: bool) -
     }
     room = LINES_OF_TABLES // len(blocks) - 2
     if room >= _FEWEST_ROWS:
-        lines: list[str] = []
+        lines: list[Line] = []
         for name, group in blocks.items():
-            lines += ["" for _ in lines[:1]]
-            lines += _block(name if len(blocks) > 1 else "predictor", group, room, has_colours)
+            lines += [Line() for _ in lines[:1]]
+            lines += _block(name if len(blocks) > 1 else "predictor", group, room)
     else:
         best = [[name, *_cells(_shown(group, 1)[0])] for name, group in blocks.items()]
         cells = [[name, who, *figures] for name, who, _, *figures in best[:LINES_OF_TABLES]]
-        lines = table(["", "best", *HEADINGS[1:]], cells, has_colours=has_colours)
+        lines = table(["", "best", *HEADINGS[1:]], cells)
         if len(best) > len(cells):
             lines += sentences(f"and {len(best) - len(cells)} more: --all")
     legend = " ±: standard error."
-    if any(_NOT_TOLD in line for line in lines):
+    if any(_NOT_TOLD in line.text for line in lines):
         legend += f" {_NOT_TOLD}: does not differ significantly from the best."
     more_figures = "Others, medians, p90, differences: --all, or -o DIR (tables, pictures)."
     question, conditions = _in_words(study, document, rows)
-    return [
-        *sentences(question, meaning="bold", has_colours=has_colours),
-        "",
-        *lines,
-        "",
-        *sentences(more_figures, meaning="dim", has_colours=has_colours),
-        *sentences(conditions + legend, meaning="dim", has_colours=has_colours),
-    ]
+    below = [*sentences(more_figures, "dim"), *sentences(conditions + legend, "dim")]
+    return shown([*sentences(question, "bold"), Line(), *lines, Line(), *below], has_colours)
 
 
-def _block(name: str, rows: Rows, room: int, has_colours: bool) -> list[str]:
+def _block(name: str, rows: Rows, room: int) -> list[Line]:
     """One table, the best in colour; kinds of features are told where a predictor has several."""
     shown = _shown(rows, min(room, MOST_ROWS))
     names = [row["predictor"] for row in shown]
@@ -74,9 +68,7 @@ def _block(name: str, rows: Rows, room: int, has_colours: bool) -> list[str]:
             line[0] += f" {row['features']}"
     most = max(row["mape"] for row in shown) or 1.0
     shares = [row["mape"] / most for row in shown]
-    return table(
-        [name, *HEADINGS], cells, shares, ["answer", *[None] * len(cells[1:])], has_colours
-    )
+    return table([name, *HEADINGS], cells, shares, ["answer", *[None] * len(cells[1:])])
 
 
 def _shown(rows: Rows, count: int) -> Rows:
@@ -116,4 +108,5 @@ def _in_words(study: Study, document: dict[str, Any], rows: Rows) -> tuple[str, 
     data = " and ".join(str(origin) for origin in origins if origin)
     told = [f"{data.capitalize()} data"] * bool(data)
     told.append(f"base {next(iter(bases))}{' and others' * (len(bases) > 1)}")
-    return question, f"{'; '.join(told)}; {counted(rows[0]['n_seeds'], 'seed')}."
+    tested = "; ".join([*told, counted(rows[0]["n_seeds"], "seed")])
+    return question, f"{tested[0].upper()}{tested[1:]}."

@@ -8,14 +8,15 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import compress
 from typing import Literal
 
-from mlscale.notes import Note
 from mlscale.text import printable
 
 INDENT = "  "  # of every line of an answer
 SPELLED_OUT = 2  # notes, where not all are asked for
+NARROWEST = 40  # columns, of a narrower terminal too
 WIDEST = 100  # columns, of a wider terminal too
 COLOURS = ("auto", "always", "never")
 LEAST_COLUMNS = 3  # of a table, however wide they are
@@ -30,7 +31,7 @@ _FEWEST_CELLS = 4  # of a bar in a table
 
 def columns_wide() -> int:
     """How many columns an answer may have; 80 where there is no terminal."""
-    return min(shutil.get_terminal_size((80, 24)).columns, WIDEST)
+    return min(max(shutil.get_terminal_size((80, 24)).columns, NARROWEST), WIDEST)
 
 
 def shows_colours(asked: str = "auto") -> bool:
@@ -42,9 +43,22 @@ def shows_colours(asked: str = "auto") -> bool:
     )
 
 
-def painted(text: str, meaning: Meaning | None, has_colours: bool) -> str:
-    """The text in the colour of a meaning; the same text where there are none."""
-    return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if has_colours and meaning and text else text
+@dataclass(frozen=True)
+class Line:
+    """A line of an answer, without its indent, and what its colour means, if it has one."""
+
+    text: str = ""
+    meaning: Meaning | None = None
+
+
+def shown(lines: Iterable[Line], has_colours: bool = False) -> str:
+    """Lines as they are printed, indented; all but the colours are the same without these."""
+    told = []
+    for line in lines:
+        code = _CODES[line.meaning] if has_colours and line.meaning and line.text else ""
+        body = f"\x1b[{code}m{line.text}\x1b[0m" if code else line.text
+        told.append(f"{INDENT}{body}\n" if body else "\n")
+    return "".join(told)
 
 
 def si(value: float | None, unit: str) -> str:
@@ -81,36 +95,35 @@ def table(
     rows: Sequence[Sequence[str]],
     shares: Sequence[float] = (),
     meanings: Sequence[Meaning | None] = (),
-    has_colours: bool = False,
     width: int | None = None,
-) -> list[str]:
+    labels: int = 0,
+) -> list[Line]:
     """Rows under their headings, without empty columns; those of numbers are aligned to the right.
 
-    shares: of each row its bar, which stands last if there is room. meanings: by which each row is
-    coloured. width: columns for which from the right goes what has no room; None for a terminal's.
+    shares: of each row its bar, which stands last if there is room. meanings: of each row. width:
+    columns for which from the right goes what has no room; None for a terminal's. labels: of so
+    many columns, the first, which are of words.
     """
     room = (columns_wide() if width is None else width) - len(INDENT)
     full = [any(cells) for cells in zip(*rows, strict=True)]
     lines = [[printable(cell) for cell in compress(row, full)] for row in (headings, *rows)]
-    while len((aligned := _aligned(lines))[0]) > room and len(lines[0]) > LEAST_COLUMNS:
+    while len((aligned := _aligned(lines, labels))[0]) > room and len(lines[0]) > LEAST_COLUMNS:
         lines = [line[:-1] for line in lines]
     cells = min(10, room - len(aligned[0]) - len(INDENT))
     if shares and cells >= _FEWEST_CELLS and _draws_bars():
         bars = ("", *(bar(share, cells) for share in shares))
         aligned = [f"{line}  {drawn}" for line, drawn in zip(aligned, bars, strict=True)]
     told = ("dim", *(meanings or [None] * len(rows)))
-    return [
-        painted(f"{INDENT}{line}".rstrip(), meaning, has_colours)
-        for line, meaning in zip(aligned, told, strict=True)
-    ]
+    return [Line(line.rstrip(), meaning) for line, meaning in zip(aligned, told, strict=True)]
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+def _aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
     """Cells in columns that end alike where most below the first are numbers, else begin alike."""
     padded = []
-    for column in zip(*lines, strict=True):
+    for place, column in enumerate(zip(*lines, strict=True)):
         width, cells = max(map(len, column)), [cell for cell in column[1:] if cell]
-        is_number = 2 * sum(bool(_NUMBER.match(cell)) for cell in cells) > len(cells)
+        numbers = sum(bool(_NUMBER.match(cell)) for cell in cells)
+        is_number = place >= labels and 2 * numbers >= len(cells)
         padded.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in column])
     return ["  ".join(cells) for cells in zip(*padded, strict=True)]
 
@@ -124,28 +137,25 @@ def _draws_bars() -> bool:
 
 
 def sentences(
-    text: str,
-    after: str = "",
-    meaning: Meaning | None = None,
-    has_colours: bool = False,
-) -> list[str]:
+    text: str, meaning: Meaning | None = None, after: str = "", width: int | None = None
+) -> list[Line]:
     """Words as lines that fit. after: what the first line begins with; the others are below it."""
     lines = textwrap.wrap(
         printable(text),
-        columns_wide(),
-        initial_indent=INDENT + after,
-        subsequent_indent=INDENT + " " * len(after),
+        (columns_wide() if width is None else width) - len(INDENT),
+        initial_indent=after,
+        subsequent_indent=" " * len(after),
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [painted(line, meaning, has_colours) for line in lines]
+    return [Line(line, meaning) for line in lines]
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
+def facts(pairs: Iterable[tuple[str, str]]) -> list[Line]:
     """A line for each name and what it is; what is empty is left out."""
     told = [(name, text) for name, text in pairs if text]
     width = max(len(name) for name, _ in told)
-    return [line for name, text in told for line in sentences(text, f"{name:<{width}}  ")]
+    return [line for name, text in told for line in sentences(text, after=f"{name:<{width}}  ")]
 
 
 def percent(value: float | None, sign: str = "+") -> str:
@@ -160,9 +170,10 @@ def end(value: float) -> str:
     return "" if math.isnan(value) else f"{value:+z.{int(abs(value) < _LARGE_END)}f}"
 
 
-def notes_line(notes: Iterable[Note]) -> list[str]:
-    """The codes of notes, and how to read them; nothing where there are none."""
-    codes = sorted({note.code for note in notes})
-    if not codes:
+def notes_line(codes: Iterable[str], width: int | None = None) -> list[Line]:
+    """The codes of notes, each once, and how to read them; nothing where there are none."""
+    told = list(dict.fromkeys(codes))
+    if not told:
         return []
-    return sentences(f"Notes {', '.join(codes)}: mlscale explain {codes[0]}, or --notes for all.")
+    text = f"Notes {', '.join(told)}: mlscale explain {told[0]}, or --notes for all."
+    return sentences(text, width=width)

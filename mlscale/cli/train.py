@@ -14,7 +14,7 @@ from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.show import errors_in_words
-from mlscale.cli.terminal import facts, sentences
+from mlscale.cli.terminal import facts, sentences, shown
 from mlscale.cli.text import print_line
 from mlscale.data.datasets import input_file
 from mlscale.errors import InputError, UsageError
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
         ("Why", why_wu or ""),
         ("Next", f"mlscale predict PROFILE --model {output}"),
     ]
-    print("\n".join([*sentences(f"{output}: {_summary(model, predictor)}"), *facts(told)]))
+    print(shown([*sentences(f"{output}: {_summary(model, predictor)}"), *facts(told)]), end="")
 
 
 def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) -> str:

@@ -215,8 +215,7 @@ def _as_counted(counter: str) -> Utilisation:
 def _per_cycle(*counters: str, bytes_each: int = 1) -> Utilisation:
     """The sum of counters per cycle and CU, or the bytes that they stand for."""
     return Utilisation(
-        counters,
-        lambda c: bytes_each * np.sum([c[name] for name in counters], axis=0) / c.cycles,
+        counters, lambda c: bytes_each * np.sum([c[name] for name in counters], axis=0) / c.cycles
     )
 
 
@@ -264,15 +263,13 @@ UTILISATIONS: dict[str, Utilisation] = {
     "fp64_utilisation": _share_of_peak("inst_fp_64", "fp64_lanes_per_cu"),
     "occupancy": _as_counted("achieved_occupancy"),
     "log_eligible_warps": Utilisation(
-        ("eligible_warps_per_cycle",),
-        lambda c: np.log(c["eligible_warps_per_cycle"] + 0.1),
+        ("eligible_warps_per_cycle",), lambda c: np.log(c["eligible_warps_per_cycle"] + 0.1)
     ),
     "warp_efficiency": _as_counted("warp_execution_efficiency"),
     "cu_activity": _as_counted("sm_efficiency"),
     "log_stall": Utilisation(("achieved_occupancy", "ipc"), _log_stall),
     "log_dram_bytes_per_instruction": Utilisation(
-        (*_DRAM, "inst_executed"),
-        lambda c: np.log1p(c.dram_bytes / c["inst_executed"]),
+        (*_DRAM, "inst_executed"), lambda c: np.log1p(c.dram_bytes / c["inst_executed"])
     ),
     "log_l2_bytes_per_instruction": Utilisation(
         (*_L2, "inst_executed"), lambda c: np.log1p(c.l2_bytes / c["inst_executed"])

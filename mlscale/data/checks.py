@@ -86,15 +86,9 @@ RULES = (
         "ran on {cus:g} of the {all_cus} SMs of '{device}', and power is the whole board's: energy "
         "is right only if nothing ran on the others",
     ),
+    Rule("L01", "kernels", "refused", predicates.no_launch, "has no kernel launch{untimed}; {why}"),
     Rule(
-        "L01",
-        "kernels",
-        "refused",
-        predicates.no_launch,
-        "has no kernel launch{untimed}; {why}",
-    ),
-    Rule(
-        "L02",
+        "G01",
         "traffic",
         "refused",
         predicates.impossible_traffic,
@@ -103,7 +97,7 @@ RULES = (
         "in milliseconds and of one launch, shares from 0 to 1, rates in bytes/s)",
     ),
     Rule(
-        "L03",
+        "L04",
         "launch clocks",
         "refused",
         predicates.unlike_clocks,
@@ -125,11 +119,7 @@ RULES = (
         "{lacks}is of GPUs {gpus}; name one with --gpu",
     ),
     Rule(
-        "M02",
-        "busy span",
-        "warning",
-        predicates.long_pauses,
-        "{pause}; the time counts them{mend}",
+        "M02", "busy span", "warning", predicates.long_pauses, "{pause}; the time counts them{mend}"
     ),
     Rule(
         "T01",
@@ -147,7 +137,7 @@ RULES = (
         "out rows of other work or clocks",
     ),
     Rule(
-        "T03",
+        "T02",
         "launches",
         "warning",
         predicates.changing_launch,
@@ -162,22 +152,10 @@ RULES = (
         "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; "
         "measure both again",
     ),
+    Rule("T05", "columns", "warning", predicates.doubtful_columns, "{what}"),
+    Rule("T06", "counters", "warning", predicates.uncounted_kernels, "{what}"),
     Rule(
-        "T05",
-        "columns",
-        "warning",
-        predicates.doubtful_columns,
-        "{what}",
-    ),
-    Rule(
-        "T06",
-        "counters",
-        "warning",
-        predicates.uncounted_kernels,
-        "{what}",
-    ),
-    Rule(
-        "T07",
+        "T10",
         "counters at the base",
         "refused",
         predicates.counters_elsewhere,
@@ -223,27 +201,17 @@ RULES = (
         predicates.open_ends,
         "this log, or that of the run at {base_mhz:g} MHz, {what}",
     ),
-    Rule(
-        "R06",
-        "setting",
-        "note",
-        predicates.beyond_training,
-        "{axis} {asked:g} is {how}",
-    ),
+    Rule("P02", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
     Rule(
         "P01",
         "model",
         "refused",
         predicates.simulated_for_real,
         "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
-        "of measurements, or predict all the same with --force (in Python force=True)",
+        "of measurements, or predict all the same with --force",
     ),
     Rule(
-        "P02",
-        "feature",
-        "note",
-        predicates.feature_outside,
-        "{name} {value} {side} trained {end}",
+        "P02", "feature", "note", predicates.feature_outside, "{name} {value} {side} trained {end}"
     ),
     Rule(
         "P03",

@@ -495,7 +495,7 @@ def load_device_file(path: Path | str) -> Device:
     for name, (derived, printed) in device.derived_and_printed().items():
         if abs(derived / printed - 1) > _SHEET_TOLERANCE:
             warn(
-                "G03",
+                "G01",
                 f"{path}: {name} of the data sheet is {printed:g}, but {derived:.6g} follows from "
                 "the other fields, which predictions use: one of these numbers is wrong",
             )

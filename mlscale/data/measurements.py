@@ -144,7 +144,7 @@ class Measurements:
             raise InputError(
                 f"the table of '{self.device}' has no 'power_w' of kernel '{self.kernels[k]}' at "
                 f"{self.grid.config(at)} ({counted(len(lacking), 'case')} in all): leave out the "
-                "rows without it, or learn time alone, --quantity time (in Python quantity='time')"
+                "rows without it, or learn time alone, --quantity time"
             )
         return self._complete(power_w)
 

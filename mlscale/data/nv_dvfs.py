@@ -178,10 +178,7 @@ def _launch_geometry(raw: Table) -> dict[str, Floats]:
                 "numbers"
             )
         sizes[row] = [float(size) for size in match.groups()]
-    return {
-        "workgroups": sizes[:, :3].prod(axis=1),
-        "workgroup_size": sizes[:, 3:].prod(axis=1),
-    }
+    return {"workgroups": sizes[:, :3].prod(axis=1), "workgroup_size": sizes[:, 3:].prod(axis=1)}
 
 
 def _table_of_averages(raw: Table, form: DcgmForm, device: str) -> Table:
@@ -231,7 +228,7 @@ def _warn_of_traffic(table: Table) -> None:
     share = device.share_of_bandwidth(dram_bytes, seconds, table.numbers["memory_mhz"])
     if (above := share > LARGEST_SHARE).any():
         warn(
-            "L02",
+            "G01",
             f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
             f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times",
         )

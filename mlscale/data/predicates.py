@@ -254,7 +254,7 @@ def lacking_configurations(
         "count": len(lacking),
         "total": len(kernels),
         "lacking": ", ".join([*lacking.values()][:3]) + more,
-        "mend": f"{mend} (in Python incomplete='keep')",
+        "mend": mend,
         "settings": settings,
         "kernels": tuple(lacking),
     }
@@ -297,7 +297,7 @@ def _jitter(grid: ConfigGrid) -> str | None:
             return (
                 f"{len(steps)} {name} clocks lie in {counted(len(groups), 'group')} of "
                 f"+-{widest_mhz / 2:g} MHz: observed clocks? give the requested ones, or "
-                f"--snap-clocks {_JITTER_MHZ:g} (in Python snap_clocks={_JITTER_MHZ:g})"
+                f"--snap-clocks {_JITTER_MHZ:g}"
             )
     return None
 
@@ -407,8 +407,7 @@ def doubtful_columns(
         if steps and not _BESIDE.fullmatch(column):
             told.append(
                 f"the rows of one configuration differ in '{column}', always in {steps}: an axis, "
-                f"not repetitions; make a table of each, or --map cu_count={column} (in Python "
-                f"columns={{'cu_count': '{column}'}})"
+                f"not repetitions; make a table of each, or --map cu_count={column}"
             )
     return {"what": "; ".join(told)} if told else None
 

@@ -354,7 +354,7 @@ def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:
     if rows.launches is not None and len(cells):
         first = tuple(cells[0])
         warn(
-            "T03",
+            "T02",
             f"{source}: rows of one kernel are added up as parts of one run, in "
             f"{counted(len(cells), 'case')}: '{kernels[first[0]]}' to {rows.launches[first]:g} "
             f"launches of {rows.time_ms[first]:.4g} ms on average; if each is whole, keep one",

@@ -224,7 +224,7 @@ def with_times(table: Table) -> Table:
     is_lacking = "time_ms" not in table.numbers and source_meant("time_ms", table.columns) is None
     if not is_lacking or not table.has_values("power_w"):
         return table
-    warn("P04", f"{table.source}: no times: a model of power alone", "note")
+    warn("T09", f"{table.source}: no times: a model of power alone", "note")
     numbers = {**table.numbers, "time_ms": np.ones(len(table))}
     return replace(table, numbers=numbers, metadata={**table.metadata, NO_TIMES: True})
 
@@ -301,7 +301,7 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
         if "application" in sources:  # each kernel can be its own
             sources["application"] = sources["application"] or sources.get("kernel") or "kernel"
         mend = ",".join(f"{name}={column or '…'}" for name, column in sources.items())
-        said += f"; say what they are with --map {mend} (in Python columns={{…}})"
+        said += f"; say what they are with --map {mend}"
     raise InputError(f"{source}: {said}")
 
 

@@ -521,6 +521,9 @@ def table_from_frame(
     needs: columns without which it is refused before a cell is read. device: of all rows.
     columns: see `mapped`.
     """
+    if not hasattr(frame, "columns"):
+        kind = type(frame).__name__
+        raise InputError(f"a table or a run is a file or a pandas DataFrame, not of type {kind}")
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     table = Table("the frame", {}, {})

@@ -16,12 +16,7 @@ from mlscale.data.measurements import Measurements, read
 from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
-from mlscale.data.surfaces import (
-    Surfaces,
-    absolute_percentage_error,
-    widened_beyond,
-    without_base,
-)
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error, widened_beyond, without_base
 from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
@@ -234,6 +229,11 @@ class Model:
             unmeasured=self.unmeasured,
         )
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it learnt from data that were not measured."""
+        return self.card["metadata"].get("origin") in ("made", "simulated")
+
     def _check_origin(self, device: str) -> None:
         """Raise InputError where the model learnt from simulated data of another device."""
         trained = (self.device, *self.card.get("time_learnt_from", ()))
@@ -293,7 +293,7 @@ class Model:
         if isinstance(power, PredictsFromTimes):
             refusal = power.refusal(profiles, self.grid)
         if refusal is None and profiles.power_w is None:
-            return "the profile has no power_w; give power= (--power)"
+            return "the profile has no power_w; give --power"
         return refusal
 
     def power_kind(self, profiles: Profiles) -> str | None:
@@ -346,8 +346,8 @@ def train(
     measurements = read(table)
     if base is None:
         base = measurements.grid.highest
-        told = f"the base is the highest setting, {base}: profile new kernels there, or give base="
-        warn("P08", told, "note")
+        told = f"the base is the highest setting, {base}: profile new kernels there, or give --base"
+        warn("L04", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
     for name in (quantity,) if quantity else measurements.quantities:
@@ -433,8 +433,8 @@ def training_warnings(model: Model) -> list[Note]:
     origin, count = model.card["metadata"].get("origin"), len(model.unmeasured)
     made = Note("P01", f"the model was trained on {origin} data, not on measurements", "warning")
     gone = counted(count, "configuration")
-    holes = Note("R06", f"left out {gone} that no training kernel was measured at")
-    return [made] * (origin in ("made", "simulated")) + [holes] * (count > 0)
+    holes = Note("P02", f"left out {gone} that no training kernel was measured at")
+    return [made] * model.is_simulated + [holes] * (count > 0)
 
 
 def _source_warnings(model: Model, profiles: Profiles) -> list[Note]:

@@ -141,9 +141,7 @@ def _saved(predictor: Predictor, arrays: list[Array], path: Path) -> dict[str, A
 
 
 def _restored(
-    saved: dict[str, Any],
-    arrays: dict[str, Array],
-    classes: Sequence[type[Predictor]],
+    saved: dict[str, Any], arrays: dict[str, Array], classes: Sequence[type[Predictor]]
 ) -> Predictor:
     predictor = _class(saved["name"], classes)()
     parameters = saved["parameters"]

@@ -255,10 +255,7 @@ def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
 
 
 def offered_grid(
-    device: Device | None,
-    base: HardwareConfig,
-    trained: Sequence[ConfigGrid],
-    beyond: float = 1.0,
+    device: Device | None, base: HardwareConfig, trained: Sequence[ConfigGrid], beyond: float = 1.0
 ) -> ConfigGrid:
     """Span the clocks that a GPU offers around the base of its profiles.
 

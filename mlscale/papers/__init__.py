@@ -17,12 +17,7 @@ refused with an InputError that names it. docs/equations.md has every equation.
 import importlib
 from types import ModuleType
 
-__all__ = (
-    "nagasaka",
-    "volkov",
-    "wang_chu",
-    "wang_chu_inputs",
-)
+__all__ = ("nagasaka", "volkov", "wang_chu", "wang_chu_inputs")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -223,10 +223,7 @@ class Period:
 
 
 def kernel_round(
-    inputs: WarpInputs,
-    gpu: GpuParameters,
-    engine_mhz: ArrayLike,
-    memory_mhz: ArrayLike,
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> RoundTime:
     """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15).
 
@@ -242,10 +239,7 @@ def kernel_round(
 
 
 def predict_time_ms(
-    inputs: WarpInputs,
-    gpu: GpuParameters,
-    engine_mhz: ArrayLike,
-    memory_mhz: ArrayLike,
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> Floats:
     """Return the time [ms] of kernels at pairs of clocks, (K, *clocks), without a measured time.
 
@@ -286,10 +280,7 @@ def predict_time_factor(
 
 
 def period_cycles(
-    inputs: WarpInputs,
-    gpu: GpuParameters,
-    engine_mhz: ArrayLike,
-    memory_mhz: ArrayLike,
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> Period:
     """Return one period of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (7).
 

@@ -355,7 +355,7 @@ THREADS_PER_WARP = 32
 _FP64_SHARE = 0.01
 
 _MISS_RATE = Note(
-    "L02", "more DRAM than L2 transactions, an L2 miss rate above 1: clipped to 1", "warning"
+    "G01", "more DRAM than L2 transactions, an L2 miss rate above 1: clipped to 1", "warning"
 )
 _FP64 = Note(
     "P02", "uses FP64, outside the model's scope: charged as additional issue time", "warning"

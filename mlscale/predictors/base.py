@@ -20,11 +20,7 @@ from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.predictors.features import FeatureScaling
-from mlscale.predictors.intervals import (
-    require_coverage,
-    widened_within_reach,
-    within_reach,
-)
+from mlscale.predictors.intervals import require_coverage, widened_within_reach, within_reach
 
 NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 
@@ -66,6 +62,10 @@ class Predictor(ABC):
         named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
         parameters = signature(type(self)).parameters.values()
         return {p.name: getattr(self, p.name) for p in parameters if p.kind in named}
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn takes in place of this. Raises InputError."""
+        raise _for_sklearn(self)
 
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters. Raises InputError on one that does not exist."""
@@ -295,6 +295,14 @@ def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
     return predictor
 
 
+def _for_sklearn(predictor: Predictor) -> InputError:
+    """What to write where scikit-learn, or somebody with flat rows, is given the predictor."""
+    return InputError(
+        f"'{predictor.name}' learns from Measurements; for scikit-learn and flat rows X, y write "
+        f"mlscale.sklearn.ScalingRegressor('{predictor.name}'), on mlscale.sklearn.to_xy(table)"
+    )
+
+
 def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
     """Pair each GPU's measurements, `in_order`, with its base as a configuration of their grid.
 
@@ -308,6 +316,8 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     if isinstance(training, Measurements):
         return [(training.in_order, training.grid.config(cast("Base", base)))]
     bases = cast("Sequence[Base]", base)
+    if not all(isinstance(table, Measurements) for table in training):
+        raise _for_sklearn(predictor)
     pairs = zip(training, bases, strict=True)
     return [(table.in_order, table.grid.config(at)) for table, at in pairs]
 

@@ -75,7 +75,7 @@ UNREAD = Note(
     "from unchanged to in proportion",
 )
 MEMORY_CLOCKS = Note(
-    "R06", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed", "warning"
+    "P02", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed", "warning"
 )
 
 
@@ -201,7 +201,7 @@ class Board(Learner, Predictor):
         return Note(
             "R07",
             f"power is known at one clock only{some}, and was {learnt_on}; a second reading, "
-            "also= (--also), narrows the interval",
+            "--also, narrows the interval",
             "warning",
         )
 

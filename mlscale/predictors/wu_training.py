@@ -231,7 +231,5 @@ def _unshifted(network: Network) -> Network:
     """Return the network for features in [0, 1], from weights trained on features in [-1, 1]."""
     hidden = network.hidden_weights
     return replace(
-        network,
-        hidden_weights=2 * hidden,
-        hidden_bias=network.hidden_bias - hidden.sum(axis=0),
+        network, hidden_weights=2 * hidden, hidden_bias=network.hidden_bias - hidden.sum(axis=0)
     )

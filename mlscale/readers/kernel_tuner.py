@@ -94,7 +94,7 @@ def import_tuned(
         warn(
             "L04",
             f"{paths[0]}: has no memory clock, so the data sheet's is used, "
-            f"{fixed['memory_mhz']:g} MHz; if it was another, give base= (--base memory=…)",
+            f"{fixed['memory_mhz']:g} MHz; if it was another, give --base memory=…",
         )
     setup = set_up(str(paths[0]), {"device_name": names}, Given(device, fixed | highest_mhz))
     fixed["cu_count"] = setup.config.cu_count

@@ -108,7 +108,7 @@ def _warn_of_clocks(source: str, setup: Setup) -> None:
         if axes := [axis for axis in not_given if (axis in setup.observed) == are_observed]:
             values = " and ".join(f"{axis} {clocks[axis]:.0f}" for axis in axes)
             flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in axes)
-            told = f"{values}, {what}; if it was set to another, give base= (--base {flags})"
+            told = f"{values}, {what}; if it was set to another, give --base {flags}"
             warn("L04", f"{source}: {told}", "note" if are_observed else "warning")
     if "engine_mhz" not in setup.requested:
         device = find_device(setup.device)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from mlscale import __version__
-from mlscale.advice.advise import advise
-from mlscale.advice.caps import advise_caps
+from mlscale.advice.answer import RunGoal, advised
 from mlscale.advice.document import document as answer_document
-from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import answer_lines
 from mlscale.data.profiles import Profiles
@@ -61,24 +59,17 @@ _METADATA = {
 class Source:
     """Where model and profile came from, as the page says it; date: None for no date.
 
-    objective and limits: of the advice, as for `advise`.
-    static_power_w [W]: what the user says that the board draws beside dynamic power. notes: what
-    was chosen for the user. power_caps_w [W]: to tell the run under, empty for those that the GPU
-    takes, None for no such section. has_commands: whether to show what sets the advice. is_cap:
-    whether the verdict is about a power cap, of which power_caps_w must be told then.
+    notes: on the files, and what was chosen for the user. goal: of the advice. has_commands:
+    whether to show what sets the advice.
     """
 
     model_file: str
     profile_file: str
     command: str
     date: str | None = None
-    static_power_w: float | None = None
     notes: tuple[Note, ...] = ()
-    power_caps_w: tuple[float, ...] | None = None
-    objective: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    goal: RunGoal = field(default_factory=RunGoal)
     has_commands: bool = False
-    is_cap: bool = False
 
 
 def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Source) -> str:
@@ -92,19 +83,13 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
             f"a report shows {MOST_CONFIGURATIONS} configurations at most, the model's grid has "
             f"{model.grid.size}; 'mlscale predict' and 'advise' take it"
         )
-    objective = source.objective
-    advice = advise(model, profiles, objective, source.limits, source.static_power_w)
-    caps = None
-    if source.power_caps_w is not None:
-        of_caps = None if objective == "clock" and not source.is_cap else objective
-        of_advice = (source.limits, advice.static_power_w, advice.surfaces)
-        caps = advise_caps(model, profiles, source.power_caps_w, of_caps, *of_advice)
+    goal = source.goal
+    advice, caps = advised(model, profiles, goal)
     commands = None
     if source.has_commands:
-        clocks = None if source.is_cap else advice
+        clocks = None if goal.lever == "cap" else advice
         commands = commands_section(profiles.metadata, clocks, caps)
-    lever = "cap" if source.is_cap else "clock"
-    answer = "\n".join(answer_lines(answer_document(advice, source.model_file, caps, lever)))
+    answer = "\n".join(answer_lines(answer_document(advice, source.model_file, caps, goal.lever)))
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
     head = element(
@@ -166,8 +151,8 @@ def _warnings(reports: list[KernelReport], advice: Advice, source: Source) -> li
     warnings: list[Child] = [*map(str, source.notes)]
     if reports[0].missing_quantities:
         warnings.append(reports[0].missing_quantities)
-    if source.static_power_w is not None:
-        warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
+    if source.goal.static_power_w is not None:
+        warnings.append(f"{source.goal.static_power_w:g} W of static power were added to power_w")
     warnings += map(str, (*advice.whole_run.flags, *advice.warnings))
     if known := [report.name for report in reports if report.was_trained_on]:
         text = (

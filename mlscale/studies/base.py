@@ -194,7 +194,7 @@ class Study(ABC):
                 names = shortened(", ".join(sorted({getattr(data, f"{unit}s")[k] for k in test})))
                 raise InputError(
                     f"'{part.table}', {unit} {names} held out: {error}; give the other kernels "
-                    "counters that do, or hold out fewer at once (--folds, in Python folds)"
+                    "counters that do, or hold out fewer at once (--folds)"
                 ) from None
 
     def results(self, jobs: int = 1) -> list[Any]:

@@ -18,12 +18,7 @@ from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
 from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
-from mlscale.predictors.wu_clusters import (
-    CU_AXIS,
-    centroid_factors,
-    region_values,
-    scaling_values,
-)
+from mlscale.predictors.wu_clusters import CU_AXIS, centroid_factors, region_values, scaling_values
 
 AnyPredictor = str | type[Predictor] | Predictor
 

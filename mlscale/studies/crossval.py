@@ -56,7 +56,7 @@ def folds(
         problem = f"the protocol '{protocol}' needs {needed} {what}, not {there}"
         if not is_of_kernels:
             problem += "; if the kernels are independent, name each as its own application "
-            problem += "(--map application=kernel, in Python columns={'application': 'kernel'}), "
+            problem += "(--map application=kernel), "
             problem += f"or take the protocol '{RANDOM_KERNELS}'"
         raise InputError(problem)
     names, seed = np.array(applications), _OUTER_SEED + seed

@@ -43,13 +43,7 @@ from mlscale.studies.crossval import (
     same_table,
     warn_of_tested_kernels,
 )
-from mlscale.studies.statistics import (
-    behind_best,
-    error_over,
-    paired_by,
-    split_error,
-    summarise,
-)
+from mlscale.studies.statistics import behind_best, error_over, paired_by, split_error, summarise
 
 if TYPE_CHECKING:
     import pandas as pd

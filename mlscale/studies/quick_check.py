@@ -16,6 +16,7 @@ from mlscale.studies.crossval import (
     folds,
     pooled,
     same_table,
+    warn_of_tested_kernels,
 )
 from mlscale.studies.statistics import standard_error
 
@@ -36,6 +37,8 @@ def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]
     made = folds(K_FOLD, data.applications, 0, count)
     applications = [data.applications[k] for _, test in made for k in test]
     predictors = model.predictors.values()
+    others = [(one, np.arange(len(one[0].kernels))) for one in tables[1:]]
+    warn_of_tested_kernels(data.device, data, others)
     training = pooled if len(tables) > 1 else same_table
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the training told them

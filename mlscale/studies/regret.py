@@ -488,11 +488,7 @@ def part_choices(
 
 
 def _chosen(
-    objective: str,
-    goal: Goal,
-    sides: Sequence[MixCosts],
-    base: Index,
-    longest_ms: Floats | None,
+    objective: str, goal: Goal, sides: Sequence[MixCosts], base: Index, longest_ms: Floats | None
 ) -> Choice:
     """What is chosen for a mix.
 
@@ -515,10 +511,7 @@ def _by_rule(choice: Choice) -> list[tuple[str | None, Index, tuple[float, float
     if expected is None:
         return [(None, _index(at), saving_range)]
     expected_at, expected_range, _ = expected
-    return [
-        (CAUTIOUS, _index(at), saving_range),
-        (EXPECTED, _index(expected_at), expected_range),
-    ]
+    return [(CAUTIOUS, _index(at), saving_range), (EXPECTED, _index(expected_at), expected_range)]
 
 
 def _index(at: Sequence[int]) -> Index:

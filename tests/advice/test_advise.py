@@ -105,10 +105,8 @@ class TestKnownTruth:
         one = new_kernels().select([0])
         advice = advise(MODEL, one)
         assert advice.whole_run.best == advice.kernels[0].best
-        assert advice.recommendations == advice.kernels  # not told twice
         advice = advise(MODEL, replace(one, launches=np.array([10.0])))
         assert advice.whole_run.base.time_ms == pytest.approx(20)
-        assert len(advice.recommendations) == 2
 
     def test_the_run_as_measured_at_further_points(self) -> None:
         # 3 x 2.5 + 4.5 ms of 3 x 2 + 4; (7.5 x 50 + 4.5 x 60) / 12 W.
@@ -233,7 +231,7 @@ class TestPower:
         limits = Limits(max_power_w=50) if objective == "time" else Limits()
         with refused(" needs power: the model was trained without power"):
             advise(model_without_power(), new_kernels(), objective, limits)
-        with refused(" needs power: the profile has no power_w; give power= "):
+        with refused(" needs power: the profile has no power_w; give --power"):
             advise(MODEL, new_kernels(power=False), objective, limits)
         if objective != "power":
             with refused("needs the whole power: power_w is dynamic power; .* --static-power W"):
@@ -376,7 +374,7 @@ class TestMemoryClock:
         advice = self.advised(self.gemm(), objective)
         one = advice.kernels[0]
         assert {point.config.memory_mhz for point in (one.best, *one.front)} == {2619}
-        assert (Note("R06", self.KEPT) in advice.warnings) == (objective == "energy")
+        assert (Note("T06", self.KEPT) in advice.warnings) == (objective == "energy")
 
     def test_changes_after_a_run_at_another(self) -> None:
         profiles = self.gemm()

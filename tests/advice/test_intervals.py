@@ -77,7 +77,8 @@ class TestIntervals:
     def test_by_hand(self, objective: str, low: float, high: float) -> None:
         """0.9 to 1.2 times the time and the power at the base; for all kernels the same, added."""
         limits = Limits(max_slowdown_percent=30)
-        for one in advise(UNSURE, new_kernels(), objective, limits).recommendations:
+        advice = advise(UNSURE, new_kernels(), objective, limits)
+        for one in (*advice.kernels, advice.whole_run):
             assert one.best.saving_percent == pytest.approx(0, abs=1e-9)
             assert one.best.saving_range == pytest.approx((low, high), rel=1e-12)
             assert one.best.slowdown_range == pytest.approx((-10.0, 20.0), rel=1e-12)

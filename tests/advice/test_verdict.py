@@ -79,7 +79,10 @@ def test_the_document() -> None:
     )
     told = advice(kernels=kernels, menu=(Offer(None, AT_LOWER),), warnings=(Note("P04", "w"),) * 2)
     notes = [Note("G01", "of the files"), Note("T02", "doubtful", "warning", ("large",))]
-    commands, step = Commands(("set it",), ("reset it",), ("as root",)), NextStep("measure", ("x",))
+    commands, step = (
+        Commands(("set it",), ("reset it",), ("as root",)),
+        NextStep("measure", 900, ("x",)),
+    )
     found = document(told, "made", notes=notes, commands=commands, next_step=step)
     kernel = {"at_answer": {k: v for k, v in choice.items() if k not in ("set", "at")}}
     kernel["best"] = choice
@@ -108,8 +111,8 @@ def test_the_document() -> None:
         "sure": "low",
         "sure_why": ["S05", "S03"],
         "notes": [
-            {"code": "G01", "severity": "note", "kernels": "all", "text": "of the files"},
             {"code": "T02", "severity": "warning", "kernels": ["large"], "text": "doubtful"},
+            {"code": "G01", "severity": "note", "kernels": "all", "text": "of the files"},
             {"code": "P04", "severity": "note", "kernels": "all", "text": "w"},
             {"code": "P02", "severity": "note", "kernels": "all", "text": flags[0].text},
         ],
@@ -189,6 +192,13 @@ def test_how_often_the_expected_passes_the_limit(percent: float, often: str) -> 
     """By the normal law: its 90 % ends are 1.645 deviations away, so 3.04 % is one here."""
     told = advice("clock", AT_BASE, Limits(max_slowdown_percent=percent), AT_LOWER)
     said = f"600 MHz would be 10 % slower, 12 % less energy, and above {percent:g} % {often}."
+    assert lines(told)[1] == said
+
+
+def test_it_may_pass_the_limit_where_the_upper_end_is_not_known() -> None:
+    open_end = replace(AT_LOWER, slowdown_range=(0.0, math.nan))
+    told = advice("clock", AT_BASE, Limits(max_slowdown_percent=12), open_end)
+    said = "600 MHz would be 10 % slower, 12 % less energy, and may be above 12 %."
     assert lines(told)[1] == said
 
 

@@ -40,7 +40,7 @@ MISTAKES = {
     "predict ncu.csv --at 1200": "argument --at: 1200 of what? Write engine=1200 or memory=1200",
     f"predict ncu.csv --at foo=1200 {AT}": "'foo' is no setting; cu, engine and memory are, such",
     f"predict ncu.csv --at engine=5000 {AT}": "5000 is above what h100-sxm5 reaches, 1980",
-    "advise nuc.csv": "nuc.csv: cannot be read: No such file or directory",
+    "advise nuc.csv": "nuc.csv: cannot be read: No such file or directory; did you mean 'ncu.csv'",
     "advise unkown.csv": "No such file or directory; did you mean 'unknown.csv'?",
     "advise h100-by-hnd.csv": "did you mean 'h100-by-hand.csv'?",  # of those that ship
     "advise people.csv": "people.csv: is nothing that mlscale knows; 'mlscale import --help' has",

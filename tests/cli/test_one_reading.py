@@ -200,8 +200,8 @@ def test_the_gpus_of_a_log_are_all_set(capsys: Capture, tmp_path: Path) -> None:
     log = tmp_path / "two.csv"
     other = [row.replace(", 0, ", ", 1, ", 1) for row in rows]
     log.write_text("\n".join([header, *rows, *other]) + "\n")
-    _, err = succeed(capsys, "advise", log, "--commands")
-    assert "note: for GPU 0; set 1 alike\n" in err
+    out, _ = succeed(capsys, "advise", log, "--commands")
+    assert "# for GPU 0; set 1 alike\n" in out
 
 
 def test_a_gpu_without_commands_is_locked_before_it_is_recorded(

@@ -108,11 +108,12 @@ def test_a_kernel_without_a_second_time_is_said_to_be_so(capsys: Capture, tmp_pa
     also = table(tmp_path / "1.csv", "l4,j,k1,58,1200,6251,130,40")
     options = ("--also", also, "--at", "engine=1500", "--format", "json")
     out, _ = succeed(capsys, "predict", base, *options)
-    first, second = json.loads(out)["predictions"]
+    document = json.loads(out)
+    first, second = document["predictions"]
     assert [second["time_ms_low"], second["time_ms_high"]] == pytest.approx([50, 60])
     assert first["time_ms_high"] - first["time_ms_low"] < 6  # of its bounds, 100 to 120 ms
-    once = "its time was measured once alone"
-    assert [any(once in flag for flag in at["flags"]) for at in (first, second)] == [False, True]
+    [note] = [one for one in document["notes"] if "was measured once alone" in one["text"]]
+    assert (note["code"], note["kernels"]) == ("R07", ["k2"])
 
 
 @pytest.mark.parametrize("kernel", ["j", "ncclDevKernel_AllReduce"])
@@ -120,9 +121,9 @@ def test_over_counts_it_is_told_of_counts(capsys: Capture, tmp_path: Path, kerne
     """One count bounds time by counts; intervals over counts were held on no GPU left out."""
     base = table(tmp_path / "0.csv", f"rtx-a6000,j,{kernel},84,1800,8001,100,280")
     also = table(tmp_path / "1.csv", f"rtx-a6000,j,{kernel},42,1800,8001,170,220")
-    told = "".join(succeed(capsys, "predict", base, "--at", "cu=42"))
+    told = "".join(succeed(capsys, "predict", base, "--at", "cu=42", "--notes"))
     assert "measured at one CU count only" in told
-    assert "held on" not in "".join(succeed(capsys, "predict", base, "--also", also))
+    assert "held on" not in "".join(succeed(capsys, "predict", base, "--also", also, "--notes"))
 
 
 def test_a_cap_below_all_readings_asks_for_a_third(capsys: Capture, tmp_path: Path) -> None:

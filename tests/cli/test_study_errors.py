@@ -238,8 +238,8 @@ class TestProtocols:
         said = refuse(capsys, tmp_path, "study", "errors", table, *FREE)
         assert said == (
             "the protocol 'leave-one-application-out' needs 2 applications, not 1; if the kernels "
-            "are independent, name each as its own application (--map application=kernel, in "
-            "Python columns={'application': 'kernel'}), or take the protocol 'random-kernels'"
+            "are independent, name each as its own application (--map application=kernel), or take "
+            "the protocol 'random-kernels'"
         )
         given = ("--all", "--protocol", "random-kernels")
         out, _ = succeed(capsys, "study", "errors", table, *FREE, *given)

@@ -93,7 +93,7 @@ class TestTable:
         made.power_samples[:, 0, 0, 0, 0] = np.nan
         made.write("t.csv")
         given = ("train", "t.csv", "--base", "mid", "--predictor", predictor, "-o", MODEL)
-        assert ", --quantity time (in Python quantity='time')" in refuse(capsys, Path(), *given)
+        assert ", --quantity time" in refuse(capsys, Path(), *given)
         out, _ = succeed(capsys, *given, "--quantity", "time")
         assert f": time by '{predictor}', from 4 kernels" in out
 

@@ -118,7 +118,7 @@ class TestAnswers:
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
         given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
         assert "nvidia-smi -i 2 -rgc" in succeed(capsys, *given, "--gpu", 2)[0]
-        assert "note: for GPU 0; set 1, 2 alike" in succeed(capsys, *given)[1]
+        assert "# for GPU 0; set 1, 2 alike" in succeed(capsys, *given)[0]
         page = tmp_path / "page.html"
         succeed(capsys, "report", *given[1:], "--gpu", 2, "-o", page)
         assert "nvidia-smi -i 2 -rgc" in page.read_text()

@@ -102,7 +102,7 @@ BROKEN = [
     (
         "G01",
         l40s(engine_mhz=3000),
-        "'l40s' has at most 2520; is it another GPU? name it with --dev",
+        "'l40s' has at most 2520; is it another GPU? name it with device=",
     ),
     ("G01", scaled("engine_mhz", 1e3), "MHz cannot be, no GPU has more than 10000; give it in MHz"),
     (
@@ -140,7 +140,7 @@ BROKEN = [
         "in 2 cases, most those of 'second': 12 ms in row 7, 24 in row 11; take out",
     ),
     (
-        "T03",
+        "T02",
         with_grid(4, 4, 4, 4, 4, 4, 16, 4),
         "of 1 kernel is not the same at all clocks; that of 'second' is 4 and, in row 8, 16: name",
     ),
@@ -267,7 +267,7 @@ def test_kernels_that_lack_configurations_are_dropped_where_asked(tmp_path: Path
     with pytest.warns(DataWarning, match="1 of 2 kernels lack .* 'second' lacks .*; dropped"):
         assert read(file, "drop").kernels == ("first",)
     file = write_csv(tmp_path / "table.csv", rows(["alone"])[:-1] + rows(["b"])[1:])
-    with refused("drop leaves 0 kernels"):
+    with refused("incomplete='drop' leaves 0 kernels"):
         read(file, "drop")
 
 
@@ -304,22 +304,22 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         "has no kernel launch with a positive time (3 without); the profiler says: ==ERROR== x",
     ),
     (
-        "L02",
+        "G01",
         ("traffic", "ab", (0.9, 1.06), 1.05, "l40s", 9001),
         "'b': its DRAM traffic is 1.06 times what l40s passes at memory=9001; give the clock and",
     ),
     (
-        "L03",
+        "L04",
         ("launch clocks", CLOCKS, {}, HOW),
         "engine_mhz by CYCLES is 2000 in one launch and 2400 in another; .* --base engine=2100",
     ),
     (
-        "L03",
+        "L04",
         ("launch clocks", CLOCKS | {"memory_mhz": {8000.0: 1, 9000.0: 1}}, {}, HOW),
         "in another; memory_mhz is 8000 in one .* with --base engine=2100,memory=8500",
     ),
     (
-        "L03",
+        "L04",
         ("launch clocks", CLOCKS, {"engine_mhz": 2400.0}, HOW),
         "engine_mhz by CYCLES is 2000 .* and 2400 .*, --base says 2400; .* --base engine=2100",
     ),
@@ -329,7 +329,7 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         "held the clock at 2267 MHz, and 'l40s' goes up to 2520; if so",
     ),
     (
-        "T07",
+        "T10",
         ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 0, 0)),
         "1 kernel (b) of 2 without 'loads' at the base cu=1,engine=400,memory=1, but with it at cu",
     ),
@@ -408,7 +408,7 @@ def test_sentences_without_a_place() -> None:
     told = (
         "engine_mhz 920 is below 960, the lowest in training: extrapolated, with a wider interval"
     )
-    assert note == Note("R06", told)
+    assert note == Note("P02", told)
     [note] = notes_on("feature", "loads", 2.01, 1.0, 2.0, shown, source="a table")
     assert note == Note("P02", "a table: loads 2.01 above trained 2")
     assert notes_on("feature", "loads", 2.0, 1.0, 2.0, shown) == []

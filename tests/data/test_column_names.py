@@ -88,7 +88,7 @@ NAMED = [
         ("show", "m.mlscale", "--all"),
         "L1 kB 16 to 128 in 2 steps; engine 400",
     ),
-    (PREDICT, "  L1 kB    time  slower"),
+    (PREDICT, "  L1 kB    time   slower"),
     ((*PREDICT, "--base", "cu=128"), " on gtx980, measured at 128 L1 kB, 800 / 700 MHz"),
     ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
     (ADVISE, "Set L1 kB to 16 (now 128)"),

@@ -11,6 +11,7 @@ from synthetic import kernels as made
 
 from mlscale import Limits, Model, Profiles, train
 from mlscale.advice.advise import advise
+from mlscale.advice.answer import RunGoal
 from mlscale.advice.recommendation import Advice
 from mlscale.data.datasets import path
 from mlscale.model.shipped import model_for, shipped_model
@@ -57,7 +58,7 @@ def test_best_and_front_are_those_of_the_advice(objective: str, has_uncounted: b
 @pytest.mark.parametrize("objective", ["energy", "clock"])
 def test_the_page_says_why_the_memory_clock_is_kept(objective: str) -> None:
     def shown(profiles: Profiles) -> Node:
-        return report(MODEL, profiles, [1], replace(SOURCE, objective=objective))
+        return report(MODEL, profiles, [1], replace(SOURCE, goal=RunGoal(objective)))
 
     kept, changed = shown(counted_and_not()), shown(frugal.new_kernels())
     for heading in ("Surfaces", "Time against energy", "Best configurations"):

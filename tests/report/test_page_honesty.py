@@ -28,6 +28,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Profiles, Surfaces, train
+from mlscale.advice.answer import RunGoal
 from mlscale.predictors.base import Predictor
 from mlscale.report.markup import visible
 from mlscale.report.page import Source, page
@@ -70,7 +71,7 @@ class TestHonesty:
         why = (
             "the model was trained without power"
             if lacks == "model"
-            else "the profile has no power_w; give power= (--power)"
+            else "the profile has no power_w; give --power"
         )
         lacks = f"Power and energy are not predicted: {why}."
         assert text_of(section(root, "Time against energy")) == lacks
@@ -92,7 +93,10 @@ class TestHonesty:
         assert text.startswith("Energy is not predicted: power_w is dynamic power;")
         rows = section(root, "Best configurations")[1].rows()
         assert [row[0] for row in rows] == ["shortest time", "lowest power"]
-        root, profiles = report(model, source=replace(SOURCE, static_power_w=50.0)), new_profiles()
+        root, profiles = (
+            report(model, source=replace(SOURCE, goal=RunGoal(static_power_w=50.0))),
+            new_profiles(),
+        )
         power = float(profiles.quantity("power")[0]) + 50
         assert float(cells(root, "Power")[8, 800, 700][0]) == pytest.approx(power, rel=6e-3)
         energy = power * float(profiles.time_ms[0])
@@ -100,7 +104,7 @@ class TestHonesty:
         assert "50 W of static power were added" in root.one("header").text
 
     def test_static_power_without_dynamic_power_is_refused(self) -> None:
-        static = replace(SOURCE, static_power_w=50.0)
+        static = replace(SOURCE, goal=RunGoal(static_power_w=50.0))
         with refused("static power is of no use: the model was trained without power"):
             page(trained(power=False), new_profiles(), (0,), static)
         board = replace(trained(), card={**trained().card, "metadata": {"power_kind": "board"}})

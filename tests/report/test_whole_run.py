@@ -12,6 +12,7 @@ from synthetic import frugal
 
 from mlscale import Model, Profiles, train
 from mlscale.advice.advise import advise
+from mlscale.advice.answer import RunGoal
 from mlscale.advice.caps import advise_caps
 from mlscale.advice.document import document
 from mlscale.advice.verdict import answer_lines
@@ -193,7 +194,7 @@ class TestPowerCaps:
     def test_are_shown_if_they_are_asked_for(self) -> None:
         _, run = run_of_three()
         assert "Power caps" not in run.texts("h3")
-        _, run = the_run(application(), power_caps_w=(30.0, 80.0, 150.0))
+        _, run = the_run(application(), goal=RunGoal(caps_w=(30.0, 80.0, 150.0)))
         table = below(run, "Power caps").one("table")
         assert column(table, "cap W") == ["30", "80", "150"]
         assert "below the clocks tried" in column(table, "note")[0]
@@ -202,7 +203,7 @@ class TestPowerCaps:
         """Of a long run, in seconds and kilojoules; what is saved is a negative change."""
         unsure = frugal.model_of(Unsure)
         profiles = replace(application(), time_ms=1e4 * application().time_ms)
-        source = replace(SOURCE, power_caps_w=(60.0,))
+        source = replace(SOURCE, goal=RunGoal(caps_w=(60.0,)))
         run = report(unsure, profiles, (0,), source).one("section", "run")
         [row] = below(run, "Power caps").one("table").rows()
         [point] = advise_caps(unsure, profiles, [60.0]).points
@@ -224,7 +225,7 @@ class TestPowerCaps:
             (80.0, "Nothing to set: the power cap stays as it is."),
             (500.0, "Nothing to set: the power cap stays as it is."),
         ):
-            asked = {"power_caps_w": (cap_w,), "is_cap": True, "has_commands": True}
+            asked = {"goal": RunGoal(lever="cap", caps_w=(cap_w,)), "has_commands": True}
             root, run = the_run(application(), **asked)
             caps = advise_caps(model(), application(), [cap_w])
             said = root.one("header").one("p", "verdict").text
@@ -239,5 +240,5 @@ def test_nothing_is_predicted_twice(
     caps: tuple[float, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = counted(monkeypatch, type(model().predictors["time"]))
-    page(model(), application(), (0, 1), replace(SOURCE, power_caps_w=caps))
+    page(model(), application(), (0, 1), replace(SOURCE, goal=RunGoal(caps_w=caps)))
     assert [quantity for _, quantity, _ in calls] == ["time", "power"]

@@ -41,7 +41,7 @@ from mlscale.predictors.features import training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
 OTHER_GRID = Note(
-    "R06", "not on the training grid: predicted by the curve alone, without its correction"
+    "P02", "not on the training grid: predicted by the curve alone, without its correction"
 )
 NO_OTHER_GPU = Note(
     "P05", "intervals are the trained GPU's: errors on other GPUs were not measured", "warning"

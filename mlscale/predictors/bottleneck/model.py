@@ -40,13 +40,7 @@ from mlscale.predictors.bottleneck.process import (
     standardised,
 )
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
-from mlscale.predictors.intervals import (
-    LEVELS,
-    distance_from_base,
-    least_scale,
-    reaching,
-    score_at,
-)
+from mlscale.predictors.intervals import LEVELS, distance_from_base, least_scale, reaching, score_at
 
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
@@ -67,7 +61,7 @@ BYTES_PER_LANE = 4  # that a request moves
 FLAG = Note(
     "P05",
     f"no unit is used by {WAITING_USE:.0%}, so no counter shows which clock matters: the interval "
-    "is wide; measure a second clock: also= (--also)",
+    "is wide; measure a second clock: --also",
     "warning",
 )
 SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
@@ -231,7 +225,7 @@ class TimeModel:
         flags = self.process.flags(gpu.inputs(kernels.use))
         for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
             told = ABOVE_PEAK.format(kernels.use.memory[above])
-            flags[above].append(Note("L02", told, "warning"))
+            flags[above].append(Note("G01", told, "warning"))
         return flags
 
 

@@ -118,10 +118,7 @@ class PowerModel:
         odds = self.split[0] + points @ self.split[1:]
         variance = np.full((1, len(odds)), SPLIT_VARIANCE)
         return SurfacePrior(
-            log_ratios,
-            np.vstack([time.mean, odds]),
-            np.vstack([time.variance, variance]),
-            misfit,
+            log_ratios, np.vstack([time.mean, odds]), np.vstack([time.variance, variance]), misfit
         )
 
 
