@@ -35,6 +35,6 @@ def server_answer(
         load_model(RUNS), readings, slos, pool, [read_result(path) for path in capacity]
     )
     commands: Commands | None = None
-    if has_commands and (best := advice.best()):
+    if has_commands and (best := advice.best(is_sure=True)):
         commands = commands_for_further_run(readings[0].log, best["engine_mhz"])
     return server_document(advice, notes, commands)

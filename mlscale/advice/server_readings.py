@@ -98,6 +98,8 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
     """Raise InputError where two readings are of other servers, loads or requests."""
     one, two = first.result, other.result
     facts = {name: (getattr(one, name), getattr(two, name)) for name in _ALIKE}
+    if (one.latencies_ms, one.duration_s) == (two.latencies_ms, two.duration_s):
+        raise InputError(f"{two.source}: holds the same as {one.source}; give that of another run")
     facts["GPUs"] = tuple((at.log.device, len(at.log.kernels)) for at in (first, other))  # type: ignore[assignment]
     for name, (ours, theirs) in facts.items():
         if ours != theirs:

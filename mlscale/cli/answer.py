@@ -32,6 +32,7 @@ MOST_CLOCKS = 7  # of a server
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
 UNLIMITED = 10_000  # columns of a table that is asked for whole
 _OTHERWISE = "To set it: --commands.  To look around: mlscale report, or --all."
+_OF_SERVER = "Latencies are in ms.  To set it: --commands.  All clocks: --all."
 _PARTS = ("slowdown_percent", "energy_percent", "power_percent", "time_ms", "power_w", "energy_mj")
 
 
@@ -103,7 +104,7 @@ def _clocks(document: Row, layout: Layout) -> list[Line]:
         cells = [f"{number:.4g}" for number in (*numbers, clock["power_w"][0])]
         rows.append([*cells, f"{clock['tokens_per_joule'][0]:.3g}", " ".join(said)])
         meanings.append("bold" if named.get(mhz) == "answer" else "over" if over else None)
-    header = ["MHz", *(f"{name} ms" for name in clocks[0]["latency_ms"]), "W", "tokens/J", ""]
+    header = ["MHz", *clocks[0]["latency_ms"], "W", "tokens/J", ""]
     width = UNLIMITED if layout.shows_all else layout.width
     return table(header, rows, meanings=meanings, width=width)
 
@@ -278,7 +279,8 @@ def _closing(document: Row, width: int) -> list[Line]:
     if document["next"]:
         lines += sentences(document["next"], "dim", width=width)
     if not document["commands"] and document["answer"] and document["answer"]["set"]:
-        lines += sentences(_OTHERWISE, "dim", width=width)
+        otherwise = _OF_SERVER if document.get("server") else _OTHERWISE
+        lines += sentences(otherwise, "dim", width=width)
     return lines
 
 

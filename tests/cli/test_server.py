@@ -94,7 +94,9 @@ def test_the_text_is_short_and_says_what_it_rests_on(capsys: Capture, words: Wor
     assert lines[0].startswith("  Set the engine clock to ")
     assert f"Open load, {RATE:g} requests/s, the same {COUNT} requests at each clock." in out
     with_commands, _ = succeed(capsys, *words, "--slo", SLO, "--commands")
-    assert re.search(r"nvidia-smi -i 0 -lgc (\d+),\1\n", with_commands)
+    mhz = re.search(r"engine clock to (\d+) MHz", out)
+    assert mhz is not None
+    assert f"nvidia-smi -i 0 -lgc {mhz[1]},{mhz[1]}\n" in with_commands
     assert "How sure: medium. The server's capacity was not measured." in out
     assert "warning V01: how near the server is to its capacity is not known" in err
 
@@ -223,6 +225,16 @@ def test_what_cannot_be_asked_is_refused(
     capsys: Capture, words: Words, cut: int, more: Words, told: str
 ) -> None:
     assert told in refuse(capsys, Path(words[1]).parent, *words[:cut], *more)
+
+
+def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Path) -> None:
+    fast, log, *_, slow_log = words[1:]
+    told = refuse(capsys, tmp_path, "advise", fast, log, "--also", fast, slow_log)
+    assert "holds the same as" in told
+    middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
+    found = document(capsys, *words, "--also", *map(str, middle))
+    clocks = found["server"]["clocks"]
+    assert [c["engine_mhz"] for c in clocks if c["is_measured"]] == [HIGH, 1650.0, LOW]
 
 
 def test_limits_need_a_result(capsys: Capture, words: Words) -> None:
