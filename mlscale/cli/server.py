@@ -17,14 +17,12 @@ _NO_USE = ("model", "max_slowdown", "max_time", "max_power", "static_power", "we
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of a server."""
-    title = "LLM servers: FILE is a benchmark's result, and its log; --also likewise"
-    group = parser.add_argument_group(title)
-    what = "limits of latency, e.g. ttft=500ms@p90,itl=50ms@p50,tpot=1.1x@p90"
-    parser.add("--slo", metavar="LIMITS", help=what, group=group)
-    what = "results with --request-rate inf at the highest and the lowest clock"
-    parser.add_more("--capacity", type=options.names, metavar="FILE,FILE", help=what, group=group)
+    what = "limits of an LLM server's latencies, e.g. ttft=500ms@p90,tpot=1.1x@p90"
+    parser.add("--slo", metavar="LIMITS", help=what)
+    what = "a server's results with --request-rate inf at the highest and the lowest clock"
+    parser.add_more("--capacity", type=options.names, metavar="FILE,FILE", help=what)
     what = "the server does this alone: prefill or decode"
-    parser.add_more("--pool", choices=("prefill", "decode"), metavar="POOL", help=what, group=group)
+    parser.add_more("--pool", choices=("prefill", "decode"), metavar="POOL", help=what)
 
 
 def is_asked(arguments: argparse.Namespace) -> bool:
