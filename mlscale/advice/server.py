@@ -5,7 +5,7 @@ the law of power. Below the slowest reading, and above 85 % of a capacity that w
 is advised; near saturation not at all. N clocks, highest first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
@@ -31,6 +31,12 @@ from mlscale.subject import RATED_UNITS
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 POOLS = {None: ("itl", "tpot", "ttft"), "prefill": ("ttft",), "decode": ("itl", "tpot")}
 SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
+UNKNOWN_CAPACITY = Note(
+    "V01",
+    "how near the server is to its capacity is not known; run both clocks with --request-rate inf "
+    "too, and give the results: --capacity",
+    "warning",
+)
 LEAST_REQUESTS = {90.0: 200, 99.0: 1000}  # that a percentile from there on needs
 
 
@@ -123,30 +129,40 @@ def advise_server(
             one_kind |= {slo} if is_one and pool is None else set()
         times = np.log([top.result.output_per_s / one.output_per_s for one in pair])
         log_time[inside] = times[0] + between.followed(times[1:] - times[:1])[0]
+    off[np.isin(clocks, [one.engine_mhz for one in used])] = 0
+    rates = top.result.output_per_s * np.exp(-log_time)
     watts = _powers(model, used, grid, 0 * log_time if is_rate else log_time)
-    shares = _shares(Between.at(law, clocks, clocks[0], clocks[-1]), readings, capacity)
-    rows: list[Row] = []
-    for place, mhz in enumerate(clocks.tolist()):
-        is_read = any(mhz == one.engine_mhz for one in used)
-        part = 0.0 if is_read else float(off[place])
-        rate = top.result.output_per_s * np.exp(-log_time[place])
-        row: Row = {"engine_mhz": mhz, "is_measured": is_read, "latency_ms": {}}
-        for slo, ms in logs.items():
-            width = part * width_of(*slo.key, is_rate, slo in one_kind)
-            row["latency_ms"][slo.name] = _ends(np.exp(ms[place]), width)
-        row["power_w"] = _ends(watts[place], part * POWER_WIDTH)
-        row["output_per_s"] = float(rate)
-        row["tokens_per_joule"] = _ends(rate / watts[place], part * TOKENS_WIDTH)
-        rows.append({**row, "capacity_share": None if shares is None else float(shares[place])})
+    ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
+    shares = _shares(ends, readings, capacity) if capacity else [None] * len(clocks)
+    widths = {slo: width_of(*slo.key, is_rate, slo in one_kind) for slo in shown}
+    rows = []
+    for place, (mhz, part) in enumerate(zip(clocks.tolist(), off.tolist(), strict=True)):
+        latencies = {slo.name: (np.exp(ms[place]), widths[slo]) for slo, ms in logs.items()}
+        rows.append(_row(mhz, part, latencies, rates[place], watts[place], shares[place]))
     limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
     notes = [*dropped, *_notes(readings, slos, one_kind)]
-    if is_rate and not (capacity or pool):
-        text = (
-            "how near the server is to its capacity is not known; run both clocks with "
-            "--request-rate inf too, and give the results: --capacity"
-        )
-        notes.append(Note("V01", text, "warning"))
+    notes += [UNKNOWN_CAPACITY] if is_rate and not (capacity or pool) else []
     return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes).with_breaks()
+
+
+def _row(
+    mhz: float,
+    part: float,
+    latencies: Mapping[str, tuple[float, float]],
+    rate: float,
+    watts: float,
+    share: float | None,
+) -> Row:
+    """A clock as JSON has it; part: of the widths of intervals, 0 where it was run."""
+    return {
+        "engine_mhz": mhz,
+        "is_measured": not part,
+        "latency_ms": {n: _ends(ms, part * width) for n, (ms, width) in latencies.items()},
+        "power_w": _ends(watts, part * POWER_WIDTH),
+        "output_per_s": float(rate),
+        "tokens_per_joule": _ends(rate / watts, part * TOKENS_WIDTH),
+        "capacity_share": share,
+    }
 
 
 def _ends(value: float, width: float) -> list[float | None]:
@@ -212,10 +228,8 @@ def _powers(
 
 def _shares(
     between: Between, readings: Sequence[ServerReading], capacity: Sequence[ServingResult]
-) -> Floats | None:
-    """The rate of requests over the capacity, (N,); None where that is not known. InputError."""
-    if not capacity:
-        return None
+) -> list[float]:
+    """The rate of requests over the capacity at each clock. Raises InputError."""
     if len(capacity) != 2 or any(one.rate_per_s != np.inf for one in capacity):
         raise InputError(
             "--capacity takes two results of --request-rate inf, at the highest and the lowest "
@@ -228,7 +242,7 @@ def _shares(
             f"{readings[-1].result.source}: is at {100 * shares[-1]:.0f} % of the capacity; lower "
             "the rate, or take a slow clock at 0.75 to 0.8 of the highest"
         )
-    return np.asarray(shares)
+    return [float(share) for share in shares]
 
 
 def _notes(

@@ -35,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
     outputs.add_colours(parser)
     options.add_subject(parser)
     server.add_arguments(parser)
-    parser.set_defaults(takes_rest=True)
+    parser.set_defaults(rest=[])  # words that are left: logs of --also RESULT LOG
     what = "work per second in each log, such as tokens, in place of its time, e.g. 2400:2250"
     parser.add_more("--rate", metavar="N:N", type=options.rates, help=what)
     outputs.add_output_of_format(parser, FORMATS)

@@ -129,9 +129,8 @@ def _run(words: Sequence[str]) -> None:
         check_words(parser, words)
         arguments, unknown = parser.parse_known_args(words)
         program = arguments.program
-        arguments.rest = []
-        if getattr(arguments, "takes_rest", False) and not any(w.startswith("-") for w in unknown):
-            arguments.rest, unknown = unknown, []  # logs of --also RESULT LOG
+        if hasattr(arguments, "rest") and not any(word.startswith("-") for word in unknown):
+            arguments.rest, unknown = unknown, []
         if unknown:
             said = f"unrecognized arguments: {' '.join(unknown)}"
             raise InputError(with_help(said, program))
