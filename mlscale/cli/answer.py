@@ -259,13 +259,12 @@ def _headings(document: Row) -> list[str]:
 def _choice_cells(choice: Row, document: Row) -> list[str]:
     """What is set, and what becomes of time, power and energy."""
     power = si(choice["power_w"][0], "W") if choice["power_w"] else ""
-    energy = _cells(choice, "energy_percent") if choice["energy_percent"] else ["", ""]
-    return [
-        places(choice["set"], document["base"]),
-        *_cells(choice, "slowdown_percent"),
-        power,
-        *energy,
-    ]
+    time, energy = (_cells(choice, f"{name}_percent") for name in ("slowdown", "energy"))
+    if not choice["set"]:  # as it is: nothing changes
+        time[1] = energy[1] = ""
+    if choice["energy_percent"] is None:
+        energy = ["", ""]
+    return [places(choice["set"], document["base"]), *time, power, *energy]
 
 
 # Below the tables.

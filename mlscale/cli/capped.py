@@ -73,7 +73,10 @@ def read(arguments: argparse.Namespace) -> CappedRun:
             raise UsageError(f"--{flag} is of no use with runs under caps of unknown clocks")
     readings: list[CappedReading] = []
     devices = {arguments.device} - {None}
-    for path in map(input_file, [*arguments.file, *arguments.also]):
+    files = [input_file(text) for text in (*arguments.file, *arguments.also)]
+    for place, path in enumerate(files):
+        if path in files[:place]:
+            raise InputError(f"{path}: is named twice; a further reading needs a file of its own")
         if _is_table(path, arguments):
             found, names = _read_rows(path, arguments)
         else:

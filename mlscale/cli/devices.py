@@ -14,6 +14,7 @@ from mlscale.errors import InputError
 from mlscale.text import did_you_mean, shortened
 
 TO_TURING = ("Maxwell", "Pascal", "Volta", "Turing")
+FAMILIES = ("Blackwell", "Hopper", "Ada", "Ampere", "older", "AMD")  # newest first
 SHORTEST_NAME = 8
 _OTHER_COLUMNS = 45  # columns wide, beside those of key and name
 MOST_ROWS = 20
@@ -99,9 +100,10 @@ def _families(devices: Sequence[Device]) -> list[Line]:
     families: dict[str, list[str]] = {}
     for device in sorted(devices, key=lambda device: (device.vendor, device.key)):
         generation = device.architecture.split()[0]
-        family = "to Turing" if generation in TO_TURING else generation
+        family = "older" if generation in TO_TURING else generation
         families.setdefault(family if device.vendor == "NVIDIA" else "AMD", []).append(device.key)
-    return facts((family, ", ".join(keys)) for family, keys in families.items())
+    ranked = sorted(families.items(), key=lambda pair: FAMILIES.index(pair[0]))
+    return facts((family, ", ".join(keys)) for family, keys in ranked)
 
 
 def _matches(rows: Sequence[dict[str, Any]]) -> list[Line]:

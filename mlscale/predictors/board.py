@@ -75,7 +75,7 @@ UNREAD = Note(
     "from unchanged to in proportion",
 )
 MEMORY_CLOCKS = Note(
-    "P02", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed", "warning"
+    "P02", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed"
 )
 
 

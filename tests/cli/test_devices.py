@@ -23,7 +23,7 @@ class TestList:
         *families, more = out.splitlines()
         assert len(families) <= 24
         assert "mlscale devices list h100" in more
-        words = re.sub(r"^  (to Turing|[A-Z]\w+)  ", ",", "\n".join(families), flags=re.MULTILINE)
+        words = re.sub(r"^  (older|[A-Z]\w+)  ", ",", "\n".join(families), flags=re.MULTILINE)
         assert sorted(re.findall(r"[\w-]+", words)) == sorted(device_keys())
 
     @pytest.mark.parametrize(
