@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # The processes of the tests read one another's bytecode, whatever the shell says.
 test test-slow test-newest fuzz: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow test-newest fuzz coverage lint docs bench notebooks reproduction shipped shipped-simulated clean
+.PHONY: demo test test-slow test-newest fuzz coverage lint docs bench notebooks reproduction shipped shipped-simulated sample clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -71,14 +71,18 @@ shipped: $(READY)
 	$(BIN)/python tools/train_shipped.py
 	$(BIN)/mlscale train datasets/h100-suite.csv --base cu=132 -o models/h100-sms.mlscale
 
+# The sample of a page, of the training step.
+sample:
+	$(BIN)/mlscale report datasets/training-step-ncu.csv datasets/training-step-trace.json.gz \
+	  --power datasets/training-step-power.csv --base engine=1410,memory=1593 \
+	  -o docs/sample-report.html
+
 # Makes the simulated data and their model anew; RAW is the raw table of the simulated set.
 shipped-simulated: $(READY)
 	$(BIN)/python tools/make_shipped.py $(RAW)
 	$(BIN)/python tools/make_training_step.py
 	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
-	$(BIN)/mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv \
-	  -o docs/sample-report.html
 
 clean:
 	rm -rf $(VENV) $(VENV)-newest out build dist

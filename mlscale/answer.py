@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from mlscale.advice.answer import RunGoal
 from mlscale.advice.recommendation import Advice, Interval, Row
 from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
@@ -90,13 +89,12 @@ class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
     content: its document. advice and subject: what it rests on; the subject's notes are those on
-    the files and the choice of the model. goal: what was asked.
+    the files and the choice of the model.
     """
 
     content: Row
     advice: Advice
     subject: Subject
-    goal: RunGoal
 
     if not TYPE_CHECKING:
 
@@ -219,7 +217,7 @@ class Answer:
         return draw_curves(title, "engine_mhz", steps, panels, longest_ms, best.engine_mhz)
 
     def save(self, path: Path | str) -> None:
-        """Write the report (.html), the document (.json) or the rows of the command's CSV (.csv).
+        """Write the page (.html), the document (.json) or the rows of the command's CSV (.csv).
 
         Raises InputError.
         """
@@ -238,19 +236,9 @@ class Answer:
         write_text(path, text)
 
     def _page(self) -> str:
-        from mlscale.report.kernel_report import largest_kernels
-        from mlscale.report.page import Source, page
+        from mlscale.report.page import Shown, page
 
-        found = self.subject
-        source = Source(
-            model_file=found.model_name,
-            profile_file=found.profile_name,
-            command="mlscale.advise",
-            notes=found.notes,
-            goal=self.goal,
-            has_commands=True,
-        )
-        return page(found.model, found.profiles, largest_kernels(found.profiles), source)
+        return page([Shown(self.content, self.subject.profile_name, self.advice, self.subject)])
 
 
 class ServerAnswer(Answer):

@@ -19,7 +19,14 @@ from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import add_points
-from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at, with_weights
+from mlscale.data.profiles import (
+    MeasuredPoint,
+    Profiles,
+    configurations,
+    only_config,
+    profiles_at,
+    with_weights,
+)
 from mlscale.data.table import Table, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_table, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
@@ -116,6 +123,17 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
     )
+
+
+def measured_again(asked: Asked, text: str) -> tuple[MeasuredPoint, ...]:
+    """What a file says of the run at other settings, as --also reads it; nothing is predicted.
+
+    text: FILE or FILE@CONFIG. Raises InputError.
+    """
+    paths = tuple(map(input_file, asked.files))
+    first, _ = _profiles(replace(asked, also=()), paths, None, None)
+    both, _ = _profiles(replace(asked, also=(text,), also_times_ms=()), paths, None, None)
+    return both.points[len(first.points) :]
 
 
 def _profiles(

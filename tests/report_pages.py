@@ -1,118 +1,81 @@
-"""Reports on made kernels of known laws, read back, for the tests of the page."""
+"""Pages of runs read back, for the tests: what a page carries, and pages of made kernels."""
 
+import base64
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+import zlib
 from functools import cache
+from typing import Any
 
-from html_page import Node, parse
+import numpy as np
 from parameters import own
 from synthetic import kernels as made
 
-from mlscale import ConfigGrid, Model, Profiles, train
-from mlscale.report.page import Source, page
+from mlscale import ConfigGrid, Limits, Model, Profiles, train
+from mlscale.advice.advise import advise
+from mlscale.advice.document import document
+from mlscale.report.page import Shown, page
+from mlscale.subject import Subject
 
-MID = made.GRID.mid  # cu=8, engine=800, memory=700
-SMALL = ConfigGrid((8,), (400.0, 800.0), (500.0, 700.0))
-SOURCE = Source("model.mlscale", "profile.csv", "mlscale report model.mlscale profile.csv")
-ELEMENTS = {
-    *("html", "head", "meta", "title", "style", "body", "main", "header", "nav", "section"),
-    *("h1", "h2", "h3", "h4", "p", "a", "ul", "li", "dl", "dt", "dd", "div", "span", "pre"),
-    *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "small", "figure", "figcaption"),
-    *("details", "summary", "svg", "g", "text", "path", "defs", "use"),
-}
-ATTRIBUTES = {
-    *("lang", "charset", "http-equiv", "content", "name", "id", "class", "href", "rel", "scope"),
-    *("role", "aria-label", "title", "colspan", "rowspan", "style"),
-    *("viewbox", "width", "height", "x", "y", "d", "transform", "xlink:href"),
-}
-# Of HTML: a cell's two colours, a scale of colours. Of SVG: as matplotlib
-# writes it, with colours of the style sheet.
-STYLES = re.compile(
-    r"background:#[0-9a-f]{6};color:#[0-9a-f]{6}"
-    r"|background:linear-gradient\(to right(,#[0-9a-f]{6})+\)"
-)
-SVG_STYLES = re.compile(
-    r"((fill|stroke|opacity|font|text)(-[a-z]+)?(-[a-z]+)?: "
-    r"(var\(--[a-z]+(-\d)?\)|[a-zA-Z]+|[\d.,]+(px)?)(; |$))*"
-)
+MID = made.GRID.mid
 
 
-def harmless_styles(root: Node) -> bool:
-    """Whether every style attribute sets colours, places and fonts only, and loads nothing."""
-    drawn = {id(node) for svg in root.all("svg") for node in svg.nodes()}
-    return all(
-        (SVG_STYLES if id(node) in drawn else STYLES).fullmatch(node.attributes["style"])
-        for node in root.nodes()
-        if "style" in node.attributes
-    )
+def runs_of(text: str) -> list[dict[str, Any]]:
+    """The runs that a page carries."""
+    (carried,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
+    runs: list[dict[str, Any]] = json.loads(carried)["runs"]
+    for run in runs:
+        run["grid"] = run["grid"] and json.loads(zlib.decompress(base64.b64decode(run["grid"])))
+    return runs
 
 
-@cache
-def trained(name: str = "nearest", power: bool = True) -> Model:
-    """Of kernels that scale by known laws; the nearest kernel is of the same law, exactly."""
-    return train(made.measurements(power=power), MID, name, **own(name, neighbours=1, clusters=4))
+def unpacked(differences: list[int | None]) -> np.ndarray:
+    """The factors of a surface, NaN where one is not known."""
+    factors = np.full(len(differences), np.nan)
+    is_known = np.array([one is not None for one in differences])
+    seconds = [one for one in differences if one is not None]
+    factors[is_known] = np.exp(np.cumsum(np.cumsum(seconds)) / 10_000)
+    return factors
 
 
-def new_profiles(power: bool = True, grid: ConfigGrid = made.GRID) -> Profiles:
-    """A kernel of each law that the model has not seen: compute0, bandwidth0, …"""
-    found = made.measurements(per_group=1, grid=grid, power=power, seed=1).profiles(grid.mid)
-    return replace(found, kernels=tuple(f"new {name}" for name in found.kernels))
+def on_grid(run: dict[str, Any], row: dict[str, Any], quantity: str) -> list[np.ndarray]:
+    """Value, low and high of a run's or a kernel's quantity by CUs, engine and memory clock.
 
-
-def report(
-    model: Model | None = None,
-    profiles: Profiles | None = None,
-    kernels: Sequence[int] = (0,),
-    source: Source = SOURCE,
-) -> Node:
-    if model is None and profiles is None and source is SOURCE:
-        return _of_new_profiles(tuple(kernels))
-    return parse(page(model or trained(), profiles or new_profiles(), kernels, source))
-
-
-@cache
-def _of_new_profiles(kernels: tuple[int, ...]) -> Node:
-    return parse(page(trained(), new_profiles(), kernels, SOURCE))
-
-
-def map_cells(table: Node) -> list[Node]:
-    """The cells of a heat map, from the top left."""
-    return [cell for cell in table.all("td") if cell.all("small")]
-
-
-def cells(root: Node, quantity: str) -> dict[tuple[float, float, float], tuple[str, list[str]]]:
-    """What the heat maps of a quantity show: by configuration the number and the marks.
-
-    That cells stand at their clocks is tested with the pictures; here their order is enough.
+    In its unit; the value alone where there is no interval.
     """
-    shown = {}
-    for figure in root.all("figure"):
-        for table in figure.all("table", "map"):
-            if not table.attributes["aria-label"].startswith(f"{quantity} ["):
-                continue
-            cu = float(figure.one("figcaption").text.split()[0])
-            place = [(e, m) for m in made.GRID.memory_mhz[::-1] for e in made.GRID.engine_mhz]
-            for (engine, memory), cell in zip(place, map_cells(table), strict=True):
-                number = cell.text.removesuffix(cell.one("small").text)
-                shown[cu, engine, memory] = (number, cell.kinds)
-    return shown
+    axes = run["grid"]["axes"]
+    shape = len(axes["c"]), len(axes["m"]), len(axes["e"])
+    base, value, *ends = row[quantity]
+    if quantity == "energy":
+        assert value is None
+        factors = unpacked(row["time"][1]) * unpacked(row["power"][1])
+    else:
+        factors = unpacked(value)
+    sides = [factors, *(unpacked(end) if end else factors for end in ends)]
+    return [base * side.reshape(shape).swapaxes(1, 2) for side in sides]
 
 
-def marked(root: Node, quantity: str, mark: str) -> list[tuple[float, float, float]]:
-    """The configurations with that mark."""
-    return [config for config, (_, marks) in cells(root, quantity).items() if mark in marks]
+@cache
+def trained(name: str = "nearest", power: bool = True, grid: ConfigGrid = made.GRID) -> Model:
+    """Of kernels that scale by known laws; the nearest kernel is of the same law, exactly."""
+    measurements = made.measurements(power=power, grid=grid)
+    return train(measurements, grid.mid, name, **own(name, neighbours=1, clusters=4))
 
 
-def section(root: Node, heading: str) -> list[Node]:
-    """What stands below a heading in its block of a kernel's section."""
-    (kernel,) = root.all("section", "kernel")
-    for block in kernel.all("div", "block"):
-        first, *rest = (child for child in block.content if isinstance(child, Node))
-        if first.tag == "h3" and first.text == heading:
-            return rest
-    raise AssertionError(heading)
+def new_profiles(power: bool = True, grid: ConfigGrid = made.GRID, count: int = 1) -> Profiles:
+    """Kernels of each law that the model has not seen: compute0, bandwidth0, …"""
+    found = made.measurements(per_group=count, grid=grid, power=power, seed=1)
+    return found.profiles(grid.mid)
 
 
-def text_of(nodes: Sequence[Node]) -> str:
-    return " ".join(node.text for node in nodes)
+def shown(
+    model: Model, profiles: Profiles, objective: str | None = None, limits: Limits | None = None
+) -> Shown:
+    """The run of these profiles, as the command shows it."""
+    advice = advise(model, profiles, objective, limits)
+    subject = Subject(model, profiles, (), "model.mlscale", "profile.csv")
+    return Shown(document(advice, "model"), "profile.csv", advice, subject)
+
+
+def page_of(model: Model, profiles: Profiles, **asked: Any) -> str:
+    return page([shown(model, profiles, **asked)])

@@ -138,6 +138,12 @@ def test_advice_on_an_export(tmp_path: Path) -> None:
     assert "answer" in json.loads(printed)
 
 
+def test_a_page_of_an_export(tmp_path: Path) -> None:
+    status, _, problems = mlscale(tmp_path, "report", "h100-by-hand.csv", "-o", "page.html")
+    assert status == 0, problems
+    assert "Set 1905 MHz" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_every_command_tells_its_options(tmp_path: Path) -> None:
     """The script for a shell is made of the options of all commands, as their help is."""
     status, printed, problems = mlscale(tmp_path, "completion", "bash")
@@ -171,7 +177,6 @@ def test_large_profiles_are_read_and_predicted_as_with_arrow(tmp_path: Path) -> 
     [
         (("train", "simulated-gcn3.parquet", "--base", "mid", "-o", "m.mlscale"), "train"),
         (("study", "errors", "simulated-gcn3.parquet"), "study"),
-        (("report", "h100-by-hand.csv", "-o", "report.html"), "figures"),
         (("predict", "simulated-gcn3.mlscale", "simulated-gcn3.parquet"), "tables"),
     ],
 )

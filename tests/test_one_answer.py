@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report_pages import on_grid
 
 from mlscale import Limits, Profiles
 from mlscale.advice.advise import advise
@@ -18,7 +19,9 @@ from mlscale.data.profiles import QUANTITIES
 from mlscale.model.predictions import ABOVE_LIMIT, COVERAGE
 from mlscale.model.shipped import model_for, shipped_model
 from mlscale.readers.reading import import_profile
-from mlscale.report.kernel_report import COSTS, kernel_reports
+from mlscale.report.surfaces import KEEPS_MEMORY, NO_SUPPLY, surfaces
+
+COSTS = {"time": "time_ms", "power": "power_w", "energy": "energy_mj"}
 
 H100 = {"engine_mhz": 1980, "memory_mhz": 2619}
 A100 = {"engine_mhz": 1410, "memory_mhz": 1593}
@@ -78,18 +81,20 @@ def test_every_command_says_the_same(case: str, objective: str | None, limits: L
         np.testing.assert_allclose(high, own.high, rtol=1e-9)
     marked = np.array([ABOVE_LIMIT in flags for flags in table["flags"]]).reshape(shape)
     assert marked.any() == ("above" in case)
-    for k, one in enumerate(kernel_reports(model, profiles, advice, range(count))):
+    for k, of_advice in enumerate(advice.kernels):
         of_kernel = {name: values[k] for name, values in of_kernels.items()}
-        of_advice = advice.kernels[k]
         for point in (of_advice.best, of_advice.base, *of_advice.front):
             assert_same(point, of_kernel)
             assert not marked[k][model.grid.index(point.config)]
-        for quantity, values in one.quantities.items():
-            own = of_kernel[COSTS[quantity]]
-            scale = own[one.base] / values[one.base]
-            np.testing.assert_allclose(values * scale, own, rtol=1e-9)
-        assert (one.is_supplied == ~marked[k]).all()
         assert [flag for flag in of_advice.flags if flag != TOO_SLOW] == [*predictions.flags[k]]
-        best = one.grid.index(of_advice.best.config)
-        ends = [end[best] / one.quantities["time"][one.base] for end in one.intervals["time"]]
-        assert [100 * (end - 1) for end in ends] == pytest.approx(of_advice.best.slowdown_range)
+    grid = surfaces(advice, model, profiles)
+    assert grid is not None
+    order = sorted(range(count), key=lambda k: -(advice.kernels[k].share_percent or 0))
+    for k, carried in zip(order, grid["kernels"], strict=True):
+        for name in carried.keys() & COSTS.keys():
+            on_page, *_ = on_grid({"grid": grid}, carried, name)
+            np.testing.assert_allclose(on_page, of_kernels[COSTS[name]][k], rtol=2e-4)
+    c, e, m = shape[1:]
+    states = np.array(list(grid["state"])).reshape(c, m, e).swapaxes(1, 2)
+    is_offered = states != KEEPS_MEMORY
+    assert ((states == NO_SUPPLY) == marked.any(axis=0))[is_offered].all()

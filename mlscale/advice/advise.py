@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from mlscale.advice.costs import Costs, Terms
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
 from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
 from mlscale.advice.search import (
     MENU_PERCENT,
     TOO_SLOW,
     USUAL_SLOWDOWN_PERCENT,
-    Costs,
-    Terms,
     best_of_kernels,
     best_of_run,
     menu_of_run,
@@ -100,6 +99,7 @@ def advise(
         measured=_measured(profiles, terms, whole_run.base.time_ms),
         surfaces=surfaces,
         held=held,
+        costs=costs,
     )
 
 

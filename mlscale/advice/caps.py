@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
+from mlscale.advice.costs import Points
 from mlscale.advice.objectives import (
     SAME,
     Limits,
@@ -26,7 +27,7 @@ from mlscale.advice.objectives import (
     require_objective,
 )
 from mlscale.advice.recommendation import Setting
-from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, Points, effects
+from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, effects
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz

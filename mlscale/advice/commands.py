@@ -200,16 +200,39 @@ def clock_commands(
     if best.cu_count != base.cu_count:
         unknown = f"no command is known that sets {best.cu_axis}"
         notes.append(unknown if best.cu_axis else _CU_NOTES[device.vendor])
-    memory_mhz = min(
-        device.memory_clocks_mhz(),
-        key=lambda mhz: abs(mhz - best.memory_mhz),
-        default=best.memory_mhz,
-    )
-    if abs(memory_mhz / best.memory_mhz - 1) >= SAME_CLOCK:
-        memory_mhz = best.memory_mhz
+    memory_mhz = _listed_mhz(device, best.memory_mhz)
     values = {"gpu": gpu, "engine": f"{best.engine_mhz:.0f}", "memory": f"{memory_mhz:.0f}"}
     commands = _commands(device, changed, values) if changed else Commands()
     return replace(commands, notes=(*commands.notes, *notes))
+
+
+def _listed_mhz(device: Device, memory_mhz: float) -> float:
+    """The memory clock as the vendor's tool lists it."""
+    clocks = device.memory_clocks_mhz()
+    listed_mhz = min(clocks, key=lambda mhz: abs(mhz - memory_mhz), default=memory_mhz)
+    return listed_mhz if abs(listed_mhz / memory_mhz - 1) < SAME_CLOCK else memory_mhz
+
+
+def clock_templates(
+    device: Device | None, metadata: Mapping[str, Any], memory_mhz: Sequence[float]
+) -> dict[str, Any]:
+    """What sets any clocks, for a page: lines that leave {engine} and {memory} [MHz] open.
+
+    'engine' and 'memory' are what `clock_commands` says of one that is not the base's, empty where
+    no command is known, and comments with what to put in them; 'memory_mhz' are these clocks as the
+    vendor's tool lists them.
+    """
+    if device is None:
+        return {"engine": [], "memory": [], "memory_mhz": list(memory_mhz)}
+    gpu, _ = _gpu(device, metadata)
+    values = {"gpu": gpu, "engine": "{engine}", "memory": "{memory}"}
+    lines = {}
+    for lever in ("engine", "memory"):
+        commands = _commands(device, [lever], values)
+        lines[lever] = [*commands.to_set, *(f"# {note}" for note in commands.notes if "{" in note)]
+    if len(device.memory_clocks_mhz()) == 1 or device.slows_at_locked_memory:
+        lines["memory"] = []
+    return {**lines, "memory_mhz": [_listed_mhz(device, mhz) for mhz in memory_mhz]}
 
 
 def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Commands:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlscale.advice.costs import Costs
 from mlscale.advice.objectives import WITHOUT_POWER, Limits
 from mlscale.arrays import Mask
 from mlscale.data.grid import HardwareConfig
@@ -135,9 +136,10 @@ class Advice:
     sure_why_cap: the same of a power cap.
 
     What it rests on: surfaces, by quantity every kernel's absolute values [ms], [W], with intervals
-    of COVERAGE each; held: they, their high ends as the board's limit leaves them. supply: what
-    the board supplies, unlimited where that is not known or power not predicted; where a kernel
-    draws more, nothing is advised. offered (C, E, M): what the GPU may be set to.
+    of COVERAGE each; held: they, their high ends as the board's limit leaves them. costs: every
+    kernel's, as the best was sought among them. supply: what the board supplies, unlimited where
+    that is not known or power not predicted; where a kernel draws more, nothing is advised.
+    offered (C, E, M): what the GPU may be set to.
     """
 
     device: str
@@ -157,6 +159,7 @@ class Advice:
     sure_why_cap: tuple[str, ...] = ()
     surfaces: dict[str, Surfaces] = field(default_factory=dict, compare=False)
     held: dict[str, Surfaces] = field(default_factory=dict, compare=False)
+    costs: Costs | None = field(default=None, compare=False)
     supply: Supply = UNLIMITED
     offered: Mask | None = field(default=None, compare=False)
 

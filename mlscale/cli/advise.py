@@ -2,16 +2,18 @@
 
 import argparse
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlscale import subject
 from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
 from mlscale.advice.document import capped_document
-from mlscale.advice.recommendation import Row
+from mlscale.advice.recommendation import Advice, Row
 from mlscale.cli import answer, options, outputs, server
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
+from mlscale.data.datasets import input_file
 from mlscale.errors import UsageError, extra_named
 
 FORMATS = ("table", "csv", "json")
@@ -55,8 +57,23 @@ def run(arguments: argparse.Namespace) -> None:
     if server.is_asked(arguments):
         give(server.advised(arguments), arguments, form)
         return
+    give(answered(arguments).document, arguments, form)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer's document, what it rests on, None of runs under caps, and the run's files."""
+
+    document: Row
+    files: tuple[Path, ...]
+    advice: Advice | None = None
+    read: subject.Subject | None = None
+
+
+def answered(arguments: argparse.Namespace) -> Answered:
+    """The answer that is asked for. Raises InputError."""
     found = _capped if _is_of_caps(arguments) else _advised
-    give(found(arguments, options.goal(arguments)), arguments, form)
+    return found(arguments, options.goal(arguments))
 
 
 def _is_of_caps(arguments: argparse.Namespace) -> bool:
@@ -87,8 +104,8 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
     answer.require(found, arguments.require)
 
 
-def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Row:
-    """The document of the advice on a run. Raises InputError."""
+def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
+    """The advice on a run. Raises InputError."""
     with held_warnings() as told:
         asked = options.asked_run(arguments, arguments.weights)
         asked = subject.with_rates(asked, arguments.rate) if arguments.rate else asked
@@ -102,11 +119,12 @@ def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Row:
 
         again = commands_at(step.engine_mhz, arguments, found.files, found.profiles)
         step = replace(step, commands=again)
-    return document_of_run(found, goal, advice, caps, told, step, arguments.commands)
+    row = document_of_run(found, goal, advice, caps, told, step, arguments.commands)
+    return Answered(row, found.files, advice, found)
 
 
-def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Row:
-    """The document of runs under caps, whose clock no file tells. Raises InputError."""
+def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
+    """The best cap of runs under caps, whose clock no file tells. Raises InputError."""
     from mlscale.advice.capped_runs import advise_capped
     from mlscale.advice.commands import commands_for_cap
     from mlscale.cli import capped
@@ -116,4 +134,5 @@ def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Row:
         caps_w = goal.caps_w or ()
         caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
     commands = commands_for_cap(caps, {}) if arguments.commands else None
-    return capped_document(caps, told, commands)
+    files = tuple(map(input_file, [*arguments.file, *arguments.also]))
+    return Answered(capped_document(caps, told, commands), files)

@@ -28,7 +28,7 @@ COMMANDS = {
     "show": "show what a model was trained on and what it holds",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "name the clocks to set, for least energy or another objective",
-    "report": "write one HTML page, without scripts, on what a model predicts",
+    "report": "write one HTML page to look around in: the answer, and every other setting",
     "study": "measure errors by cross-validation",
     "explain": "say what the code of a note means, and what to do",
     "completion": "print a script that completes mlscale's commands in a shell",

@@ -321,8 +321,6 @@ def add_goal(parser: Parser) -> None:
     add_limits(parser, "the whole run")
     what = f"{', '.join(OBJECTIVES)} (default: energy, or clock where power is not known)"
     parser.add("--minimize", choices=tuple(OBJECTIVES), metavar="WHAT", help=what)
-    what = "print what sets and resets the advice; nothing is run"
-    parser.add("--commands", action="store_true", help=what)
     what = "CSV with the columns kernel and launches, which says how often these kernels run"
     parser.add_more("--weights", metavar="FILE", help=what)
     what = "what the answer is to set: clocks, or a power cap (default: %(default)s)"
@@ -334,6 +332,8 @@ def add_goal(parser: Parser) -> None:
 def add_answer(parser: Parser) -> None:
     """Add how the answer is shown, and how sure it must be."""
     parser.add("--all", action="store_true", help="print all: every kernel, front, measured, caps")
+    what = "print what sets and resets the advice; nothing is run"
+    parser.add("--commands", action="store_true", help=what)
     what = "one kernel's answer and notes, by its number or a part of its name"
     parser.add_more("--kernel", metavar="N|NAME", help=what)
     what = "exit with status 3 if the answer is less sure, e.g. sure=medium"

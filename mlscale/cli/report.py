@@ -1,21 +1,28 @@
-"""mlscale report: one HTML page on what a model predicts of profiled kernels."""
+"""mlscale report: one HTML page to look around in, of a run and the answer for it."""
 
 import argparse
-from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 
 from mlscale import subject
-from mlscale.cli import options, outputs
+from mlscale.advice.recommendation import Row
+from mlscale.cli import advise, options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import held_warnings, print_warnings
+from mlscale.data.datasets import input_file
+from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.logs import is_sampled
+from mlscale.data.profiles import MeasuredPoint
+from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
-from mlscale.text import did_you_mean
+from mlscale.text import counted
 
 _EXAMPLES = """\
 examples:
-  mlscale report export.csv -o report.html
-  mlscale report gtx980.mlscale profile.csv --kernel gemm --kernel scan -o report.html
+  mlscale report ncu.csv trace.json.gz --power power.csv -o page.html
+  mlscale report before.csv --compare after.csv -o page.html
+  mlscale report fast.csv --measured slow.csv -o page.html
 """
 
 
@@ -23,44 +30,72 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
+    parser.set_defaults(commands=True)
     parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
     options.add_subject(parser)
-    what = (
-        "a kernel to show in full; may be given again (default: the "
-        f"{MOST_KERNELS} that most of the run's time goes to)"
-    )
-    parser.add("--kernel", action="append", metavar="NAME", help=what)
-    parser.add_more("--date", metavar="TEXT", help="a date to print on the page")
+    what = "the files of a second run, for a second tab; --also, --power, --time, --weights are not"
+    parser.add("--compare", nargs="+", metavar="FILE", help=f"{what} for it")
+    what = "the same work measured after its clocks were set, to see predicted against measured"
+    parser.add("--measured", metavar="FILE[@CONFIG]", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the report. Raises InputError."""
-    from mlscale.report.page import Source, page
+    """Write the page. Raises InputError."""
+    from mlscale.report.page import Shown, page
 
     output = outputs.output_file(arguments.output)
-    with held_warnings() as told:
-        found = subject.read(options.asked_run(arguments, arguments.weights))
-    print_warnings(told)
+    runs = [advise.answered(arguments)]
+    if arguments.compare:
+        facts = {"file": arguments.compare, "also": [], "power": None, "time": None}
+        second = argparse.Namespace(**{**vars(arguments), **facts, "weights": None})
+        runs.append(advise.answered(second))
+    measured = _measured(arguments, runs[0]) if arguments.measured else ()
+    shown = [
+        Shown(one.document, ", ".join(_names(one)), one.advice, one.read, () if i else measured)
+        for i, one in enumerate(runs)
+    ]
+    write_text(output, page(shown))
+    kernels = " and ".join(counted(one.document["run"]["kernels"], "kernel") for one in runs)
+    print(f"{output}: {kernels}, {output.stat().st_size / 1000:.0f} kB")
+
+
+def _names(one: advise.Answered) -> list[str]:
+    """The files of a run, without their folders."""
+    return [Path(name).name for name in one.files]
+
+
+def _measured(arguments: argparse.Namespace, first: advise.Answered) -> tuple[Row, ...]:
+    """What was measured at other settings, and what is predicted there. Raises InputError."""
+    from mlscale.report.measured import against_measured
+
+    text, found = arguments.measured, first.read
+    if first.advice is None or found is None:
+        raise InputError(f"--measured {text}: of runs under caps no clock is known to compare at")
+    path = input_file(text)
+    is_log = path.is_file() and not is_tidy(path, arguments.map) and subject.is_log(path)
+    if is_log and not is_sampled(found.profiles.metadata):
+        points = [_logged_power(path, found)]
+    else:
+        asked = options.asked_run(arguments, arguments.weights)
+        points = [*subject.measured_again(asked, text)]
+    return tuple(against_measured(first.advice, found.profiles, point) for point in points)
+
+
+def _logged_power(path: Path, found: subject.Subject) -> MeasuredPoint:
+    """The mean power in a log of the run that was profiled. Raises InputError."""
+    from mlscale.readers.given import Given
+    from mlscale.readers.reading import read_table
+
     profiles = found.profiles
-    shown = largest_kernels(profiles)
-    if arguments.kernel is not None:
-        shown = [_position(name, profiles.kernels) for name in dict.fromkeys(arguments.kernel)]
-    source = Source(
-        model_file=found.model_name,
-        profile_file=found.profile_name,
-        command=options.command_line(arguments.words),
-        date=arguments.date,
-        notes=(*told, *found.notes),
-        goal=options.goal(arguments),
-        has_commands=arguments.commands,
-    )
-    write_text(output, page(found.model, profiles, shown, source))
-    print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
-
-
-def _position(kernel: str, kernels: Sequence[str]) -> int:
-    """Where a kernel stands in the profile. Raises InputError where it does not."""
-    if kernel in kernels:
-        return kernels.index(kernel)
-    raise InputError(f"the profile has no kernel '{kernel}'{did_you_mean(kernel, kernels)}")
+    base = profiles.base.as_dict()
+    if subject.tells_engine_clock(path):
+        del base["engine_mhz"]
+    given = Given(device=profiles.device, base=base)
+    table = read_table([path], given).table
+    if len(table) != 1 or "power_w" not in table.numbers:
+        raise InputError(f"{path}: tells no power of one GPU to compare with")
+    at = {axis: float(table.numbers[axis][0]) for axis in AXES}
+    config = HardwareConfig(int(at["cu_count"]), at["engine_mhz"], at["memory_mhz"])
+    watts = np.full(len(profiles.kernels), table.numbers["power_w"][0])
+    return MeasuredPoint(config, np.full(len(watts), np.nan), watts, path.name)

@@ -12,8 +12,8 @@ from mlscale.cli.terminal import Line, facts, percent, sentences, shown
 from mlscale.cli.text import json_text
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.profiles import QUANTITIES
+from mlscale.model.contents import CAPABILITIES, Row, contents
 from mlscale.predictors.base import PredictsOtherGpus
-from mlscale.report.model_contents import CAPABILITIES, Row, contents
 from mlscale.text import counted, rounded
 
 MOST_NAMED = 3  # GPUs

@@ -1,7 +1,6 @@
-"""The report's page.
+"""The page to move: one HTML file of a run and its answer.
 
-- The page: `page` (its head, what stands where, how it was made), `whole_run`, `levers` (power
-  caps and commands) and `sections` (of a kernel), from the numbers of `kernel_report`. All HTML is
-  made in `markup`; `charts`, `labels` and `heat_map` draw.
-- `model_contents` is what `mlscale show` prints.
+`page` writes it, from the answer's document and the `surfaces` that it carries beside it;
+`measured` sets predicted against measured. `state.js`, `charts.js` and `page.js` are the script
+that a browser runs, `page.css` is how it looks.
 """

@@ -1,294 +1,226 @@
-"""The whole page: verdict and head, the whole run, a section for each kernel, how it was made."""
+"""The page: one HTML file of answers, their surfaces, and the script that shows them.
 
-import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+It loads nothing and runs nothing but its own script: the content policy names the hashes of script
+and style. All names are put in as text, in the script too. The same input gives the same bytes.
+"""
 
-import numpy as np
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
 
-from mlscale import __version__
-from mlscale.advice.answer import RunGoal, advised
-from mlscale.advice.document import document as answer_document
-from mlscale.advice.recommendation import Advice
-from mlscale.advice.verdict import answer_lines
-from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
-from mlscale.model.model import Model
-from mlscale.model.predictions import COVERAGE
-from mlscale.notes import Note
-from mlscale.report import sections
-from mlscale.report.kernel_report import KernelReport, kernel_reports
-from mlscale.report.levers import commands_section
-from mlscale.report.markup import (
-    Child,
-    Markup,
-    block,
-    bullets,
-    config_in_words,
-    document,
-    element,
-    joined,
-    name,
-    names,
-    paragraph,
-    style_sheet,
-    terms,
+from mlscale.advice.commands import clock_templates
+from mlscale.advice.objectives import Limits
+from mlscale.advice.recommendation import Advice, Row
+from mlscale.advice.sureness import REASONS
+from mlscale.advice.verdict import answer_lines, effects, places
+from mlscale.data.devices import known_device
+from mlscale.report.surfaces import deflated, surfaces
+from mlscale.subject import Subject
+from mlscale.text import counted, rounded, share_in_percent
+
+_POLICY = (
+    "default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; "
+    "form-action 'none'"
 )
-from mlscale.report.whole_run import RunReport, whole_run
-from mlscale.text import counted, number
-
-MOST_CONFIGURATIONS = 10_000  # each has a row for each kernel; a browser stands no more
-_MOST_POINTS = 6
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_BANNERS = {
+_SCRIPTS = ("state.js", "charts.js", "page.js")  # one after the other
+_MOST_WORDS = 12  # of the answer at the top
+_ORIGINS = {
     "made": "MADE DATA: {} made by a program, not measured on a GPU.",
     "simulated": "SIMULATED DATA: {} run on a simulator, not measured on a GPU.",
 }
 
-_METADATA = {
-    "origin": "Data are",
-    "source": "Source",
-    "counter_tool": "Counters by",
-    "power_kind": "Power is",
-}
-
 
 @dataclass(frozen=True)
-class Source:
-    """Where model and profile came from, as the page says it; date: None for no date.
+class Shown:
+    """One run on the page.
 
-    notes: on the files, and what was chosen for the user. goal: of the advice. has_commands:
-    whether to show what sets the advice.
+    document: its answer's. name: what the run is called, its files. advice, subject: what the
+    answer rests on; None of runs of which no clock is known. measured: what `against_measured`
+    says.
     """
 
-    model_file: str
-    profile_file: str
-    command: str
-    date: str | None = None
-    notes: tuple[Note, ...] = ()
-    goal: RunGoal = field(default_factory=RunGoal)
-    has_commands: bool = False
+    document: Row
+    name: str
+    advice: Advice | None = None
+    subject: Subject | None = None
+    measured: tuple[Row, ...] = ()
 
 
-def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Source) -> str:
-    """The report on the run, and on the kernels at these positions, as one HTML document.
+def page(runs: Sequence[Shown]) -> str:
+    """One run, or several to compare, as an HTML document. InputError on too large a grid."""
+    script = "".join(map(_read, _SCRIPTS))
+    style = _read("page.css")
+    policy = _POLICY.format(script=_hash(script), style=_hash(style))
+    title = escape(_visible(f"mlscale: {runs[0].name}"))
+    heads = "".join(_head(run, place) for place, run in enumerate(runs))
+    tables = "".join(map(_plain_kernels, runs))
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{style}</style></head>\n<body><main>{heads}"
+        f'<div id="page"></div><noscript>{tables}</noscript></main>\n'
+        f'<script type="application/json" id="data">{_data(runs)}</script>\n'
+        f"<script>{script}</script>\n</body></html>\n"
+    )
 
-    Raises InputError where the profiles lack what the model needs, and on a grid of more than
-    MOST_CONFIGURATIONS.
+
+def _read(name: str) -> str:
+    return files("mlscale.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a content policy names a script or a style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _data(runs: Sequence[Shown]) -> str:
+    """All runs as JSON that ends no script and has no character beyond ASCII."""
+    rows = [_run(run) for run in runs]
+    text = json.dumps({"runs": rows}, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _run(run: Shown) -> Row:
+    document = run.document
+    limits = Limits(**document["limits"])
+    row: Row = {
+        "name": run.name,
+        "document": document,
+        "limit": limits.longest_percent(document["run"]["time_ms"]) if limits.has_time else None,
+        "measured": list(run.measured),
+        "grid": None,
+        "commands": None,
+    }
+    if run.advice is None or run.subject is None:
+        return row
+    grid = surfaces(run.advice, run.subject.model, run.subject.profiles)
+    if grid is not None:
+        device, metadata = known_device(run.advice.device), run.subject.profiles.metadata
+        row["grid"] = deflated(grid)
+        row["commands"] = clock_templates(device, metadata, grid["axes"]["m"])
+    return row
+
+
+# The head, and what a browser without scripts shows.
+
+
+def headline(document: Row) -> str:
+    """The answer in at most 12 words.
+
+    Example:
+        >>> headline(document)  # doctest: +SKIP
+        'Set 1320 MHz: 4.8 % slower, 9.1 % less energy'
     """
-    if model.grid.size > MOST_CONFIGURATIONS:
-        raise InputError(
-            f"a report shows {MOST_CONFIGURATIONS} configurations at most, the model's grid has "
-            f"{model.grid.size}; 'mlscale predict' and 'advise' take it"
-        )
-    goal = source.goal
-    advice, caps = advised(model, profiles, goal)
-    commands = None
-    if source.has_commands:
-        clocks = None if goal.lever == "cap" else advice
-        commands = commands_section(profiles.metadata, clocks, caps)
-    answer = "\n".join(answer_lines(answer_document(advice, source.model_file, caps, goal.lever)))
-    reports = kernel_reports(model, profiles, advice, kernels)
-    subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", f"mlscale report: {subject} on {model.device}"),
-        style_sheet(Path(__file__).with_name("style.css").read_text(encoding="utf-8")),
-    )
-    main = element(
-        "main",
-        _overview(subject, answer, reports, model, profiles, advice, source),
-        whole_run(RunReport(advice, profiles, tuple(kernels)), caps, commands),
-        *(_kernel(i, report) for i, report in enumerate(reports, start=1)),
-        _how_made(model, source.command),
-    )
-    return document(head, element("body", main))
+    answer = document["answer"]
+    if answer is None:
+        return "No power cap of these keeps the limit"
+    if not answer["set"]:
+        return "Stay as it is: nothing better keeps the limits"
+    said = effects(answer, document["objective"], document["run"]["is_bounded"])
+    words = f"Set {places(answer['set'], document['base'])}: {said}"
+    return words if len(words.split()) <= _MOST_WORDS else words.rpartition(",")[0]
 
 
-def _overview(
-    subject: str,
-    answer: str,
-    reports: list[KernelReport],
-    model: Model,
-    profiles: Profiles,
-    advice: Advice,
-    source: Source,
-) -> Markup:
-    """Title, the verdict, and what the data are."""
-    base = f"{config_in_words(model.base)} (engine / memory clock): where it was profiled"
-    pairs: list[tuple[str, Child]] = [
-        ("Profile", name(source.profile_file, None)),
-        ("Model", name(source.model_file, None)),
-        ("Device", name(model.device, None)),
-        ("Base", base),
-        ("Predicted for", _grid_in_words(model)),
-        *([("Measured too at", _measured_points(profiles))] if profiles.points else []),
-        *([("Date", name(source.date, None))] if source.date else []),
-    ]
-    warnings = _warnings(reports, advice, source)
-    return element(
-        "header",
-        element("h1", "How ", name(subject), f" would run on {model.device}"),
-        *(paragraph(text, kind="banner") for text in _banners(model, profiles)),
-        *(paragraph(line, kind="verdict") for line in answer.splitlines()),
-        element(
-            "div",
-            terms(pairs),
-            element("div", bullets(warnings), class_="flags") if warnings else None,
-            class_="columns",
-        ),
+def _head(run: Shown, place: int) -> str:
+    """The answer, what the run is, and what to know, folded up."""
+    document, banners = run.document, ""
+    if run.subject:
+        kinds = {
+            "the model's training kernels were": run.subject.model.card["metadata"],
+            "the profiled kernels were": run.subject.profiles.metadata,
+        }
+        said = [
+            _ORIGINS[origin].format(kernels)
+            for kernels, metadata in kinds.items()
+            if (origin := str(metadata.get("origin"))) in _ORIGINS
+        ]
+        banners = "".join(f'<p class="banner">{_text(words)}</p>' for words in said)
+    hidden = " hidden" if place else ""
+    return (
+        f'<header id="head-{place}"{hidden}>{banners}<h1>{_text(headline(document))}</h1>'
+        f'<p class="sub">{_text(_about(run))}</p><div class="chips">{_chips(document)}</div>'
+        "</header>\n"
     )
 
 
-def _warnings(reports: list[KernelReport], advice: Advice, source: Source) -> list[Child]:
-    """What a reader should know of all that is shown."""
-    warnings: list[Child] = [*map(str, source.notes)]
-    if reports[0].missing_quantities:
-        warnings.append(reports[0].missing_quantities)
-    if source.goal.static_power_w is not None:
-        warnings.append(f"{source.goal.static_power_w:g} W of static power were added to power_w")
-    warnings += map(str, (*advice.whole_run.flags, *advice.warnings))
-    if known := [report.name for report in reports if report.was_trained_on]:
-        text = (
-            "among the model's training kernels, so partly remembered; what is shown says "
-            "little of the error for new kernels: "
-        )
-        warnings.append(joined(text, names(known, 10)))
-    return warnings
+def _about(run: Shown) -> str:
+    """'28 kernels, 397 launches, 70.8 ms on A100 …, from 1410 / 1593 MHz: files'."""
+    document = run.document
+    run_row, base = document["run"], document["base"]
+    device = known_device(document["device"] or "")
+    name = device.name if device else document["device"] or "an unnamed GPU"
+    launches = run_row["launches"]
+    parts = [counted(run_row["kernels"], "kernel")]
+    if launches is not None:
+        parts.append(f"{rounded(launches)} {'launch' if launches == 1 else 'launches'}")
+    parts.append(_time(run_row["time_ms"]))
+    clocks = [f"{base[axis]:g}" for axis in ("engine_mhz", "memory_mhz") if base[axis]]
+    start = f", from {' / '.join(clocks)} MHz" if clocks else ""
+    return f"{', '.join(parts)} on {name}{start}: {run.name}"
 
 
-def _banners(model: Model, profiles: Profiles) -> list[str]:
-    """That data are made or simulated, in plain words at the top."""
-    metadata_of = {
-        "the model's training kernels were": model.card["metadata"],
-        "the profiled kernels were": profiles.metadata,
-    }
-    return [
-        _BANNERS[origin].format(kernels)
-        for kernels, metadata in metadata_of.items()
-        if (origin := str(metadata.get("origin"))) in _BANNERS
-    ]
+def _time(time_ms: float) -> str:
+    units = ((1e3, "s"), (1.0, "ms"))
+    size, unit = next((one for one in units if time_ms >= one[0]), (1e-3, "µs"))
+    return f"{rounded(time_ms / size, 3)} {unit}"
 
 
-def _grid_in_words(model: Model) -> str:
-    """The extent of the grid."""
-    grid = model.grid
-    axes = {
-        grid.cu_axis or "compute units": grid.cu_count,
-        "MHz engine clock": grid.engine_mhz,
-        "MHz memory clock": grid.memory_mhz,
-    }
-    extents = [
-        f"{steps[0]:g} {unit}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g} {unit}"
-        for unit, steps in axes.items()
-    ]
-    return f"{counted(grid.size, 'configuration')}: {', '.join(extents)}"
-
-
-def _measured_points(profiles: Profiles) -> str:
-    """The further configurations that were measured and that the predictions take in."""
-    configs = [config_in_words(point.config) for point in profiles.points]
-    more = len(configs) - _MOST_POINTS
-    return "; ".join(configs[:_MOST_POINTS]) + (f" and {more} more" if more > 0 else "")
-
-
-def _kernel(i: int, report: KernelReport) -> Markup:
-    """All of one kernel."""
-    has_energy = report.missing_quantities is None
-    return element(
-        "section",
-        element("h2", name(report.name)),
-        element(
-            "div",
-            block(_kernel_head(report)),
-            block(sections.best(report)),
-            block(sections.heat_maps(report), is_wide=True),
-            block(sections.axis_curves(report), is_wide=not has_energy),
-            block(sections.pareto(report), is_wide=not has_energy),
-            block(sections.counters(report), is_wide=True),
-            block(sections.extrapolation(report)),
-            class_="columns",
-        ),
-        sections.every_configuration(report),
-        paragraph(element("a", "Back to the kernels", href="#kernels")),
-        id=f"kernel-{i}",
-        class_="kernel",
+def _chips(document: Row) -> str:
+    """What unfolds: how sure the answer is, what else it says, the notes, and the next step."""
+    reasons = [REASONS[code].words for code in document["sure_why"]]
+    folded = [(f"sure: {document['sure']}", _list(reasons))]
+    if more := answer_lines(document)[1:]:
+        folded.append(("bounds" if document["run"]["is_bounded"] else "expected", _list(more)))
+    for severity in ("warning", "note"):
+        notes = [note for note in document["notes"] if note["severity"] == severity]
+        told = [f"{note['code']} {note['text']}{_whose(note)}".strip() for note in notes]
+        if told:
+            folded.append((counted(len(told), severity), _list(told)))
+    if document["next"]:
+        folded.append(("next", _list([document["next"], *(document["next_commands"] or [])])))
+    return "".join(
+        f"<details><summary>{_text(title)}</summary>{content}</details>"
+        for title, content in folded
     )
 
 
-def _kernel_head(report: KernelReport) -> Markup:
-    """What was profiled, and the range of each predicted quantity."""
-    pairs: list[tuple[str, Child]] = [
-        ("Kernel", name(report.name, None)),
-        ("Application", name(report.application, None)),
-        ("Bound", str(report.place) if report.has_counters else "not known: no counters"),
-    ]
-    shown = report.is_supplied
-    for quantity, values in report.quantities.items():
-        unit = report.units[quantity]
-        extent = f"{number(values[shown].min())} to {number(values[shown].max())} {unit}"
-        text = f"{number(values[report.base])} {unit} at the base; predicted {extent}"
-        if quantity in report.intervals:
-            low, high = report.intervals[quantity]
-            extent = f"{number(low[shown].min())} to {number(high[shown].max())} {unit}"
-            is_bounded = quantity == "time" and report.run.is_bounded
-            what = "bounds" if is_bounded else f"{100 * COVERAGE:g} % intervals"
-            text += f" ({what} {extent})"
-        pairs.append((quantity.capitalize(), text))
-    missing = report.missing_quantities
-    return joined(terms(pairs), paragraph(missing) if missing else None)
+def _whose(note: Row) -> str:
+    return "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
 
 
-def _how_made(model: Model, command: str) -> Markup:
-    """The section with commands, versions and the model's card.
-
-    command: what made the report.
-    """
-    card, made_by = model.card, model.card.get("made_by")
-    made_by = made_by if isinstance(made_by, dict) else {}
-    training_command = made_by.get("command")
-    report_versions = {
-        "mlscale": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    metadata = {key: value for key, value in card["metadata"].items() if value is not None}
-    if "power" in model.predictors:
-        metadata = {"power_kind": "of a kind not said, taken for board power", **metadata}
-    counts = [
-        len(v) if isinstance(v := card.get(k), list) else "?" for k in ("kernels", "applications")
-    ]
-    pairs: list[tuple[str, Child]] = [
-        ("Predictors", "; ".join(_predictor_in_words(q, p) for q, p in model.predictors.items())),
-        ("Trained on", "{} kernels of {} applications".format(*counts)),
-        *[(label, str(metadata[key])) for key, label in _METADATA.items() if key in metadata],
-        ("Model made with", _versions(made_by.get("versions"))),
-        ("Report made with", _versions(report_versions)),
-    ]
-    return element(
-        "section",
-        element("h2", "How this was made"),
-        terms(pairs),
-        element("pre", training_command or "not kept in the model file"),
-        element("pre", command),
-        class_="end",
-        id="made",
-    )
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"
 
 
-def _predictor_in_words(quantity: str, predictor: Any) -> str:
-    parameters = predictor.get_params().items()
-    settings = [f"{k}={v}" for k, v in parameters if k != "quantity" and v is not None]
-    return f"{quantity}: {predictor.name}" + (f" ({', '.join(settings)})" if settings else "")
+def _plain_kernels(run: Shown) -> str:
+    """The kernels at the answer as a plain table."""
+    rows = [["kernel", "% of run", "time", "energy"]]
+    for kernel in run.document["kernels"]:
+        at = kernel["at_answer"] or {}
+        changes = [_change(at.get(name)) for name in ("slowdown_percent", "energy_percent")]
+        share = share_in_percent((kernel["share_percent"] or 0) / 100)
+        rows.append([kernel["short"] or kernel["kernel"], share, *changes])
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}' for cell in row)}" for row in rows)
+    said = " ".join(answer_lines(run.document))
+    return f"<p>{_text(said)}</p><p>At the answer:</p><table>{body}</table>"
 
 
-def _versions(versions: Any) -> str:
-    if not isinstance(versions, Mapping) or not versions:
-        return "not kept in the model file"
-    return ", ".join(f"{package} {version}" for package, version in versions.items())
+def _change(values: Sequence[float] | None) -> str:
+    return f"{values[0]:+.1f} %" if values else "not known"
+
+
+def _text(text: str) -> str:
+    """Text that is no markup, whatever stands in it."""
+    return escape(_visible(text), quote=False)
+
+
+def _visible(text: str) -> str:
+    r"""Text with what cannot be seen, such as marks that turn the writing, by its code: \u202e."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -19,9 +19,10 @@ from mlscale.advice.advise import (
     kernel_flags,
     predicted_costs,
 )
+from mlscale.advice.costs import Costs, Terms
 from mlscale.advice.document import document
 from mlscale.advice.recommendation import Advice, Row, Workload
-from mlscale.advice.search import Costs, Terms, best_of_kernels, columns_at
+from mlscale.advice.search import best_of_kernels, columns_at
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles

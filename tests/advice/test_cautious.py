@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale import Limits
-from mlscale.advice.search import Costs, Terms, best_of_kernels, best_of_run
+from mlscale.advice.costs import Costs, Terms
+from mlscale.advice.search import best_of_kernels, best_of_run
 from mlscale.advice.verdict import answer_lines
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.supply import UNLIMITED

@@ -17,9 +17,10 @@ from synthetic.frugal import MID, new_kernels
 
 from mlscale import HardwareConfig, Profiles, load, train
 from mlscale.advice.advise import advise
+from mlscale.advice.costs import Costs, Terms
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Setting, Workload
-from mlscale.advice.search import Costs, Terms, best_of_kernels, best_of_run, recommendations
+from mlscale.advice.search import best_of_kernels, best_of_run, recommendations
 from mlscale.data.datasets import path as shipped
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint

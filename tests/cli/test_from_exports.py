@@ -89,20 +89,11 @@ class TestExport:
         assert ": engine_mhz 400 is below" in err
         assert "  ? extrapolated\n" in out
 
-    def test_report_says_the_command_and_shows_commands_where_asked(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        """Spelt as in tests/advice/test_commands.py."""
-        pages = []
-        for more in ([], ["--commands"]):
-            given = (BY_HAND, "--max-slowdown", 5, *more, "-o", tmp_path / "r.html")
-            succeed(capsys, "report", *given)
-            pages.append((tmp_path / "r.html").read_text(encoding="utf-8"))
-        plain, asked = pages
-        assert "kernels.mlscale" in plain
-        assert "nvidia-smi" not in plain
-        assert "nvidia-smi -i 0 -lgc 1905,1905\n# to undo it\nnvidia-smi -i 0 -rgc" in asked
-        assert "report h100-by-hand.csv --max-slowdown 5 --commands -o r.html" in asked
+    def test_report_shows_the_commands(self, capsys: Capture, tmp_path: Path) -> None:
+        succeed(capsys, "report", BY_HAND, "--max-slowdown", 5, "-o", tmp_path / "r.html")
+        page = (tmp_path / "r.html").read_text(encoding="utf-8")
+        assert "nvidia-smi -i 0 -lgc 1905,1905" in page
+        assert BY_HAND in page
 
     def test_a_database_of_rocprofv3_is_enough_too(self, capsys: Capture, tmp_path: Path) -> None:
         """It says all but the clock that was set; the run is half a ms, by its two dispatches."""
@@ -230,7 +221,7 @@ class TestNames:
                 assert form == "csv" or max(map(len, out.splitlines())) < 400
         succeed(capsys, "report", file, "-o", page)
         texts.append(page.read_text(encoding="utf-8"))
-        assert "<script>" not in texts[-1]
+        assert texts[-1].count("<script") == 2  # its data, and its own
         for text in texts:
             assert not {"\x1b", "\x07", "\u202e"} & set(text)
             assert "evil" in text

@@ -132,7 +132,7 @@ def test_mlscale_alone_shows_the_commands(capsys: Capture, words: list[str]) -> 
     [
         ("advise", "--dask"),
         ("predict", "--peaks"),
-        ("report", "--weights"),
+        ("report", "--extrapolate"),
         ("import", "--each"),
         ("train", "--snap-clocks"),
         ("study errors", "--protocol"),

@@ -1,169 +1,159 @@
-"""mlscale report: the file it writes, the sample in docs/, and clean refusals."""
+"""mlscale report: the page it writes, the sample in docs/, and clean refusals."""
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from html_page import Node, parse
-from synthetic import kernels as made
-from synthetic import tidy
-
-from mlscale import save, train
-from mlscale.report import kernel_report
+from report_pages import runs_of, unpacked
 
 ROOT = Path(__file__).parents[2]
-MID = made.GRID.mid
-SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
+LOGS = ROOT / "docs" / "logs"
+FAST, SLOW = LOGS / "training-1755.csv", LOGS / "training-1170.csv"
+BY_HAND = ("h100-by-hand.csv", "--power", "500")
+CAPPED = "device,power_cap_w,time_ms,power_w\n" + "".join(
+    f"h100-sxm5,{cap},{ms},{watts}\n" for cap, ms, watts in ((700, 1000, 600), (500, 1100, 490))
+)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A model of kernels of known laws, and a profile of 24 kernels it has not seen."""
-    save(train(made.measurements(), MID, "nearest"), tmp_path / "model.mlscale")
-    new = made.measurements(per_group=6, seed=1).profiles(MID)
-    rows = [
-        {
-            "kernel": f"<b>{kernel}",
-            **MID.as_dict(),
-            "time_ms": new.time_ms[k],
-            "power_w": 100.0,
-            **dict(zip(new.counter_names, new.counters[k], strict=True)),
-        }
-        for k, kernel in enumerate(new.kernels)
+def written(capsys: Capture, folder: Path, *words: object) -> list[dict[str, Any]]:
+    """The runs on the page of these words."""
+    succeed(capsys, "report", *words, "-o", folder / "page.html")
+    return runs_of((folder / "page.html").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        BY_HAND,
+        (*BY_HAND, "--max-slowdown", 2, "--minimize", "edp"),
+        (*BY_HAND, "--power-cap", "--lever", "cap"),
+        ("h100-by-hand.csv",),
+        ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"),
+    ],
+    ids=["energy", "limit", "caps", "clock", "simulated"],
+)
+def test_embeds_what_advise_prints(capsys: Capture, tmp_path: Path, words: tuple[str, ...]) -> None:
+    [run] = written(capsys, tmp_path, *words)
+    out, _ = succeed(capsys, "advise", *words, "--commands", "--json")
+    assert run["document"] == json.loads(out)
+
+
+def test_commands_of_the_page_are_those_of_the_answer(capsys: Capture, tmp_path: Path) -> None:
+    [run] = written(capsys, tmp_path, *BY_HAND)
+    clock = f"{run['document']['answer']['set']['engine_mhz']:.0f}"
+    lines = [line.replace("{engine}", clock) for line in run["commands"]["engine"]]
+    assert lines == run["document"]["commands"]["set"]
+
+
+def test_runs_under_caps_have_a_page_without_clocks(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "capped.csv").write_text(CAPPED, encoding="utf-8")
+    [run] = written(capsys, tmp_path, tmp_path / "capped.csv", "--lever", "cap")
+    assert run["grid"] is None
+    assert run["name"] == "capped.csv"
+    assert run["document"]["caps"]
+
+
+def test_two_runs_are_two_documents(capsys: Capture, tmp_path: Path) -> None:
+    runs = written(capsys, tmp_path, *BY_HAND, "--compare", FAST)
+    alone = [written(capsys, tmp_path, *words)[0] for words in (BY_HAND, (FAST,))]
+    assert [run["document"]["answer"] for run in runs] == [
+        run["document"]["answer"] for run in alone
     ]
-    tidy.write_csv(tmp_path / "profile.csv", rows)
-    return tmp_path
+    assert [run["name"] for run in runs] == ["h100-by-hand.csv", "training-1755.csv"]
 
 
-def written(capsys: Capture, folder: Path, *more: object) -> Node:
-    """The page on the folder's profile."""
-    given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o", folder / "r.html"]
-    succeed(capsys, *given, *more)
-    return parse((folder / "r.html").read_text(encoding="utf-8"))
+class TestMeasured:
+    """The second log is of the same work at 1170 MHz: 37 s, and 339 W as its mean says."""
 
-
-def kernels_of(root: Node) -> list[str]:
-    return [section.one("h2").text for section in root.all("section", "kernel")]
-
-
-class TestKernels:
-    def test_of_many_the_largest_are_shown_and_the_others_in_a_table(
-        self, capsys: Capture, folder: Path, monkeypatch: pytest.MonkeyPatch
+    def test_stands_beside_what_is_predicted_without_it(
+        self, capsys: Capture, tmp_path: Path
     ) -> None:
-        assert kernel_report.MOST_KERNELS == 20
-        monkeypatch.setattr(kernel_report, "MOST_KERNELS", 3)  # as many sections are soon written
-        root = written(capsys, folder)
-        assert len(kernels_of(root)) == 3
-        run = root.one("section", "run")
-        assert "The other 21 kernels" in run.texts("h3")
-        assert "<b>contended5" in run.text
+        plain = written(capsys, tmp_path, FAST)[0]
+        [run] = written(capsys, tmp_path, FAST, "--measured", SLOW)
+        assert run["document"]["answer"] == plain["document"]["answer"]
+        [measured] = run["measured"]
+        assert measured["at"]["engine_mhz"] == 1170
+        assert measured["share_percent"] == 100
+        assert measured["measured"]["time_ms"] == pytest.approx(37_000, rel=0.01)
+        assert measured["measured"]["power_w"] == pytest.approx(339, abs=0.5)
+        value, low, high = measured["predicted"]["time_ms"]
+        # Bounds: as long as at 1755 MHz, and longer by the ratio of the clocks.
+        assert (low, high) == pytest.approx((30_000, 30_000 * 1755 / 1170), rel=0.01)
+        assert value == high
 
-    def test_those_asked_for_are_shown_once_in_that_order(
-        self, capsys: Capture, folder: Path
-    ) -> None:
-        asked = ["<b>latency1", "<b>compute5", "<b>latency1"]
-        root = written(capsys, folder, *(word for name in asked for word in ("--kernel", name)))
-        assert kernels_of(root) == asked[:2]
+    def test_of_a_profile_a_log_tells_power_alone(self, capsys: Capture, tmp_path: Path) -> None:
+        step = ("training-step-ncu.csv", "training-step-trace.json.gz", "--power", "300")
+        log = ROOT / "datasets" / "training-step-power.csv"
+        given = (*step, "--base", "engine=1410,memory=1593", "--measured", log)
+        [measured] = written(capsys, tmp_path, *given)[0]["measured"]
+        assert measured["measured"]["time_ms"] is None
+        assert measured["measured"]["power_w"] == pytest.approx(332.93, abs=0.01)
+        assert measured["predicted"]["power_w"][0] == pytest.approx(300)
 
-    def test_another_name_is_refused_with_the_close_one(
-        self, capsys: Capture, folder: Path
-    ) -> None:
-        given = ["report", folder / "model.mlscale", folder / "profile.csv"]
-        said = refuse(capsys, folder, *given, "--kernel", "<b>latenzy1", "-o", folder / "r.html")
-        assert said == "the profile has no kernel '<b>latenzy1'; did you mean '<b>latency1'?"
+    def test_beyond_the_grid_nothing_is_predicted(self, capsys: Capture, tmp_path: Path) -> None:
+        table = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms\n"
+        kernel = written(capsys, tmp_path, FAST)[0]["document"]["kernels"][0]["kernel"]
+        table += f"h100-sxm5,132,300,2619,{kernel},90000\n"
+        (tmp_path / "low.csv").write_text(table, encoding="utf-8")
+        [measured] = written(capsys, tmp_path, FAST, "--measured", tmp_path / "low.csv")[0][
+            "measured"
+        ]
+        assert measured["measured"]["time_ms"] == 90_000
+        assert measured["predicted"]["time_ms"] is None
+
+    def test_under_caps_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
+        file = tmp_path / "capped.csv"
+        file.write_text(CAPPED, encoding="utf-8")
+        given = ["report", file, "--lever", "cap", "--measured", file, "-o", tmp_path / "p.html"]
+        assert "no clock is known" in refuse(capsys, tmp_path, *given)
 
 
 class TestTheFile:
-    def test_is_told_and_is_the_same_twice(self, capsys: Capture, folder: Path) -> None:
-        given = ["report", folder / "model.mlscale", folder / "profile.csv"]
-        given += ["--kernel", "<b>latency1", "-o"]
-        out, err = succeed(capsys, *given, folder / "r.html")
-        assert (out, err) == (f"{folder / 'r.html'}: 1 of 24 kernels\n", "")
-        first = (folder / "r.html").read_bytes()
-        succeed(capsys, *given, folder / "r.html")
-        assert (folder / "r.html").read_bytes() == first
+    def test_is_told_with_its_size(self, capsys: Capture, tmp_path: Path) -> None:
+        out, _ = succeed(capsys, "report", *BY_HAND, "-o", tmp_path / "p.html")
+        size = (tmp_path / "p.html").stat().st_size
+        assert out == f"{tmp_path / 'p.html'}: 2 kernels, {size / 1000:.0f} kB\n"
 
-    def test_has_the_command_without_anybodys_folders(self, capsys: Capture, folder: Path) -> None:
-        root = written(capsys, folder, "--date", "14 March 2026", "--kernel", "<b>latency1")
-        assert root.texts("pre")[-1] == (
-            "mlscale report model.mlscale profile.csv -o r.html --date '14 March 2026' "
-            "--kernel '<b>latency1'"
-        )
-        assert str(folder) not in (folder / "r.html").read_text(encoding="utf-8")
-
-    def test_has_the_command_that_trained_the_model(self, capsys: Capture, tmp_path: Path) -> None:
-        table = tidy.write_csv(tmp_path / "t.csv", tidy.rows(("a", "b", "c")))
-        profile = [r for r in tidy.rows(("d",)) if (r["engine_mhz"], r["memory_mhz"]) == (800, 700)]
-        tidy.write_csv(tmp_path / "p.csv", profile)
-        given = ["--base", "mid", "--predictor", "nearest", "--leave-out", "app-c"]
-        succeed(capsys, "train", table, *given, "-o", tmp_path / "m.mlscale")
-        succeed(capsys, "report", tmp_path / "m.mlscale", tmp_path / "p.csv", "-o", tmp_path / "r")
-        root = parse((tmp_path / "r").read_text(encoding="utf-8"))
-        assert root.texts("pre")[0] == (
-            "mlscale train t.csv --base mid --predictor nearest --leave-out app-c -o MODEL"
-        )
-        made_with = root.one("section", "end").text
-        for package in ("mlscale 0", "python 3", "numpy ", "scikit-learn "):
-            assert package in made_with
-
-    def test_a_file_that_cannot_be_written_is_refused_before_the_work(
-        self, capsys: Capture, folder: Path
+    def test_that_cannot_be_written_is_refused_before_the_work(
+        self, capsys: Capture, tmp_path: Path
     ) -> None:
-        (folder / "model.mlscale").write_text("never read")
-        given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o"]
-        assert "is a directory" in refuse(capsys, folder, *given, folder)
-        nowhere = folder / "nowhere" / "r.html"
-        assert "there is no folder" in refuse(capsys, folder, *given, nowhere)
+        given = ["report", "nothing.csv", "-o"]
+        assert "is a directory" in refuse(capsys, tmp_path, *given, tmp_path)
+        nowhere = tmp_path / "nowhere" / "p.html"
+        assert "there is no folder" in refuse(capsys, tmp_path, *given, nowhere)
 
-    def test_bad_input_leaves_the_old_page(self, capsys: Capture, folder: Path) -> None:
-        (folder / "r.html").write_text("old")
-        (folder / "profile.csv").write_text("kernel,time_ms\na,x\n")
-        given = ["report", folder / "model.mlscale", folder / "profile.csv"]
-        assert "profile.csv: " in refuse(capsys, folder, *given, "-o", folder / "r.html")
+    def test_bad_input_leaves_the_old_page(self, capsys: Capture, tmp_path: Path) -> None:
+        (tmp_path / "p.html").write_text("old")
+        (tmp_path / "bad.csv").write_text("kernel,time_ms\na,x\n")
+        given = ["report", tmp_path / "bad.csv", "-o", tmp_path / "p.html"]
+        assert "bad.csv: " in refuse(capsys, tmp_path, *given)
 
 
 def test_the_sample_in_docs_is_as_the_command_makes_it_today(
-    capsys: Capture, tmp_path: Path
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same elements and words; numbers may differ in the last digit between machines."""
-    succeed(capsys, "report", *SHIPPED, "-o", tmp_path / "sample-report.html")
-    today, sample = (
-        parse(path.read_text(encoding="utf-8"))
-        for path in (tmp_path / "sample-report.html", ROOT / "docs" / "sample-report.html")
+    """The same words, script and style; numbers may differ in a digit between machines."""
+    monkeypatch.chdir(ROOT)
+    step = [f"datasets/training-step-{name}" for name in ("ncu.csv", "trace.json.gz")]
+    given = [*step, "--power", "datasets/training-step-power.csv"]
+    succeed(
+        capsys, "report", *given, "--base", "engine=1410,memory=1593", "-o", tmp_path / "p.html"
     )
-    assert shape(today) == shape(sample)
-    assert "SIMULATED DATA" in sample.one("header").text
-    assert len(sample.all("td", "base")) == len(sample.all("td", "best")) == 1
-
-
-def shape(root: Node) -> list[tuple[str, str, str]]:
-    """Every element with its class and its own words.
-
-    Versions differ between machines, and matplotlib's strokes between its versions.
-    """
-    made_with = root.one("section", "end").one("dl")
-    left_out = {id(node) for node in made_with.nodes()}
-    for svg in root.all("svg"):
-        left_out |= {id(node) for node in svg.nodes() if node.tag not in ("svg", "title", "text")}
-    return [
-        (node.tag, node.attributes.get("class", ""), " ".join(words(node)))
-        for node in root.nodes()
-        if id(node) not in left_out
+    texts = [
+        file.read_text(encoding="utf-8")
+        for file in (tmp_path / "p.html", ROOT / "docs" / "sample-report.html")
     ]
-
-
-def words(node: Node) -> list[str]:
-    own = " ".join(child for child in node.content if isinstance(child, str))
-    return [word for word in own.split() if not any(c.isdigit() for c in word)]
-
-
-def test_the_verdict_is_that_of_advise_with_the_same_limits(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    limits = ("--minimize", "time", "--max-slowdown", 2)
-    succeed(capsys, "report", *SHIPPED, *limits, "-o", tmp_path / "page.html")
-    out, _ = succeed(capsys, "advise", *SHIPPED, *limits)
-    page = parse((tmp_path / "page.html").read_text(encoding="utf-8"))
-    said = " ".join(line.strip() for line in out.partition("\n\n")[0].splitlines())
-    assert page.one("p", "verdict").text == said
-    assert "--minimize time --max-slowdown 2" in page.text
+    for part in ("<head>.*</head>", "<header.*</header>", "<noscript>.*</noscript>", "<script>.*"):
+        words = [re.sub(r"[\d.]+", "#", *re.findall(part, text, re.DOTALL)) for text in texts]
+        assert words[0] == words[1]
+    today, sample = (runs_of(text)[0] for text in texts)
+    assert [kernel["kernel"] for kernel in today["document"]["kernels"]] == [
+        kernel["kernel"] for kernel in sample["document"]["kernels"]
+    ]
+    for one, other in zip(today["grid"]["kernels"], sample["grid"]["kernels"], strict=True):
+        for end, sampled in zip(one["time"][1:], other["time"][1:], strict=True):
+            np.testing.assert_allclose(unpacked(end), unpacked(sampled), rtol=1e-3)

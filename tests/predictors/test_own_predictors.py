@@ -20,8 +20,8 @@ from mlscale import (
     Profiles,
     Surfaces,
 )
+from mlscale.model.contents import contents
 from mlscale.predictors.base import predict_surfaces
-from mlscale.report.model_contents import contents
 
 MID = made.GRID.mid
 MODULE = """

@@ -1,157 +1,214 @@
-"""The report as a page: its parts, and in them the made kernels' laws."""
+"""What the page carries: the answer's document, surfaces that agree with it, and nothing foreign.
 
+Kernels are made, by the laws of `synthetic/kernels.py`: of a compute-bound one the time is
+8/CUs x 800/engine clock of that at the base. The training step is the shipped sample.
+"""
+
+import base64
+import hashlib
+import re
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from html_page import parse
-from report_pages import (
-    ATTRIBUTES,
-    ELEMENTS,
-    MID,
-    SOURCE,
-    cells,
-    harmless_styles,
-    marked,
-    new_profiles,
-    report,
-    section,
-    text_of,
-    trained,
-)
+from report_pages import new_profiles, on_grid, page_of, runs_of, shown, trained, unpacked
 from synthetic import kernels as made
-from synthetic.tidy import refused
 
-from mlscale import train
-from mlscale.report.page import page
+import mlscale
+from mlscale import ConfigGrid
+from mlscale.data.datasets import path
+from mlscale.data.grid import AXES
+from mlscale.report import surfaces
+from mlscale.report.page import headline, page
 
-
-def test_a_grid_that_no_page_can_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Hand: the grid of the made kernels has 3 x 4 x 3 configurations.
-    monkeypatch.setattr("mlscale.report.page.MOST_CONFIGURATIONS", 35)
-    with refused("a report shows 35 configurations at most, the model's grid has 36"):
-        page(trained(), new_profiles(), [0], SOURCE)
-
-
-class TestStructure:
-    def test_every_kernel_has_a_section_that_the_contents_link_to(self) -> None:
-        root = report(kernels=(0, 1, 2, 3))
-        headings = [s.one("h2").text for s in root.all("section", "kernel")]
-        names = [f"new {law}0" for law in made.LAWS]
-        assert headings == names
-        links = root.one("nav").all("a")
-        assert [link.text for link in links] == names
-        targets = [link.attributes["href"] for link in links]
-        assert targets == [f"#{s.attributes['id']}" for s in root.all("section", "kernel")]
-
-    def test_nothing_runs_and_nothing_is_loaded(self) -> None:
-        text = page(trained("wu"), new_profiles(), (0, 1, 2, 3), SOURCE)
-        root = parse(text)
-        assert {node.tag for node in root.nodes()} - {""} <= ELEMENTS
-        assert {name for node in root.nodes() for name in node.attributes} <= ATTRIBUTES
-        assert harmless_styles(root)
-        policy = root.all("meta")[1].attributes
-        assert policy["http-equiv"] == "Content-Security-Policy"
-        assert policy["content"].startswith("default-src 'none'; style-src 'unsafe-inline'")
-        assert "url(" not in root.one("style").text
-        assert "@import" not in root.one("style").text
-        links = [a.attributes["href"] for a in root.all("a")]
-        assert all(
-            link.startswith(("#", "https://doi.org/", "https://github.com/")) for link in links
-        )
-
-    def test_the_same_input_gives_the_same_bytes(self) -> None:
-        first = page(trained("wu"), new_profiles(), (0, 1), SOURCE)
-        assert page(trained("wu"), new_profiles(), (0, 1), SOURCE) == first
+A100 = {"engine_mhz": 1410, "memory_mhz": 1593}
+LOG = Path(__file__).parents[2] / "docs" / "logs" / "training-1755.csv"
+HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u202e\x07<!--"
 
 
-class TestKnownTruth:
-    """Laws of tests/synthetic/kernels.py; the nearest training kernel follows the same law."""
+def of_a_step(**known: object) -> mlscale.Answer:
+    """The answer for the training step, with power."""
+    step = [path("training-step-ncu.csv"), path("training-step-trace.json.gz")]
+    return mlscale.advise(*step, base=A100, power=path("training-step-power.csv"), **known)
 
-    # Fastest: compute and bandwidth by hand, ties go to the lowest clock (advice.best_index).
-    FASTEST = (
-        (16, 1000, 400),  # compute: CU^-1 engine^-1, any memory clock
-        (4, 400, 1000),  # bandwidth: memory^-1 alone
-        (4, 1000, 1000),  # latency: engine^-0.8 memory^-0.1, any CU count
-        (4, 1000, 1000),  # contended: CU^0.3 engine^-0.5 memory^-0.2
+
+def saved(answer: mlscale.Answer, folder: Path) -> str:
+    answer.save(folder / "page.html")
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+class TestSurfaces:
+    @pytest.mark.parametrize(
+        "factors",
+        [[1.0, 0.5, 2.0], [1e-6, 132.0, 1.0], [1.0, np.nan, 0.9, np.nan, 0.8], [1.0]],
     )
+    def test_come_back_in_four_digits(self, factors: list[float]) -> None:
+        numbers = surfaces.packed(np.array(factors))
+        np.testing.assert_allclose(unpacked(numbers), factors, rtol=5.001e-5)
 
-    @pytest.mark.parametrize("k", range(4))
-    def test_base_and_best_are_marked_where_they_are(self, k: int) -> None:
-        root = report(kernels=(k,))
-        for quantity in ("Time", "Power", "Energy"):
-            assert marked(root, quantity, "base") == [(8, 800, 700)]
-        assert len(cells(root, "Time")) == 36
-        assert marked(root, "Power", "best") != marked(root, "Time", "best")
-        best = marked(root, "Time", "best")
-        # Power is 100 W x time^-0.5, so of equal times power is equal too: the first of the grid.
-        assert best == [self.FASTEST[k]]
+    def test_what_is_no_positive_number_is_not_known(self) -> None:
+        assert surfaces.packed(np.array([0.0, -1.0, np.inf, np.nan])) == [None] * 4
 
-    def test_every_cell_has_the_time_of_the_law(self) -> None:
-        profiles = new_profiles()
-        shown = cells(report(kernels=(2,)), "Time")
-        base = profiles.time_ms[2]
-        for (cu, engine, memory), (number, _) in shown.items():
-            del cu
-            law = (engine / 800) ** -0.8 * (memory / 700) ** -0.1
-            assert float(number) == pytest.approx(base * law, rel=6e-3)  # three digits
+    def test_follow_the_law_of_each_kernel(self) -> None:
+        [run] = runs_of(page_of(trained(), new_profiles()))
+        names = [kernel["kernel"] for kernel in run["document"]["kernels"]]
+        carried = run["grid"]["kernels"][names.index("compute0")]
+        time, *_ = on_grid(run, carried, "time")
+        cu, engine, _ = np.meshgrid(*(getattr(made.GRID, axis) for axis in AXES), indexing="ij")
+        np.testing.assert_allclose(time / carried["time"][0], 8 / cu * 800 / engine, rtol=6e-5)
 
-    def test_savings_are_those_of_the_law(self) -> None:
-        """Power ~ time^-0.5, so energy ~ time^0.5, EDP ~ time^1.5, ED2P ~ time^2.5."""
-        (wrapper,) = [
-            n for n in section(report(kernels=(0,)), "Best configurations") if n.tag == "div"
-        ]
-        fastest = (8 * 800) / (16 * 1000)
-        expected = [1 - fastest**power for power in (1, 0.5, 1.5, 2.5)]
-        slowest = (8 * 800) / (4 * 400)
-        expected.append(1 - slowest**-0.5)  # lowest power
-        savings = [float(row[2].removesuffix(" %")) / 100 for row in wrapper.rows()]
-        assert savings == pytest.approx(expected, abs=6e-4)
-        assert wrapper.rows()[0][1] == "16 compute units, 1000 / 400 MHz"
+    @pytest.mark.parametrize("objective", [None, "edp", "power", "clock"])
+    def test_agree_with_the_document(self, objective: str | None, tmp_path: Path) -> None:
+        [run] = runs_of(saved(of_a_step(minimize=objective), tmp_path))
+        document, axes = run["document"], run["grid"]["axes"]
+        keys = {"c": "cu_count", "e": "engine_mhz", "m": "memory_mhz"}
 
-    def test_the_front_of_a_kernel_that_only_gains_by_speed_is_its_fastest(self) -> None:
-        """Energy ~ time^0.5: the fastest configurations, all equal over memory, are the front."""
-        nodes = section(report(kernels=(0,)), "Time against energy")
-        assert "3 of 36 configurations are on the front" in text_of(nodes)
-        (wrapper,) = [d for n in nodes for d in n.all("div", "scroll")]
-        assert {row[0] for row in wrapper.rows()} == {
-            f"16 compute units, 1000 / {memory} MHz" for memory in (400, 700, 1000)
-        }
+        def compare(row: dict[str, Any], at: dict[str, float], costs: dict[str, Any]) -> None:
+            place = tuple(axes[axis].index(at[key]) for axis, key in keys.items())
+            for name, unit in (("time", "time_ms"), ("power", "power_w"), ("energy", "energy_mj")):
+                said = [value for value in costs[unit] if value is not None]
+                sides = [side[place] for side in on_grid(run, row, name)]
+                assert sides == pytest.approx(said, rel=2e-4)
 
-    def test_the_table_has_every_configuration(self) -> None:
-        rows = report().all("details")[-1].one("table").rows()
-        assert len(rows) == 36
-        base = next(row for row in rows if row[:3] == ["8", "800", "700"])
-        time = float(new_profiles().time_ms[0])
-        assert float(base[3]) == pytest.approx(time, rel=1e-3)
-        assert base[4] == "\N{MULTIPLICATION SIGN}1.00"
-
-    def test_a_long_kernel_has_seconds_and_joules(self) -> None:
-        """30 s at the base: energy [J] is 30 times the watts; the law's fastest takes 12 s."""
-        profiles = replace(new_profiles(), time_ms=np.full(4, 3e4))
-        kernel = report(profiles=profiles).one("section", "kernel")
-        power_w = float(profiles.quantity("power")[0])
-        assert "30.00 s at the base; predicted 12.00 to 120.0 s" in kernel.all("dl")[0].text
-        assert f"{30 * power_w:.4g} J at the base" in kernel.all("dl")[0].text
-        assert kernel.texts("h4")[:3] == ["Time [s]", "Power [W]", "Energy [J]"]
-        assert {"time [s]", "energy [J]"} <= set(kernel.texts("text"))
+        answer = document["answer"]
+        for choice in filter(None, [*document["front"], answer, document["expected"]]):
+            compare(run["grid"]["run"], choice["at"], choice)
+        for kernel, carried in zip(document["kernels"], run["grid"]["kernels"], strict=True):
+            compare(carried, answer["at"], kernel["at_answer"])
+            compare(carried, kernel["best"]["at"], kernel["best"])
 
 
-class TestEvidence:
-    def test_counters_that_are_not_used_are_named(self) -> None:
-        plain = new_profiles()
-        profiles = replace(
-            plain,
-            counter_names=(*plain.counter_names, "spare", "empty"),
-            counters=np.column_stack([plain.counters, np.ones(4), np.full(4, np.nan)]),
+class TestKinds:
+    """What is not known is not there, and nothing is 0 in its place."""
+
+    def test_without_power(self) -> None:
+        [run] = runs_of(page_of(trained(power=False), new_profiles(power=False)))
+        assert set(run["grid"]["run"]) == {"time"}
+        assert all("energy" not in kernel for kernel in run["grid"]["kernels"])
+
+    def test_bounds_of_one_reading(self, tmp_path: Path) -> None:
+        text = saved(mlscale.advise(LOG), tmp_path)
+        [run] = runs_of(text)
+        assert run["document"]["run"]["is_bounded"]
+        value, low, high = on_grid(run, run["grid"]["run"], "time")
+        assert (low <= value).all()
+        np.testing.assert_array_equal(value, high)
+        assert "<summary>bounds</summary>" in text
+        assert run["grid"]["kernels"][0]["bound"] == "not known"
+
+    def test_one_setting_and_axes_of_one_step(self) -> None:
+        grid = ConfigGrid((1,), (800.0,), (700.0,))
+        [run] = runs_of(page_of(trained("no-scaling", grid=grid), new_profiles(grid=grid)))
+        assert run["grid"]["state"] == "0"
+
+    def test_settings_that_may_not_be_set_say_why(self, tmp_path: Path) -> None:
+        [run] = runs_of(saved(mlscale.advise(path("h100-by-hand.csv"), power=500), tmp_path))
+        steps = len(run["grid"]["axes"]["e"])
+        assert run["grid"]["state"] == surfaces.KEEPS_MEMORY * steps + "0" * steps
+        assert "memory clock" in run["grid"]["reasons"][surfaces.KEEPS_MEMORY]
+
+    def test_filled_in_settings_are_not_shown_as_measured(self) -> None:
+        model = trained()
+        hole = [4, 400.0, 400.0]
+        model = replace(model, card={**model.card, "unmeasured": [hole]})
+        [run] = runs_of(page_of(model, new_profiles()))
+        assert run["grid"]["state"] == surfaces.FILLED_IN + "0" * (made.GRID.size - 1)
+
+    def test_of_too_many_values_the_small_kernels_have_no_surface(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(surfaces, "MOST_VALUES", 2 * made.GRID.size)
+        [run] = runs_of(page_of(trained(), new_profiles()))
+        assert ["time" in kernel for kernel in run["grid"]["kernels"]] == [True, True, False, False]
+        assert len(run["document"]["kernels"]) == 4
+
+    def test_too_large_a_grid_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(surfaces, "MOST_SETTINGS", 35)
+        with pytest.raises(mlscale.InputError, match="a page shows 35 settings at most"):
+            page_of(trained(), new_profiles())
+
+    @pytest.mark.parametrize("origin", ["made", "simulated"])
+    def test_made_and_simulated_data_are_labelled(self, origin: str) -> None:
+        model = trained()
+        model = replace(model, card={**model.card, "metadata": {"origin": origin}})
+        assert f'<p class="banner">{origin.upper()} DATA' in page_of(model, new_profiles())
+
+    def test_without_scripts_answer_and_kernels_are_there(self, tmp_path: Path) -> None:
+        text = saved(of_a_step(), tmp_path)
+        [plain] = re.findall("<noscript>(.*)</noscript>", text)
+        assert "Set the engine clock to 1365 MHz (now 1410)" in plain
+        assert plain.count("<tr>") == 28 + 1
+
+
+class TestHeadline:
+    def test_has_twelve_words_at_most(self) -> None:
+        document = of_a_step().document()
+        assert headline(document) == "Set 1365 MHz: 2.3 % slower, 5.2 % less energy"
+        many = {**document["answer"], "set": {"cu_count": 8, "engine_mhz": 1365, "memory_mhz": 1}}
+        said = headline({**document, "answer": many})
+        assert said == "Set 8 CUs, 1365 MHz, memory 1 MHz: 2.3 % slower"
+        assert len(said.split()) <= 12
+
+    def test_of_nothing_to_set(self) -> None:
+        document = of_a_step().document()
+        stay = {**document, "answer": {**document["answer"], "set": {}}}
+        assert headline(stay) == "Stay as it is: nothing better keeps the limits"
+        assert headline({**document, "answer": None}).startswith("No power cap")
+
+
+class TestTheFile:
+    def test_embeds_the_document_and_is_the_same_twice(self, tmp_path: Path) -> None:
+        answer = of_a_step()
+        texts = [saved(answer, tmp_path), saved(of_a_step(), tmp_path)]
+        assert texts[0] == texts[1]
+        assert runs_of(texts[0])[0]["document"] == answer.document()
+
+    def test_policy_names_the_hashes_of_script_and_style(self) -> None:
+        text = page_of(trained(), new_profiles())
+        [policy] = re.findall('http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+        hashes = {}
+        parts = {"script": ("state.js", "charts.js", "page.js"), "style": ("page.css",)}
+        for kind, names in parts.items():
+            folder = files("mlscale.report")
+            content = "".join(folder.joinpath(name).read_text("utf-8") for name in names)
+            assert f"<{kind}>{content}</{kind}>" in text
+            digest = hashlib.sha256(content.encode()).digest()
+            hashes[kind] = f"'sha256-{base64.b64encode(digest).decode()}'"
+        assert policy == (
+            f"default-src 'none'; script-src {hashes['script']}; style-src {hashes['style']}; "
+            "base-uri 'none'; form-action 'none'"
         )
-        model = train(made.measurements(), MID, "nearest", features="raw")
-        *_, counters = section(report(model, profiles), "Counters")
-        looked_at = {row[0]: row[3] for row in counters.rows()}
-        assert looked_at == {**dict.fromkeys(plain.counter_names, "yes"), "spare": "not as it is"}
+        assert not re.search(r"\b(src|href|style|on\w+)=|https?:(?!//www\.w3\.org/2000/svg)", text)
 
-    def test_a_kernel_of_the_training_set_is_told(self) -> None:
-        known = made.measurements().profiles(MID)
-        root = report(profiles=known)
-        assert "among the model's training kernels" in root.one("header").text
-        assert "among the model's training kernels" not in report().one("header").text
+    def test_names_from_elsewhere_are_text(self) -> None:
+        profiles = new_profiles()
+        kernels = tuple(f"{HOSTILE}{k}" for k in range(len(profiles.kernels)))
+        run = replace(shown(trained(), replace(profiles, kernels=kernels)), name=HOSTILE)
+        text = page([run])
+        assert "<img" not in text
+        assert "<!--" not in text
+        assert text.count("</script>") == 2
+        assert not re.search("[\u2028\u202e\x07]", text)
+        assert "\\u2028\\u202e\\x07" in text  # of the head
+        [carried] = runs_of(text)
+        assert carried["name"] == HOSTILE
+        names = {kernel["kernel"] for kernel in carried["document"]["kernels"]}
+        assert names == set(kernels)
+
+    def test_is_small(self, tmp_path: Path) -> None:
+        """100 kernels of 30 letters at 52 settings, with intervals and energy; made of a step."""
+        profiles = of_a_step().subject.profiles
+        rows = [k % len(profiles.kernels) for k in range(100)]
+        names = tuple(f"gemm_{k:03d}_bf16_128x256_tn".ljust(30, "x") for k in range(100))
+        many = replace(profiles.select(rows), kernels=names)
+        times = many.time_ms * np.linspace(0.9, 1.1, 100)
+        text = saved(mlscale.advise(replace(many, time_ms=times)), tmp_path)
+        [run] = runs_of(text)
+        assert len(run["grid"]["kernels"]) == 100
+        assert len(run["grid"]["kernels"][0]["energy"]) == 4
+        assert len(run["grid"]["state"]) == 52
+        print(len(text.encode()))
+        assert len(text.encode()) <= 250_000
