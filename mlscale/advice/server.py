@@ -122,7 +122,7 @@ def advise_server(
         off[inside], pair = between.off, (fast.result, slow.result)
         for slo in shown:
             values = np.log([one.latency_ms(slo.metric, slo.statistic) for one in pair])
-            gaps = [one.requests.values_ms("itl") for one in pair if one.requests]
+            gaps = [1e3 * one.requests.itl for one in pair if one.requests]
             logs[slo][inside], is_one = between.latency(
                 slo.metric, slo.statistic, values, is_rate, gaps if pool is None else []
             )

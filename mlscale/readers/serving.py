@@ -30,26 +30,24 @@ _STATISTICS = {
     "p50": ("p50", "median"),
     **{name: (name,) for name in ("p25", "p75", "p90", "p95", "p99")},
 }
-_NANOSECONDS = 1e5  # a latency above it is in ns: trtllm-bench's have no unit
+_LEAST_GAP = 1e-6  # [s] of tokens that came together
 _COLD = 3.0  # times the 90th percentile, of the first request of a server that was not warm
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Requests:
-    """R requests: start [s], time to first token [s], and the gaps between tokens after it [s]."""
+    """Of each request its start, time to first token, and mean time of others; all gaps [s]."""
 
-    starts_s: Floats
-    ttfts_s: Floats
-    gaps_s: tuple[Floats, ...]
+    starts: Floats
+    ttft: Floats
+    tpot: Floats
+    itl: Floats
 
-    def values_ms(self, metric: str) -> Floats:
-        """All values of 'ttft', 'tpot' (of each request) or 'itl' (of each token) [ms]."""
-        if metric == "ttft":
-            return 1e3 * self.ttfts_s
-        if metric == "itl":
-            return 1e3 * np.concatenate(self.gaps_s)
-        return 1e3 * np.array([gaps.mean() for gaps in self.gaps_s if gaps.size])
+    def __post_init__(self) -> None:
+        for values in (self.ttft, self.tpot, self.itl):
+            if not (values.size and np.isfinite(values).all() and values.min() > 0):
+                raise ValueError("the requests' times are not all positive numbers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +55,8 @@ class ServingResult:
     """What a benchmark says of a server; None for what its file does not say.
 
     source: the file. latencies_ms: by metric and statistic, as ('ttft', 'p90') [ms]. rate_per_s:
-    at which requests came, inf for all at once; clients: most requests at a time. request_per_s,
-    output_per_s: requests and output tokens served a second. acceptance: tokens that speculation
-    accepts. requests: all of them, of a file with details.
+    at which requests came, inf for all at once; clients: most requests at a time. acceptance:
+    tokens that speculation accepts. requests: of a file with details.
     """
 
     source: str
@@ -79,7 +76,8 @@ class ServingResult:
 
     def __post_init__(self) -> None:
         numbers = {"completed": self.completed, "duration": self.duration_s}
-        numbers |= {"output throughput": self.output_per_s}
+        numbers |= {"output throughput": self.output_per_s, "input tokens": self.input_tokens or 1}
+        numbers |= {"output tokens": 1 if self.output_tokens is None else self.output_tokens}
         numbers |= {" ".join(key): value for key, value in self.latencies_ms.items()}
         for name, value in numbers.items():
             if not 0 < value < math.inf:
@@ -98,10 +96,8 @@ class ServingResult:
     @property
     def is_cold(self) -> bool:
         """Whether the first request waited far longer for its token than others."""
-        known = self.requests
-        return known is not None and bool(
-            known.ttfts_s[0] > _COLD * np.percentile(known.ttfts_s, 90)
-        )
+        waits = None if self.requests is None else self.requests.ttft
+        return waits is not None and bool(waits[0] > _COLD * np.percentile(waits, 90))
 
     def has(self, metric: str, statistic: str) -> bool:
         """Whether `latency_ms` tells it."""
@@ -110,9 +106,9 @@ class ServingResult:
     def latency_ms(self, metric: str, statistic: str) -> float:
         """A latency [ms], as of 'ttft' and 'p90'. Raises InputError where the file lacks it."""
         if self.requests is not None:
-            values = self.requests.values_ms(metric)
-            is_mean = statistic == "mean"
-            return float(values.mean() if is_mean else np.percentile(values, float(statistic[1:])))
+            values = 1e3 * getattr(self.requests, metric)
+            at = statistic[1:]
+            return float(values.mean() if statistic == "mean" else np.percentile(values, float(at)))
         if (metric, statistic) not in self.latencies_ms:
             known = ", ".join(map(" ".join, self.latencies_ms)) or "no latency"
             raise InputError(
@@ -123,9 +119,9 @@ class ServingResult:
 
     def growth(self) -> float:
         """Mean time to first token of the last third of the requests over the first's; or 1."""
-        if self.requests is None or (third := len(self.requests.ttfts_s) // 3) == 0:
+        if self.requests is None or (third := len(self.requests.ttft) // 3) == 0:
             return 1.0
-        in_order = self.requests.ttfts_s[np.argsort(self.requests.starts_s, kind="stable")]
+        in_order = self.requests.ttft[np.argsort(self.requests.starts, kind="stable")]
         return float(in_order[-third:].mean() / in_order[:third].mean())
 
 
@@ -194,46 +190,50 @@ def _vllm(row: Row, source: str) -> ServingResult:
 def _requests(row: Row) -> Requests | None:
     """Every request that did not fail, where the file has the details."""
     lists = [row.get(name) or [] for name in ("start_times", "ttfts", "itls")]
-    errors = row.get("errors") or [""] * len(lists[1])
-    if len({len(one) for one in (*lists, errors)}) > 1:
+    count = len(lists[1])
+    lists += [row.get("output_lens") or [0] * count, row.get("errors") or [""] * count]
+    if len({len(one) for one in lists}) > 1:
         return None
-    done = [rows for *rows, error in zip(*lists, errors, strict=True) if not error]
-    gaps = tuple(np.array(one[2], np.float64) for one in done)
-    starts, ttfts = (np.array([one[place] for one in done], np.float64) for place in (0, 1))
-    return Requests(starts, ttfts, gaps) if any(one.size for one in gaps) else None
+    done = [one for one in zip(*lists, strict=True) if not one[-1]]
+    gaps = [np.array(one[2], np.float64) for one in done]
+    gaps = [np.where(each == 0, _LEAST_GAP, each) for each in gaps]
+    if not any(each.size for each in gaps):
+        return None
+    tokens = [max(one[3] - 1, len(each)) for each, one in zip(gaps, done, strict=True)]
+    tpot = [each.sum() / count for each, count in zip(gaps, tokens, strict=True) if each.size]
+    starts, ttft = (np.array([one[place] for one in done], np.float64) for place in (0, 1))
+    return Requests(starts, ttft, np.array(tpot), np.concatenate(gaps))
 
 
 def _aiperf(row: Row, source: str) -> ServingResult:
     """Of AIPerf and GenAI-Perf; a mean of each request's gaps is TPOT."""
     load = (row.get("input_config") or {}).get("loadgen") or {}
-    tokens = [
-        _number((row.get(f"{s}_sequence_length") or {}).get("sum")) for s in ("input", "output")
-    ]
+    lengths = [row.get(f"{side}_sequence_length") or {} for side in ("input", "output")]
     completed = float(row["request_count"]["avg"])
+    names = {"ttft": "time_to_first_token", "tpot": "inter_token_latency"}
     return ServingResult(
         source,
-        _percentiles(row, {"ttft": "time_to_first_token", "tpot": "inter_token_latency"}),
+        _percentiles(row, names, 1.0),
         completed,
         completed / float(row["request_throughput"]["avg"]),
         float(row["output_token_throughput"]["avg"]),
-        tokens[0],
-        tokens[1],
-        rate_per_s=_number(load.get("request_rate")),
-        clients=_number(load.get("concurrency")),
-        failed=float((row.get("error_request_count") or {}).get("avg") or 0.0),
+        _number(lengths[0].get("sum")),
+        _number(lengths[1].get("sum")),
+        _number(load.get("request_rate")),
+        _number(load.get("concurrency")),
+        float((row.get("error_request_count") or {}).get("avg") or 0.0),
     )
 
 
 def _trtllm(row: Row, source: str) -> ServingResult:
-    """Of trtllm-bench, which has no gaps of single tokens."""
+    """Of trtllm-bench, whose percentiles are in ns, without gaps of single tokens."""
     asked, speed, engine = row["request_info"], row["performance"], row.get("engine") or {}
     completed = float(asked["num_requests"])
     lengths = [_number(asked.get(f"avg_{side}_length")) for side in ("input", "output")]
+    names = {"ttft": "ttft_percentiles", "tpot": "tpot_percentiles"}
     return ServingResult(
         source,
-        _percentiles(
-            row["streaming_metrics"], {"ttft": "ttft_percentiles", "tpot": "tpot_percentiles"}
-        ),
+        _percentiles(row["streaming_metrics"], names, 1e-6),
         completed,
         completed / float(speed["request_throughput_req_s"]),
         float(speed["system_output_throughput_tok_s"]),
@@ -244,16 +244,14 @@ def _trtllm(row: Row, source: str) -> ServingResult:
     )
 
 
-def _percentiles(row: Row, metrics: Mapping[str, str]) -> dict[tuple[str, str], float]:
+def _percentiles(row: Row, metrics: Mapping[str, str], ms: float) -> dict[tuple[str, str], float]:
     """By metric and statistic the latencies [ms] of tables such as {'avg': 1, 'p90': 2}."""
-    found = {}
-    for metric, name in metrics.items():
-        known = row.get(name) or {}
-        for ours, theirs in _STATISTICS.items():
-            if value := next(filter(None, map(known.get, theirs)), None):
-                scale = 1e-6 if value > _NANOSECONDS else 1.0
-                found[metric, ours] = float(value) * scale
-    return found
+    return {
+        (metric, ours): ms * float(value)
+        for metric, name in metrics.items()
+        for ours, names in _STATISTICS.items()
+        if (value := next(filter(None, map((row.get(name) or {}).get, names)), None))
+    }
 
 
 def _number(value: Any) -> float | None:
