@@ -250,19 +250,12 @@ class ServerAnswer(Answer):
     @property
     @extra_named("'frame'")
     def frame(self) -> "pd.DataFrame":
-        """A row for each clock, highest first: latencies, power, tokens, each as JSON has it."""
+        """A row for each clock, highest first: latencies, power and tokens, each with its ends."""
         import pandas as pd
 
-        rows = []
-        for clock in self.content["server"]["clocks"]:
-            ranges = clock["latency_ms"] | {n: clock[n] for n in ("power_w", "tokens_per_joule")}
-            named = {
-                name + end: value
-                for name, values in ranges.items()
-                for end, value in zip(("", "_low", "_high"), values, strict=True)
-            }
-            rows.append({**clock, **named})
-        return pd.DataFrame(rows).drop(columns="latency_ms")
+        from mlscale.cli.answer import rows
+
+        return pd.DataFrame(rows(self.content, shows_all=True))
 
     def plot(self) -> "Figure":
         """Raise InputError."""

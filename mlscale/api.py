@@ -209,11 +209,11 @@ def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
     pairs = [run, *([also] if any(map(_is_file, also)) else also)]
     files = [Path(one) for pair in pairs for one in pair]
     given = Given(**{name: known[name] for name in facts if known.get(name) is not None})
-    results = [Path(one) for one in known.get("capacity", ())]
+    results = [Path(one) for one in _each(known.get("capacity"))]
     with _kept_notes() as notes:
-        row = server_answer(files, given, known.get("slo", ""), known.get("pool"), results)
-    row["notes"] = [*note_rows(_in_python(notes)), *row["notes"]]
-    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
+        row = server_answer(files, given, known.get("slo") or "", known.get("pool"), results)
+    said = [*note_rows(notes), *row["notes"]]
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in said]
     return ServerAnswer(row)
 
 

@@ -5,7 +5,7 @@ the law of power. Below the slowest reading, and above 85 % of a capacity that w
 is advised; near saturation not at all. N clocks, highest first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
@@ -60,39 +60,24 @@ class ServerAdvice:
 
         is_sure: by the upper ends of their intervals.
         """
-        keeping = [clock for clock in self.clocks if not self._broken(clock, is_sure)]
+        keeping = [clock for clock in self.clocks if not _broken(clock, self.limits, is_sure)]
         if self.withheld or not keeping:
             return None
         return max(keeping, key=lambda clock: clock["tokens_per_joule"][0])
 
-    def _broken(self, clock: Row, is_sure: bool) -> list[str]:
-        """The limits that a clock breaks."""
-        ends = {name: values[0] for name, values in clock["latency_ms"].items()}
-        if is_sure:
-            ends = {name: v[2] or v[0] for name, v in clock["latency_ms"].items()}
-        broken = [slo.name for slo, ms in self.limits if ends[slo.name] > ms * (1 + 1e-9)]
-        return broken + ["capacity"] * ((clock["capacity_share"] or 0) > MOST_OF_CAPACITY)
-
-    def with_breaks(self) -> "ServerAdvice":
-        """The same, each clock with the limits that it breaks."""
-        clocks = [{**clock, "breaks": self._broken(clock, False)} for clock in self.clocks]
-        return replace(self, clocks=clocks)
-
     def setting(self, clock: Row) -> Setting:
         """A clock with time, power and energy of RATED_UNITS output tokens."""
         top, work = self.clocks[0], 1e3 * RATED_UNITS
-        time_ms, power_w = work / clock["output_per_s"], clock["power_w"]
-        tokens, most = clock["tokens_per_joule"], top["tokens_per_joule"][0]
-        has_ends = not clock["is_measured"]
+        power_w, (tokens, least, most) = clock["power_w"], clock["tokens_per_joule"]
         return Setting(
             replace(self.readings[0].log.base, engine_mhz=clock["engine_mhz"]),
-            time_ms,
+            work / clock["output_per_s"],
             power_w[0],
-            work / tokens[0],
+            work / tokens,
             slowdown_percent=100 * (top["output_per_s"] / clock["output_per_s"] - 1),
-            saving_percent=100 * (1 - most / tokens[0]),
-            power_range=(power_w[1], power_w[2]) if has_ends else None,
-            energy_range=(work / tokens[2], work / tokens[1]) if has_ends else None,
+            saving_percent=100 * (1 - top["tokens_per_joule"][0] / tokens),
+            power_range=(power_w[1], power_w[2]) if least else None,
+            energy_range=(work / most, work / least) if least else None,
         )
 
 
@@ -109,6 +94,8 @@ def advise_server(
     'decode', of a server that does that alone. capacity: results of all requests at once, at the
     highest and the lowest clock read. Raises InputError.
     """
+    if pool not in POOLS:
+        raise InputError(f"a pool is 'prefill' or 'decode', not {pool!r}")
     is_rate, top = is_open(readings), readings[0]
     used, withheld, dropped = _unsaturated(readings) if is_rate else (tuple(readings), "", [])
     shown = _shown(readings, slos, pool)
@@ -142,7 +129,17 @@ def advise_server(
     limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
     notes = [*dropped, *_notes(readings, slos, one_kind)]
     notes += [UNKNOWN_CAPACITY] if is_rate and not (capacity or pool) else []
-    return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes).with_breaks()
+    rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
+    return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes)
+
+
+def _broken(clock: Row, limits: Iterable[tuple[Slo, float]], is_sure: bool = False) -> list[str]:
+    """The limits that a clock breaks; is_sure: by the upper ends of its intervals."""
+    ends = {
+        name: (is_sure and high) or value for name, (value, _, high) in clock["latency_ms"].items()
+    }
+    broken = [slo.name for slo, ms in limits if ends[slo.name] > ms * (1 + 1e-9)]
+    return broken + ["capacity"] * ((clock["capacity_share"] or 0) > MOST_OF_CAPACITY)
 
 
 def _row(

@@ -27,13 +27,11 @@ def server_answer(
     has_commands: bool = True,
 ) -> Row:
     """The document. files: a result, its log, and so on. notes: a list that reading fills."""
-    if len(files) % 2:
-        raise InputError("give each result its log: RESULT LOG --also RESULT LOG")
-    slos = read_slos(slo) if slo else ()
+    if len(files) % 2 or not files:
+        raise InputError("give each result its log, in pairs: RESULT LOG")
+    slos, results = read_slos(slo), [read_result(path) for path in capacity]
     readings = read_readings([*zip(files[::2], files[1::2], strict=True)], given)
-    advice = advise_server(
-        load_model(RUNS), readings, slos, pool, [read_result(path) for path in capacity]
-    )
+    advice = advise_server(load_model(RUNS), readings, slos, pool, results)
     commands: Commands | None = None
     if has_commands and (best := advice.best(is_sure=True)):
         commands = commands_for_further_run(readings[0].log, best["engine_mhz"])

@@ -22,6 +22,7 @@ MOST_FAILED = 0.01  # of the requests
 SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
 MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
+FASTER = 0.98  # of all latencies at the lower clock over those at the higher: logs are swapped
 OTHER_RUN = 2.0  # times as long as the log, or the log as the run
 _ALIKE = ("rate_per_s", "clients", "asked", "backend", "model", "input_tokens")
 
@@ -46,7 +47,7 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     if len(readings) < 2:
         raise InputError(
             f"{pairs[0][0]}: one clock does not tell how latencies follow it; run the same at "
-            "about two thirds of the clock too, and give also= (--also RESULT LOG)"
+            "about two thirds of the clock, and give its result and log too: --also"
         )
     for upper, lower in pairwise(readings):
         if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
@@ -97,16 +98,26 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
 def _require_alike(first: ServerReading, other: ServerReading) -> None:
     """Raise InputError where two readings are of other servers, loads or requests."""
     one, two = first.result, other.result
-    facts = {name: (getattr(one, name), getattr(two, name)) for name in _ALIKE}
     if (one.latencies_ms, one.duration_s) == (two.latencies_ms, two.duration_s):
         raise InputError(f"{two.source}: holds the same as {one.source}; give that of another run")
-    facts["GPUs"] = tuple((at.log.device, len(at.log.kernels)) for at in (first, other))  # type: ignore[assignment]
-    for name, (ours, theirs) in facts.items():
-        if ours != theirs:
+    facts = [
+        {name: getattr(at.result, name) for name in _ALIKE}
+        | {"GPUs": f"{len(at.log.kernels)} {at.log.device}"}
+        for at in (first, other)
+    ]
+    for name, ours in facts[0].items():
+        if ours != (theirs := facts[1][name]):
             raise InputError(
                 f"{two.source}: its {name.replace('_', ' ')} is {theirs}, that of {one.source} "
                 f"{ours}; run the same command, with one --seed, at both clocks"
             )
+    ratios = [two.latencies_ms[key] / ms for key, ms in one.latencies_ms.items()
+              if key in two.latencies_ms]  # fmt: skip
+    if ratios and max(ratios) < FASTER:
+        raise InputError(
+            f"{two.source}: all latencies are shorter than those of {one.source}, which ran at a "
+            "higher clock; give each result the log of its own run"
+        )
     outputs = one.output_tokens or 1, two.output_tokens or 1
     if abs(log(outputs[1] / outputs[0])) > SAME_OUTPUT:
         raise InputError(

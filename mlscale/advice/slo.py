@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mlscale.errors import InputError
 from mlscale.quantities import quantity
 
-_FORM = re.compile(r"\s*(itl|tpot|ttft)\s*=\s*(.*?)(x?)\s*@\s*(mean|p\d{1,2}(?:\.\d+)?)\s*")
+_FORM = re.compile(r"\s*(itl|tpot|ttft)\s*=\s*(.+?)(x?)\s*@\s*(mean|p\d{1,2}(?:\.\d+)?)\s*")
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,12 @@ def read_slos(said: str | Mapping[str, str]) -> tuple[Slo, ...]:
     if isinstance(said, Mapping):
         said = ",".join(f"{metric}={limit}" for metric, limit in said.items())
     found = []
-    for text in filter(None, said.split(",")):
+    for text in filter(str.strip, str(said).split(",")):
         if (parts := _FORM.fullmatch(text)) is None:
             raise InputError(f"'{text}' is no limit; write ttft=500ms@p90, itl=… or tpot=1.1x@p50")
         metric, limit, is_times, statistic = parts.groups()
         number = quantity(limit, "" if is_times else "ms")
         if not 0 < number < float("inf"):
             raise InputError(f"'{text}': a limit is a positive number")
-        limits = (None, number) if is_times else (number, 1.0)
-        found.append(Slo(metric, statistic, *limits))
+        found.append(Slo(metric, statistic, *((None, number) if is_times else (number,))))
     return tuple(found)

@@ -33,6 +33,7 @@ LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
 UNLIMITED = 10_000  # columns of a table that is asked for whole
 _OTHERWISE = "To set it: --commands.  To look around: mlscale report, or --all."
 _OF_SERVER = "Latencies are in ms.  To set it: --commands.  All clocks: --all."
+_ENDS = ("", "_low", "_high")
 _PARTS = ("slowdown_percent", "energy_percent", "power_percent", "time_ms", "power_w", "energy_mj")
 
 
@@ -364,8 +365,10 @@ def require(found: Row, least: str | None) -> None:
 def rows(document: Row, shows_all: bool) -> list[Row]:
     """A row for each choice of the run and each kernel: `at` says which, as the document names it.
 
-    shows_all: the front, what was measured, and all caps too.
+    shows_all: the front, what was measured, and all caps too. Of a server a row for each clock.
     """
+    if server := document.get("server"):
+        return [_clock_row(clock) for clock in server["clocks"]]
     cap = "power_cap_w" in document["base"]
     run = {"kernel": "whole run", "number": None, "share_percent": 100.0}
     run["launches"] = document["run"]["launches"]
@@ -384,6 +387,15 @@ def rows(document: Row, shows_all: bool) -> list[Row]:
     if cap or shows_all:
         table += [_row(run, "cap", point) for point in document["caps"] or []]
     return table
+
+
+def _clock_row(clock: Row) -> Row:
+    """A clock of a server, each interval in three columns."""
+    row = {name: clock[name] for name in ("engine_mhz", "is_measured", "output_per_s")}
+    ranges = clock["latency_ms"] | {name: clock[name] for name in ("power_w", "tokens_per_joule")}
+    for name, values in ranges.items():
+        row |= {name + end: value for end, value in zip(_ENDS, values, strict=True)}
+    return {**row, "capacity_share": clock["capacity_share"], "breaks": "; ".join(clock["breaks"])}
 
 
 def _row(kernel: Row, name: str, choice: Row) -> Row:

@@ -10,7 +10,6 @@ from mlscale.cli.text import held_warnings
 from mlscale.data.datasets import input_file
 from mlscale.errors import InputError, UsageError
 
-_PAIRS = "give each result its log: RESULT LOG --also RESULT LOG"
 _NO_USE = ("model", "max_slowdown", "max_time", "max_power", "static_power", "weights", "power",
            "time", "power_cap", "rate", "kernel")  # fmt: skip
 
@@ -39,7 +38,8 @@ def is_asked(arguments: argparse.Namespace) -> bool:
             what = "needs the result of a benchmark first, as of vllm bench serve --save-result"
             raise UsageError(f"--{name} {what}; {path} is none")
     if arguments.rest:
-        raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}")
+        told = f"; {path} is no result of a benchmark, which has a log for each --also"
+        raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}{told}")
     return False
 
 
@@ -53,18 +53,10 @@ def advised(arguments: argparse.Namespace) -> Row:
     if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
         raise UsageError("of a server the clock of most tokens per joule is advised, nothing else")
     if len(arguments.rest) != len(arguments.also):
-        raise UsageError(_PAIRS)
+        raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     further = zip(arguments.also, arguments.rest, strict=True)
-    files = [*arguments.file, *(word for pair in further for word in pair)]
-    capacity = [input_file(name) for name in arguments.capacity or ()]
-    given, slo = options.given(arguments), arguments.slo or ""
+    files = [input_file(word) for pair in (arguments.file, *further) for word in pair]
+    results = [input_file(name) for name in arguments.capacity or ()]
+    given, slo, pool = options.given(arguments), arguments.slo or "", arguments.pool
     with held_warnings() as told:
-        return server_answer(
-            [*map(input_file, files)],
-            given,
-            slo,
-            arguments.pool,
-            capacity,
-            told,
-            arguments.commands,
-        )
+        return server_answer(files, given, slo, pool, results, told, arguments.commands)
