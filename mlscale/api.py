@@ -89,7 +89,9 @@ def advise(
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
-    if "slo" in known or "pool" in known or "capacity" in known:
+    if known.keys() & {"slo", "pool", "capacity"}:
+        if (minimize, max_slowdown, max_time, max_power, caps, static_power) != (None,) * 6:
+            raise InputError("of a server the limits are slo=, and energy per token is minimized")
         return _server_answer(run, known)
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")

@@ -130,16 +130,16 @@ def server_document(
     base = advice.setting(advice.clocks[0])
     lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
     why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity + ["S01"]
-    is_other = expected is not None and expected is not best
-    run = {"kernels": 1, "launches": None, **_costs(base)}
+    expected = None if expected is best else expected
+    run = {"kernels": 1, "launches": None, "counters_cover_percent": 100.0, "is_bounded": False}
     return {
         **_head("runs", advice.readings[0].log.device, _at(base.config)),
         "objective": "energy",
         "limits": asdict(Limits()),
         "coverage": COVERAGE,
-        "run": {**run, "counters_cover_percent": 100.0, "is_bounded": False},
+        "run": run | _costs(base),
         "answer": choice(advice.setting(best), base) if best else None,
-        "expected": choice(advice.setting(expected), base) if expected and is_other else None,
+        "expected": choice(advice.setting(expected), base) if expected else None,
         "menu": None,
         "caps": None,
         **_sure(why),

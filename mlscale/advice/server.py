@@ -1,11 +1,10 @@
 """The clock for an LLM server under limits of its latencies, from readings at two clocks or more.
 
-Between two readings latencies follow `server_law`, the rate of tokens the law of time, and power
-the law of power. Below the slowest reading, and above 85 % of a capacity that was measured, nothing
-is advised; near saturation not at all. N clocks, highest first.
+Between readings latencies follow `server_law`, tokens per second the law of time, power the law of
+power. Nothing is advised outside them, above 85 % of a measured capacity, or near saturation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
@@ -42,7 +41,7 @@ LEAST_REQUESTS = {90.0: 200, 99.0: 1000}  # that a percentile from there on need
 
 @dataclass(frozen=True, eq=False)
 class ServerAdvice:
-    """The server at N clocks, as JSON has them, between the readings that were used.
+    """The server at N clocks, as JSON has them, between the `readings` that were used.
 
     limits: each with its ms. withheld: why no clock is advised though the limits may be kept.
     """
@@ -122,11 +121,21 @@ def advise_server(
     ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
     shares = _shares(ends, readings, capacity) if capacity else [None] * len(clocks)
     widths = {slo: width_of(*slo.key, is_rate, slo in one_kind) for slo in shown}
-    rows = []
-    for place, (mhz, part) in enumerate(zip(clocks.tolist(), off.tolist(), strict=True)):
-        latencies = {slo.name: (np.exp(ms[place]), widths[slo]) for slo, ms in logs.items()}
-        rows.append(_row(mhz, part, latencies, rates[place], watts[place], shares[place]))
     limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
+    rows: list[Row] = [
+        {
+            "engine_mhz": float(clocks[at]),
+            "is_measured": not part,
+            "latency_ms": {
+                slo.name: _ends(np.exp(ms[at]), part * widths[slo]) for slo, ms in logs.items()
+            },
+            "power_w": _ends(watts[at], part * POWER_WIDTH),
+            "output_per_s": float(rates[at]),
+            "tokens_per_joule": _ends(rates[at] / watts[at], part * TOKENS_WIDTH),
+            "capacity_share": shares[at],
+        }
+        for at, part in enumerate(off)
+    ]
     notes = [*dropped, *_notes(readings, slos, one_kind)]
     notes += [UNKNOWN_CAPACITY] if is_rate and not (capacity or pool) else []
     rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
@@ -140,26 +149,6 @@ def _broken(clock: Row, limits: Iterable[tuple[Slo, float]], is_sure: bool = Fal
     }
     broken = [slo.name for slo, ms in limits if ends[slo.name] > ms * (1 + 1e-9)]
     return broken + ["capacity"] * ((clock["capacity_share"] or 0) > MOST_OF_CAPACITY)
-
-
-def _row(
-    mhz: float,
-    part: float,
-    latencies: Mapping[str, tuple[float, float]],
-    rate: float,
-    watts: float,
-    share: float | None,
-) -> Row:
-    """A clock as JSON has it; part: of the widths of intervals, 0 where it was run."""
-    return {
-        "engine_mhz": mhz,
-        "is_measured": not part,
-        "latency_ms": {n: _ends(ms, part * width) for n, (ms, width) in latencies.items()},
-        "power_w": _ends(watts, part * POWER_WIDTH),
-        "output_per_s": float(rate),
-        "tokens_per_joule": _ends(rate / watts, part * TOKENS_WIDTH),
-        "capacity_share": share,
-    }
 
 
 def _ends(value: float, width: float) -> list[float | None]:

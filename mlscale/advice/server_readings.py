@@ -24,7 +24,7 @@ SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says t
 MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
 FASTER = 0.98  # of all latencies at the lower clock over those at the higher: logs are swapped
 OTHER_RUN = 2.0  # times as long as the log, or the log as the run
-_ALIKE = ("rate_per_s", "clients", "asked", "backend", "model", "input_tokens")
+_ALIKE = ("rate_per_s", "clients", "sent", "backend", "model", "input_tokens")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
 
 def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
     """A result with its log, which must have a steady clock and power. Raises InputError."""
-    if result.failed > MOST_FAILED * result.asked:
-        told = f"{result.failed:g} of {result.asked:g} requests failed; run it where none does"
+    if result.failed > MOST_FAILED * result.sent:
+        told = f"{result.failed:g} of {result.sent:g} requests failed; run it where none does"
         raise InputError(f"{result.source}: {told}")
     if result.rate_per_s == inf and result.clients is None:
         raise InputError(
@@ -70,13 +70,12 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
             "run with --request-rate or --max-concurrency, and give this as --capacity"
         )
     for samples in read_log(path):
-        is_other = given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns
+        if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
+            continue
         try:
             span = busy_span(samples)
         except InputError:
             continue  # an idle one of several; where all are, `read_run` says it
-        if is_other:
-            continue
         low, high = np.nanquantile(samples.columns["engine_mhz"][span.working], [0.1, 0.9])
         if high > STEADY * low:
             raise InputError(

@@ -12,10 +12,7 @@ _FORM = re.compile(r"\s*(itl|tpot|ttft)\s*=\s*(.+?)(x?)\s*@\s*(mean|p\d{1,2}(?:\
 
 @dataclass(frozen=True)
 class Slo:
-    """A limit of a latency: of 'ttft', 'itl' or 'tpot', its 'p90' or 'mean', in ms.
-
-    times: in place of that so many times what it is at the highest clock that was run.
-    """
+    """A limit of a latency [ms], or so many times what it is at the highest clock that was run."""
 
     metric: str
     statistic: str
@@ -38,7 +35,7 @@ class Slo:
         return 50.0 if self.statistic == "mean" else float(self.statistic[1:])
 
     def most_ms(self, highest_ms: float) -> float:
-        """The limit [ms]; highest_ms: the latency at the highest clock."""
+        """The limit [ms] where the latency at the highest clock is highest_ms."""
         return self.times * highest_ms if self.limit_ms is None else self.limit_ms
 
 

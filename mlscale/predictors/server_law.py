@@ -6,11 +6,9 @@ run side by side: by Little's law a step takes a / (1 - q s), so
 
     s2 = R / (1 - q + q R),    Q(f) = Q1 s(f) (1 - q) / (1 - q s(f)),
 
-s being the law of time through s2, and q how busy the server is, which two clocks do not tell: one
-for all is as good as the true one. Gaps between tokens are of two kinds, steps with a prefill and
-without. Each follows the clock quantile by quantile, and its share is log-linear in it.
-
-K latencies, N clocks.
+s being the law of time through s2, and q how busy the server is: one for all does. Gaps between
+tokens are of two kinds, steps with a prefill and without: each follows the clock quantile by
+quantile, and its share is log-linear in it. K latencies, N clocks.
 """
 
 from collections.abc import Sequence
@@ -73,14 +71,7 @@ class Between:
         return fit.logs[:, :-1]
 
     def queued(self, logs: Floats, busy: float) -> Floats:
-        """The same where requests come at a rate.
-
-        Example:
-            >>> from mlscale.predictors.board_law import FIRST
-            >>> ends = Between.at(FIRST["time"], np.array([1980.0, 990.0]), 1980.0, 990.0)
-            >>> np.exp(ends.queued(np.log([1.6]), BUSY)).round(3).tolist()
-            [[1.0, 1.6]]
-        """
+        """The same where requests come at a rate."""
         ratio = np.exp(logs)
         step = self.followed(np.log(ratio / (1 - busy + busy * ratio)))
         return np.asarray(step + np.log((1 - busy) / (1 - busy * np.exp(step))))
@@ -88,10 +79,9 @@ class Between:
     def latency(
         self, metric: str, statistic: str, values: Floats, is_rate: bool, gaps: Sequence[Floats]
     ) -> tuple[Floats, bool]:
-        """Log of a latency (N,), and whether gaps follow as one kind, which they are not.
+        """Log of a latency (N,), and whether its gaps follow as one kind, which they are not.
 
-        values (2,): its ln at the readings. is_rate: whether requests come at a rate. gaps: of all
-        tokens at both readings, if known.
+        values (2,): its ln at the readings. gaps: of all requests at each, where they are known.
         """
         is_tail = metric == "itl" and statistic not in ("mean", "p50")
         if is_rate and is_tail and len(gaps) == 2:

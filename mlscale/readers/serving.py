@@ -1,11 +1,8 @@
 """Results of LLM serving benchmarks: vLLM, SGLang, AIPerf or GenAI-Perf, trtllm-bench.
 
 Written by `vllm bench serve --save-result` (with `--save-detailed` every request and gap),
-`python -m sglang.bench_serving --output-file`, `aiperf profile` (profile_export_aiperf.json) and
-`trtllm-bench … --report_json`.
-
-To watch for: several results in one file; percentiles under two names; AIPerf's inter-token latency
-is a mean for each request, which the others call TPOT; rate `inf` for all requests at once.
+`python -m sglang.bench_serving --output-file`, `aiperf profile` and `trtllm-bench --report_json`.
+AIPerf's inter-token latency is a mean for each request, which the others call TPOT.
 """
 
 import gzip
@@ -31,6 +28,8 @@ _STATISTICS = {
     **{name: (name,) for name in ("p25", "p75", "p90", "p95", "p99")},
 }
 _LEAST_GAP = 1e-6  # [s] of tokens that came together
+_DAMAGE = (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
+           zlib.error)  # fmt: skip
 _COLD = 3.0  # times the 90th percentile, of the first request of a server that was not warm
 Row = Mapping[str, Any]
 
@@ -84,7 +83,7 @@ class ServingResult:
                 raise ValueError(f"{name} cannot be {value:g}")
 
     @property
-    def asked(self) -> float:
+    def sent(self) -> float:
         """How many requests were sent."""
         return self.completed + self.failed
 
@@ -151,8 +150,7 @@ def read(sheet: Sheet) -> list[ServingResult]:
             row, end = decoder.raw_decode(text)
             found.append(form(row, str(sheet.path)))
             text = text[end:]
-    except (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
-            zlib.error) as error:  # fmt: skip
+    except _DAMAGE as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
             f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"

@@ -186,7 +186,7 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
     [
         (in_result(request_rate=4.0), "its rate per s is 4.0, that of"),
         (in_result(max_concurrency=8), "its clients is 8.0, that of"),
-        (in_result(num_prompts=90, completed=90), "its asked is 90.0, that of"),
+        (in_result(num_prompts=90, completed=90), "its sent is 90.0, that of"),
         (in_result(model_id="made/70B"), "its model is made/70B, that of"),
         (in_result(backend="vllm"), "its backend is vllm, that of"),
         (in_result(total_input_tokens=5), "its input tokens is 5.0, that of"),
