@@ -216,12 +216,15 @@ def _shares(
     between: Between, readings: Sequence[ServerReading], capacity: Sequence[ServingResult]
 ) -> list[float]:
     """The rate of requests over the capacity at each clock. Raises InputError."""
-    if len(capacity) != 2 or any(one.rate_per_s != np.inf for one in capacity):
+    first = readings[0].result
+    asked = [(one.rate_per_s, one.model) for one in capacity]
+    if asked != [(np.inf, first.model)] * 2 or not is_open(readings):
         raise InputError(
             "--capacity takes two results of --request-rate inf, at the highest and the lowest "
-            "clock that was run"
+            "clock that was run, of the same model, where requests come at a rate"
         )
-    logs = np.log([readings[0].result.request_per_s / one.request_per_s for one in capacity])
+    most = sorted((one.request_per_s for one in capacity), reverse=True)
+    logs = np.log(first.request_per_s / np.array(most))
     shares = np.exp(logs[0] + between.followed(logs[1:] - logs[:1])[0])
     if shares[-1] > SATURATED:
         raise InputError(

@@ -116,8 +116,30 @@ def test_python_gives_the_same(capsys: Capture, words: Words) -> None:
     assert {**answer.document(), "notes": 0} == {**found, "notes": 0}
     assert len(answer.frame) == len(found["server"]["clocks"])
     assert str(answer).startswith("  Set the engine clock to ")
+    assert answer.frame["tpot p90"].is_monotonic_increasing
     with pytest.raises(InputError, match="no page"):
         answer.save("page.html")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"slo": 5}, "'5' is no limit"),
+        ({"slo": "", "pool": "both"}, "a pool is 'prefill' or 'decode', not 'both'"),
+        ({"slo": "", "max_slowdown": 5}, "of a server the limits are slo="),
+        ({"slo": "", "power": 5}, "advise on a server has no 'power'"),
+    ],
+)
+def test_python_refuses_what_no_server_has(words: Words, asked: dict[str, Any], told: str) -> None:
+    fast, log, slow, slow_log = (word for word in words[1:] if word != "--also")
+    with pytest.raises(InputError, match=re.escape(told)):
+        mlscale.advise(fast, log, also=(slow, slow_log), **asked)
+
+
+def test_csv_has_a_row_for_each_clock(capsys: Capture, words: Words) -> None:
+    lines = succeed(capsys, *words, "--format", "csv")[0].splitlines()
+    assert lines[0].startswith("engine_mhz,is_measured,output_per_s,itl p50,itl p50_low,")
+    assert len(lines) == 1 + len(document(capsys, *words)["server"]["clocks"])
 
 
 def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Path) -> None:
@@ -135,6 +157,11 @@ def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Pat
     assert "capacity" in clocks[-1]["breaks"]
     assert found["answer"]["at"]["engine_mhz"] > LOW
     assert found["sure"] == "high"
+    turned = document(capsys, *words, "--capacity", ",".join(map(str, files[::-1])))
+    assert turned["server"] == found["server"]
+    closed = write(tmp_path, np.inf, clients=32)
+    told = refuse(capsys, tmp_path, *closed, "--capacity", ",".join(map(str, files)))
+    assert "where requests come at a rate" in told
 
 
 def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> None:
@@ -196,6 +223,10 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
         (in_result(duration=4000.0), "give the log of that run"),
         (in_result(mean_ttft_ms=-1), "ttft mean cannot be -1"),
         (in_result(completed=0), "completed cannot be 0"),
+        (in_result(total_output_tokens=-5), "output tokens cannot be -5"),
+        (in_result(ttfts=[0.0] * COUNT), "the requests' times are not all positive numbers"),
+        (in_result(itls=[[-1.0]] * COUNT), "the requests' times are not all positive numbers"),
+        (in_result(itls=["many"] * COUNT), "could not convert string to float: 'many'"),
         (in_log("1320 MHz", "1980 MHz"), "which tells little; take two thirds of the clock"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
         (in_log("power.draw.instant [W]", "other"), "has no power of the board"),
@@ -216,6 +247,9 @@ def test_what_cannot_be_compared_is_refused(
         (5, [], "give each result its log"),
         (6, ["--slo", "ttft=500ms"], "'ttft=500ms' is no limit; write ttft=500ms@p90"),
         (6, ["--slo", "ttft=fast@p90"], "'fast' is not a number"),
+        (6, ["--slo", "itl<50"], "'itl<50' is no limit; write ttft=500ms@p90"),
+        (6, ["--slo", "tpot 30 ms"], "'tpot 30 ms' is no limit; write ttft=500ms@p90"),
+        (6, ["--slo", "tpot=-3ms@p90"], "a limit is a positive number"),
         (6, ["--max-slowdown", "5"], "--max-slowdown is of no use for a server; give --slo"),
         (6, ["--minimize", "time"], "most tokens per joule is advised"),
         (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a pool of decode alone does not tell"),
@@ -231,6 +265,8 @@ def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Pat
     fast, log, *_, slow_log = words[1:]
     told = refuse(capsys, tmp_path, "advise", fast, log, "--also", fast, slow_log)
     assert "holds the same as" in told
+    told = refuse(capsys, tmp_path, "advise", fast, slow_log, "--also", words[4], log)
+    assert "all latencies are shorter than those of" in told
     middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
     found = document(capsys, *words, "--also", *map(str, middle))
     clocks = found["server"]["clocks"]
