@@ -224,7 +224,7 @@ def _shares(
             "clock that was run, of the same model, where requests come at a rate"
         )
     most = sorted((one.request_per_s for one in capacity), reverse=True)
-    logs = np.log(first.request_per_s / np.array(most))
+    logs = np.log((first.rate_per_s or first.request_per_s) / np.array(most))
     shares = np.exp(logs[0] + between.followed(logs[1:] - logs[:1])[0])
     if shares[-1] > SATURATED:
         raise InputError(
