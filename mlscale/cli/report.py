@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    parser.set_defaults(commands=True)
+    parser.set_defaults(commands=True, rate=None)
     parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
     options.add_subject(parser)
