@@ -11,11 +11,14 @@ _BLANKS = r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+"
 _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
 _DIRECTIONS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 _MOST_NAMED = 3
+_LEAST_PART = 3  # letters of a name by which it is found
 _TENTH = 0.1  # of a percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
 _APART_FROM = 9999.5  # 10 000 has its thousands apart
 _FORMULA = "'*[=+@-]."
 _NUMBER = r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)"
+
+LEAST_PART = 3  # letters of a name by which it is found
 
 
 def without_controls(text: str) -> str:
@@ -215,7 +218,8 @@ def near_names(
 
     asked = name.casefold()
     folded = {other.casefold(): other for other in names}
-    holders = sorted((form for form in folded if asked in form), key=lambda form: form.find(asked))
+    holders = [form for form in folded if asked in form and len(asked) >= _LEAST_PART]
+    holders.sort(key=lambda form: form.find(asked))
     like = get_close_matches(asked, folded, n=most, cutoff=least_alike)
     return [folded[form] for form in dict.fromkeys([*holders, *like])][:most]
 

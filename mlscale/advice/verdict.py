@@ -84,8 +84,8 @@ def _answer(document: Row) -> str:
         return f"No power cap of these can be set and {sure}keeps {said}."
     if not answer["set"]:
         if "power_cap_w" in base:
-            return f"Leave the power cap as it is: {_nothing(document)}."
-        return f"Stay at {_base(base)}: {_nothing(document)}."
+            return f"Leave the power cap as it is: {nothing_better(document)}."
+        return f"Stay at {_base(base)}: {nothing_better(document)}."
     named = []
     for axis, value in answer["set"].items():
         now = "" if base[axis] is None else f" (now {base[axis]:g})"
@@ -99,7 +99,7 @@ def _base(base: Row) -> str:
     return f"the base, {places(at, base)}"
 
 
-def _nothing(document: Row) -> str:
+def nothing_better(document: Row) -> str:
     """Why nothing is better than the base."""
     objective, limits = document["objective"], Limits(**document["limits"]).words()
     sure = "surely " if document["expected"] else ""

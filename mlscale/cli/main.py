@@ -127,6 +127,8 @@ def _run(words: Sequence[str]) -> None:
         asks_all = any(pair in pairwise(words) for pair in (("--help", "all"), ("-h", "all")))
         parser = parser_of([command], asks_all)
         check_words(parser, words)
+        if len(words) == 1 and command in parser.commands and parser.commands[command].commands:
+            words = [command, "--help"]
         arguments, unknown = parser.parse_known_args(words)
         program = arguments.program
         if hasattr(arguments, "rest") and not any(word.startswith("-") for word in unknown):

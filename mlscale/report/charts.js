@@ -32,8 +32,10 @@ function chart(host, keyOfChart, build) {
   return () => {
     const now = JSON.stringify([sizes, keyOfChart()]);
     if (now !== key) {
+      const hadFocus = host.contains(document.activeElement);
       key = now;
       move = build(host, Math.round(host.clientWidth) || 300);
+      if (hadFocus) host.querySelector("[tabindex='0'], button")?.focus();
     }
     if (move) move();
   };
@@ -146,10 +148,12 @@ function knob(view, quantity, steps, axisName, name, at) {
     go({ dragging: false });
   };
   return () => {
-    const [x, y] = at(S[axisName], percentAt(quantity, here()) || 0);
+    const percent = percentAt(quantity, here()), [x, y] = at(S[axisName], percent);
+    dot.style.display = isFinite(percent) ? "" : "none";
+    if (!isFinite(percent)) return;
     filled(cursor, { x1: x, x2: x }, []);
     filled(dot, { cx: x, cy: y, "aria-valuenow": steps[S[axisName]],
-      "aria-valuetext": `${settingWords(S)}: ${change(percentAt(quantity, here()))}` }, []);
+      "aria-valuetext": `${settingWords(S)}: ${change(percent)}` }, []);
   };
 }
 
@@ -216,7 +220,8 @@ function pareto(host) {
       const found = dots.reduce((one, i) => (far(i) < far(one) ? i : one), dots[0]);
       return far(found) < 40 ? found : null;
     };
-    filled(view.root, { tabindex: 0, class: "click",
+    filled(view.root, { tabindex: 0, role: "application", class: "click",
+      "aria-label": "energy against time: arrow keys go along the front",
       onpointermove: (event) => {
         const i = nearest(event);
         tell(i == null ? [] : effectLines(i), event.clientX, event.clientY);
@@ -227,7 +232,7 @@ function pareto(host) {
         if (i != null) go(run().place(i));
       },
       onkeydown: (event) => {
-        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        const by = ARROWS[event.key];
         if (!by) return;
         event.preventDefault();
         const far = (i) => Math.abs(time.value[i] - time.value[here()]);
@@ -294,7 +299,7 @@ function bounds(host) {
 
 function discKeys(event, discs, k) {
   if (event.key === "Enter" || event.key === " ") discs[k].onclick();
-  const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const by = ARROWS[event.key];
   if (by || event.key === " ") event.preventDefault();
   if (!by) return;
   const next = discs[(k + by + discs.length) % discs.length];
@@ -310,8 +315,10 @@ function heat(host) {
     const place = (e, m) => run().at({ ...S, e, m });
     const left = 62, over = 24, cell = (width - left - 8) / engines.length, tall = 30;
     const height = over + memories.length * tall + 46;
-    const all = engines.flatMap((_e, e) => memories.map((_m, m) => quantity.value[place(e, m)]));
-    const [low, high] = [Math.min(...all), Math.max(...all)].map(Math.log);
+    const all = engines.flatMap((_e, e) => memories.map((_m, m) => place(e, m)));
+    const isShown = (i) => mayBeSet(i) && isFinite(quantity.value[i]);
+    const values = all.filter(isShown).map((i) => quantity.value[i]);
+    const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log);
     const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, tabindex: 0,
       role: "application", "aria-label": `${S.heat} over both clocks: arrow keys move`,
       class: "click", onpointerleave: hush, onkeydown: (event) => keysMove(event, "e", "m") });
@@ -321,8 +328,8 @@ function heat(host) {
       engines.forEach((_mhz, e) => {
         const i = place(e, m), depth = (Math.log(quantity.value[i]) - low) / (high - low || 1);
         root.append(draw("rect", { x: left + e * cell, y: top(m), width: cell - 1, height: tall - 1,
-          rx: 2, class: mayBeSet(i) ? "cell" : "cell off",
-          "fill-opacity": mayBeSet(i) ? (0.08 + 0.92 * depth).toFixed(3) : 0,
+          rx: 2, class: isShown(i) ? "cell" : "cell off",
+          "fill-opacity": isShown(i) ? (0.08 + 0.92 * depth).toFixed(3) : 0,
           onclick: () => go({ e, m }),
           onpointermove: (event) => tell(effectLines(i), event.clientX, event.clientY) }));
       });

@@ -32,7 +32,7 @@ function kernelTable(host) {
     const { time, energy } = one.percents;
     one.time.textContent = time == null ? "–" : change(time);
     one.energy.textContent = energy == null ? "–" : change(energy);
-    one.bar.style.transform = `scaleX(${(Math.abs(time || 0) / longest).toFixed(3)})`;
+    one.bar.style.transform = `scaleX(${(Math.max(time || 0, 0) / longest).toFixed(3)})`;
     one.time.classList.toggle("over", isOver(time));
     one.bar.classList.toggle("red", isOver(time));
     one.row.classList.toggle("on", one.kernel.k === S.kernel);
@@ -49,7 +49,7 @@ function kernelTable(host) {
   return () => {
     const i = run().grid ? here() : null;
     for (const one of rows) one.percents = percentsOf(one.kernel, i);
-    longest = Math.max(5, ...rows.map(({ percents: { time } }) => Math.abs(time || 0)));
+    longest = Math.max(5, ...rows.map(({ percents: { time } }) => time || 0));
     rows.filter(({ isSeen }) => isSeen !== false).forEach(show);
     heads.forEach((head) => head.setAttribute("aria-sort",
       head.dataset.sort === S.sort ? "descending" : "none"));
@@ -73,22 +73,23 @@ function capTable() {
   const set = answer && answer.set.power_cap_w;
   const between = (values) => (values && values[1] != null
     ? `${change(values[1])} to ${change(values[2])}` : "");
-  const known = caps.filter((cap) => cap.time_ms), unknown = caps.filter((cap) => !cap.time_ms);
-  const rows = known.map((cap) => el("tr", { class: cap.cap_w === set && "on" },
+  const first = caps.findIndex((cap) => cap.time_ms);
+  const unknown = first < 0 ? caps : caps.slice(0, first);
+  const rows = caps.slice(unknown.length).map((cap) => el("tr", { class: cap.cap_w === set && "on" },
     el("td", { class: "n" }, `${digits(cap.cap_w)} W`),
     el("td", { class: "n" }, cap.at && cap.at.engine_mhz ? `${digits(cap.at.engine_mhz)} MHz` : "–"),
-    el("td", { class: "n" }, change(cap.slowdown_percent[0])),
+    el("td", { class: "n" }, change(cap.slowdown_percent?.[0])),
     el("td", { class: "n wide soft" }, between(cap.slowdown_percent)),
-    el("td", { class: "n" }, cap.energy_percent ? change(cap.energy_percent[0]) : "not known"),
+    el("td", { class: "n" }, change(cap.energy_percent?.[0])),
     el("td", { class: "wide soft" }, cap.cap_w === set ? "the answer" : cap.flags.join("; "))));
   const rest = unknown.length ? el("p", { class: "soft" }, `${digits(unknown[0].cap_w)} to ${
     digits(unknown.at(-1).cap_w)} W: not known; ${unknown.at(-1).flags.at(-1) || ""}`) : null;
-  const command = commandLine();
+  const command = isCapped(run()) ? commandLine(() => run().document.commands?.set || []) : null;
   const list = el("div", { class: "scroll", tabindex: 0 });
-  moves.push(command.move);
+  if (command) moves.push(command.move);
   requestAnimationFrame(() => { list.scrollTop = (list.querySelector(".on")?.offsetTop || 0) - 150; });
   return el("section", { class: "card" }, el("div", { class: "title" }, el("h2", {}, "Power caps"),
-    run().grid ? null : command.node), rest, filled(list, {}, [el("table", {},
+    command && command.node), rest, filled(list, {}, [el("table", {},
     el("thead", {}, el("tr", {}, ...["cap", "mean clock", "time"].map((word) => el("th",
       { class: "n" }, word)), el("th", { class: "n wide" }, "90 %"), el("th", { class: "n" },
       "energy"), el("th", { class: "wide" }))), el("tbody", {}, rows))]));
@@ -134,7 +135,7 @@ function buttons() {
   ];
 }
 
-function commandLine() {
+function commandLine(commandsNow) {
   const code = el("code"), copy = el("button", { onclick: async () => {
     try {
       await navigator.clipboard.writeText(code.textContent);
@@ -146,19 +147,18 @@ function commandLine() {
     setTimeout(() => { copy.textContent = "copy"; }, 1200);
   } }, "copy");
   return { node: el("div", { class: "command" }, code, copy), move: () => {
-    const words = commandsHere();
+    const words = commandsNow();
     code.textContent = words.join("\n");
     copy.hidden = words.every((line) => line.startsWith("#"));
   } };
 }
 
 function commandsHere() {
-  const { commands, base, document: found } = run();
-  if ("power_cap_w" in found.base) return (found.commands || { set: [] }).set;
+  const { commands, base } = run();
   const moved = ["e", "m"].filter((name) => S[name] !== base[name]);
   if (!moved.length && S.c === base.c) return ["# nothing to set: this is the base"];
   const lines = moved.flatMap((name) => commands[{ e: "engine", m: "memory" }[name]]);
-  if (!lines.length) return ["# no command is known that sets this"];
+  if (!lines.length || S.c !== base.c) lines.push("# no command is known that sets this");
   return [...new Set(lines)].map((line) => line.replaceAll("{engine}", Math.round(axis("e")[S.e]))
     .replaceAll("{memory}", Math.round(commands.memory_mhz[S.m])));
 }
@@ -191,7 +191,6 @@ function sentences() {
   if (S.kernel < 0 && S.max != null && percentAt(time, i) <= S.max && latest > sooner(S.max)) {
     lines.push(`Expected to keep the limit of ${digits(S.max, 3)} %, not surely.`);
   }
-  if ("power_cap_w" in run().document.base) lines.push("The answer is a power cap: see below.");
   if (!power) lines.push("Power and energy are not known.");
   else if (!energy) lines.push("Energy is not known.");
   else if (!isBase && energy.high) {
@@ -222,18 +221,18 @@ function measuredSentence({ at, measured, predicted, share_percent: percent }) {
 function bothRuns() {
   const rows = [["", ...RUNS.map((one) => one.name)]];
   const add = (words, value) => rows.push([words, ...RUNS.map((one) => value(one.document))]);
-  const settled = (found) => (found.answer && Object.values(found.answer.set).length
-    ? Object.entries(found.answer.set).map(([, value]) => digits(value, 6)).join(", ") : "–");
+  const settled = ({ answer }) => (!answer ? "–" : Object.entries(answer.set).map(([name, value]) =>
+    `${digits(value, 6)} ${SETS[name]}`).join(", ") || "as it is");
   add("time at the base", (found) => inUnits("time", found.run.time_ms));
   add("energy at the base", (found) => (found.run.energy_mj
     ? inUnits("energy", found.run.energy_mj) : "not known"));
   add("set", settled);
-  add("time there", (found) => change(found.answer && found.answer.slowdown_percent[0]));
-  add("energy there", (found) => change(found.answer && found.answer.energy_percent
-    && found.answer.energy_percent[0]));
+  add("time there", ({ answer }) => change(answer?.slowdown_percent[0]));
+  add("energy there", ({ answer }) => change(answer?.energy_percent?.[0]));
   add("sure", (found) => found.sure);
   const times = RUNS.map((one) => new Map(one.document.kernels.map((kernel) =>
-    [kernel.kernel, (kernel.share_percent || 0) / 100 * one.document.run.time_ms])));
+    [kernel.kernel, kernel.share_percent == null ? null
+      : kernel.share_percent / 100 * one.document.run.time_ms])));
   const names = [...new Set(times.flatMap((of) => [...of.keys()]))].sort((a, b) =>
     Math.max(...times.map((of) => of.get(b) || 0)) - Math.max(...times.map((of) => of.get(a) || 0)));
   const ms = (value) => (value == null ? "–" : inUnits("time", value));
@@ -244,9 +243,10 @@ function bothRuns() {
   const table = (lines, head) => el("table", {}, el("thead", {}, el("tr", {}, head.map((word, k) =>
     el("th", { class: k && "n" }, word)))), el("tbody", {}, lines.map((cells) => el("tr", {},
     cells.map((cell, k) => el("td", { class: k ? "n" : "names" }, cell))))));
-  return [el("section", { class: "card" }, el("h2", {}, "Both runs"), table(rows.slice(1), rows[0])),
-    el("section", { class: "card" }, el("h2", {}, "Kernels at the base"),
-      table(kernels, ["kernel", ...RUNS.map((one) => one.name), "second to first"]))];
+  return [el("section", { class: "card both" }, el("h2", {}, "Both runs"),
+    table(rows.slice(1), rows[0])),
+  el("section", { class: "card both" }, el("h2", {}, "Kernels at the base"),
+    table(kernels, ["kernel", ...RUNS.map((one) => one.name), "second to first"]))];
 }
 
 // The page of a run.
@@ -256,19 +256,20 @@ const hostOf = (kind) => el("div", { class: `chart ${kind}` });
 const page = document.getElementById("page");
 
 function explorer() {
-  const controls = sliders(), command = commandLine(), who = el("p", { class: "who" });
+  const controls = sliders(), command = commandLine(commandsHere), who = el("p", { class: "who" });
   const said = el("div", { class: "said", role: "status" }), main = run().moving[0];
   const columns = QUANTITIES.filter((name) => name === "time" || run().whole[name]).map((name) => {
     const host = hostOf("curve"), number = numbers(name, host);
     return { ...number, redraw: main ? curve(host, name, main) : () => {} };
   });
   moves.push(...controls.map((one) => one.move), command.move,
-    ...columns.flatMap((one) => [one.move, one.redraw]), () => {
+    ...columns.flatMap((one) => [one.move, one.redraw]), chart(who, () => S.kernel, () => {
       const kernel = run().kernels[S.kernel];
       who.replaceChildren(...(kernel ? [el("strong", {}, `${kernel.number}  ${kernel.kernel}`),
         el("button", { onclick: () => go({ kernel: -1 }) }, "whole run"),
         placeOf(kernel.best.at) && el("button", { onclick: () => go(placeOf(kernel.best.at)) },
           "its best")].filter(Boolean) : ["Whole run"]));
+    }), () => {
       said.replaceChildren(...sentences().map((line) => el("p", {}, line)));
     });
   return el("section", { class: "card" }, el("div", { class: "controls" }, controls.map((one) =>
@@ -297,7 +298,7 @@ function cards() {
       } }, name)) : [];
     const isKept = /[^0]/.test(run().grid.state) ? "; an outline is not offered" : "";
     card("Both clocks", map, heat(map), what, el("span", { class: "soft" },
-      `darker is more${isKept}`));
+      `stronger is more${isKept}`));
   }
   if (run().moving.includes("c") && run().moving[0] !== "c") {
     card(`Time over ${run().grid.cu_axis}`, overCus, curve(overCus, "time", "c"));
@@ -307,16 +308,14 @@ function cards() {
 
 function tabs() {
   if (RUNS.length < 2) return null;
-  const tab = (words, isOn, change_) => el("button", { role: "tab", "aria-selected": isOn,
-    onclick: () => {
-      change_();
-      build();
-    } }, words);
-  return el("div", { class: "tabs", role: "tablist" }, RUNS.map((one, k) =>
-    tab(one.name, !S.both && S.run === k, () => {
-      S.both = false;
-      start(k);
-    })), tab("side by side", S.both, () => { S.both = true; }));
+  const tab = (words, isOn, number) => el("button", { "aria-pressed": isOn, onclick: () => {
+    S.both = number == null;
+    if (!S.both) start(number);
+    build();
+    page.querySelector(".tabs [aria-pressed=true]").focus();
+  } }, words);
+  return el("div", { class: "tabs" }, RUNS.map((one, k) =>
+    tab(one.name, !S.both && S.run === k, k)), tab("side by side", S.both, null));
 }
 
 function themeButton() {
@@ -335,8 +334,10 @@ function build() {
   const parts = [tabs(), themeButton()];
   if (S.both) parts.push(...bothRuns());
   else {
+    const caps = run().document.caps ? capTable() : null;
+    if (isCapped(run())) parts.push(caps);
     if (run().grid) parts.push(explorer(), cards());
-    if (run().document.caps) parts.push(capTable());
+    if (!isCapped(run())) parts.push(caps);
     if (run().kernels.length) {
       const host = el("section", { class: "card kernels" });
       moves.push(kernelTable(host));
@@ -355,11 +356,12 @@ function update() {
 }
 
 async function open() {
+  if (!window.DecompressionStream || !CSS.supports("color", "light-dark(red, red)")) return;
+  page.hidden = true; // the plain tables, which stay where this page cannot move
   try {
     await Promise.all(RUNS.map(prepare));
-  } catch {
-    page.append("This browser is too old for the page: take one of 2023 or later.");
-    return;
+  } finally {
+    page.hidden = false;
   }
   document.body.append(tip);
   document.addEventListener("keydown", (event) => {

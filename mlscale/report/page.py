@@ -7,6 +7,7 @@ and style. All names are put in as text, in the script too. The same input gives
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +17,7 @@ from mlscale.advice.commands import clock_templates
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.sureness import REASONS
-from mlscale.advice.verdict import answer_lines, effects, places
+from mlscale.advice.verdict import answer_lines, effects, nothing_better, places
 from mlscale.data.devices import known_device
 from mlscale.report.surfaces import deflated, surfaces
 from mlscale.subject import Subject
@@ -51,7 +52,10 @@ class Shown:
 
 
 def page(runs: Sequence[Shown]) -> str:
-    """One run, or several to compare, as an HTML document. InputError on too large a grid."""
+    """One run, or several to compare, as an HTML document. InputError on too large a grid.
+
+    The plain tables stay where the script cannot run or the browser is too old for it.
+    """
     script = "".join(map(_read, _SCRIPTS))
     style = _read("page.css")
     policy = _POLICY.format(script=_hash(script), style=_hash(style))
@@ -63,7 +67,7 @@ def page(runs: Sequence[Shown]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{style}</style></head>\n<body><main>{heads}"
-        f'<div id="page"></div><noscript>{tables}</noscript></main>\n'
+        f'<div id="page">{tables}</div></main>\n'
         f'<script type="application/json" id="data">{_data(runs)}</script>\n'
         f"<script>{script}</script>\n</body></html>\n"
     )
@@ -120,9 +124,12 @@ def headline(document: Row) -> str:
     """
     answer = document["answer"]
     if answer is None:
-        return "No power cap of these keeps the limit"
+        is_known = any(cap["time_ms"] for cap in document["caps"])
+        return f"No power cap of these {'will do' if is_known else 'can be judged'}"
     if not answer["set"]:
-        return "Stay as it is: nothing better keeps the limits"
+        why = nothing_better(document)
+        is_short = len(why.split()) < _MOST_WORDS
+        return f"Stay: {why}" if is_short else "Stay: nothing better keeps the limits"
     said = effects(answer, document["objective"], document["run"]["is_bounded"])
     words = f"Set {places(answer['set'], document['base'])}: {said}"
     return words if len(words.split()) <= _MOST_WORDS else words.rpartition(",")[0]
@@ -145,7 +152,7 @@ def _head(run: Shown, place: int) -> str:
     hidden = " hidden" if place else ""
     return (
         f'<header id="head-{place}"{hidden}>{banners}<h1>{_text(headline(document))}</h1>'
-        f'<p class="sub">{_text(_about(run))}</p><div class="chips">{_chips(document)}</div>'
+        f'<p class="sub">{_text(_about(run))}</p><div class="chips">{_chips(run)}</div>'
         "</header>\n"
     )
 
@@ -172,15 +179,19 @@ def _time(time_ms: float) -> str:
     return f"{rounded(time_ms / size, 3)} {unit}"
 
 
-def _chips(document: Row) -> str:
+def _chips(run: Shown) -> str:
     """What unfolds: how sure the answer is, what else it says, the notes, and the next step."""
+    document = run.document
     reasons = [REASONS[code].words for code in document["sure_why"]]
     folded = [(f"sure: {document['sure']}", _list(reasons))]
     if more := answer_lines(document)[1:]:
         folded.append(("bounds" if document["run"]["is_bounded"] else "expected", _list(more)))
     for severity in ("warning", "note"):
         notes = [note for note in document["notes"] if note["severity"] == severity]
-        told = [f"{note['code']} {note['text']}{_whose(note)}".strip() for note in notes]
+        told = [
+            f"{note['code']} {_without_folders(note['text'], run.name)}{_whose(note)}".strip()
+            for note in notes
+        ]
         if told:
             folded.append((counted(len(told), severity), _list(told)))
     if document["next"]:
@@ -193,6 +204,13 @@ def _chips(document: Row) -> str:
 
 def _whose(note: Row) -> str:
     return "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
+
+
+def _without_folders(text: str, files: str) -> str:
+    """A note that names the run's files by their names alone, as the page may be sent."""
+    for name in files.split(", "):
+        text = re.sub(rf"[^\s'\",]*[/\\]({re.escape(name)})", r"\1", text)
+    return text
 
 
 def _list(lines: Sequence[str]) -> str:
@@ -209,7 +227,10 @@ def _plain_kernels(run: Shown) -> str:
         rows.append([kernel["short"] or kernel["kernel"], share, *changes])
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}' for cell in row)}" for row in rows)
     said = " ".join(answer_lines(run.document))
-    return f"<p>{_text(said)}</p><p>At the answer:</p><table>{body}</table>"
+    return (
+        f"<p>{_text(said)}</p><p>At the answer (a page to move needs scripts and a browser of "
+        f"mid 2024 or later):</p><table>{body}</table>"
+    )
 
 
 def _change(values: Sequence[float] | None) -> str:

@@ -9,8 +9,9 @@ const AXES = { e: "engine clock", m: "memory clock", c: "CUs" };
 const QUANTITIES = ["time", "power", "energy"];
 const COSTS = { time: "time_ms", power: "power_w", energy: "energy_mj" }; // in the document
 const CHANGES = { time: "slowdown_percent", power: "power_percent", energy: "energy_percent" };
+const SETS = { cu_count: "CUs", engine_mhz: "MHz", memory_mhz: "MHz memory", power_cap_w: "W" };
 const AT = { c: "cu_count", e: "engine_mhz", m: "memory_mhz" };
-const MARKS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const MARKS = /[\p{C}\p{Zl}\p{Zp}]/gu; // what cannot be seen, or turns the writing
 const MEANINGS = {
   "memory-bound": "a lower engine clock costs it little time",
   "core-bound": "its time goes with the engine clock",
@@ -147,6 +148,7 @@ function placeOn(axes, at) {
 const S = { run: 0, both: false, c: 0, e: 0, m: 0, max: null, kernel: -1, sort: "share", filter: "",
   heat: "time", dragging: false };
 const run = () => RUNS[S.run];
+const isCapped = (one) => "power_cap_w" in one.document.base; // its answer is a power cap
 const axis = (name) => run().grid.axes[name];
 const here = () => run().at(S);
 const subject = () => (S.kernel < 0 ? run().whole : run().kernels[S.kernel].subject);
@@ -215,7 +217,8 @@ function readHash() {
   if (run().kernels[kernel]) S.kernel = kernel;
 }
 
-const clamp = (percent) => Math.min(MAX_PERCENT, Math.max(0, percent));
+const clamp = (percent) => Math.min(Math.max(MAX_PERCENT, run().limit),
+  Math.max(Math.min(0, run().limit), percent));
 
 function writeHash() {
   const words = new URLSearchParams();
@@ -244,6 +247,8 @@ function go(change_) {
 }
 const step = (name, by) => go({ [name]: Math.min(axis(name).length - 1, Math.max(0, S[name] + by)) });
 const selectKernel = (k) => go({ kernel: S.kernel === k ? -1 : k });
+
+const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }; // along a list
 
 function keysMove(event, name, other) {
   const by = { ArrowRight: 1, ArrowUp: other ? 0 : 1, ArrowLeft: -1, ArrowDown: other ? 0 : -1,

@@ -181,3 +181,11 @@ def test_a_terminal_without_all_letters_gets_escapes(capsys: Capture) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfer" in done.stdout
     assert "\\u2" not in run("predict", "t.csv", "--model", "m", PYTHONIOENCODING="ascii").stdout
+
+
+@pytest.mark.parametrize("command", ["study", "devices", "datasets"])
+def test_a_command_of_several_alone_shows_them(capsys: Capture, command: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        entry.main([command])
+    assert stopped.value.code == 0
+    assert f"usage: mlscale {command}" in capsys.readouterr().out

@@ -232,6 +232,16 @@ class TestMoving:
         assert (tab.hash["max"], "k" in tab.hash) == ("0", False)
         tab.asked = tab.asked[:1]
 
+    def test_limit_beyond_the_slider_is_kept(self, opened: Any, tmp_path: Path) -> None:
+        file = tmp_path / "p.html"
+        mlscale.advise(path("h100-by-hand.csv"), max_slowdown=75).save(file)
+        tab = opened(file)
+        assert tab.hash["max"] == "75"
+        tab.tab.goto(file.as_uri() + "#max=75&m=1593")
+        tab.frame()
+        assert (tab.hash["max"], tab.hash["m"]) == ("75", "1593")
+        tab.asked = tab.asked[:1]
+
     def test_command_is_copied(self, opened: Any, step_page: Path) -> None:
         tab = opened(step_page, permissions=["clipboard-read", "clipboard-write"])
         tab.tab.click("text=copy")
@@ -291,7 +301,20 @@ class TestLooks:
         tab = context.new_page()
         tab.goto(step_page.as_uri())
         assert "Set 1365 MHz" in tab.inner_text("h1")
-        assert "softmax_warp_backward" in tab.inner_text("noscript")
+        assert "softmax_warp_backward" in tab.inner_text("#page")
+        context.close()
+
+    @pytest.mark.parametrize("lost", ["window.DecompressionStream", "CSS.supports"])
+    def test_too_old_a_browser_shows_the_plain_table(
+        self, browser: Any, step_page: Path, lost: str
+    ) -> None:
+        context = browser.new_context()
+        tab = context.new_page()
+        tab.add_init_script(f"{lost} = {'undefined' if 'Stream' in lost else '() => false'};")
+        tab.goto(step_page.as_uri())
+        tab.wait_for_timeout(200)
+        assert "a browser of mid 2024 or later" in tab.inner_text("#page")
+        assert "softmax_warp_backward" in tab.inner_text("#page")
         context.close()
 
 
@@ -334,12 +357,26 @@ class TestOtherRuns:
         assert tab.tab.locator(".measured").count() == 3
         tab.tab.click(".tabs >> text=h100-by-hand.csv")
         assert tab.tab.inner_text("header:not([hidden]) h1").startswith("Set 1905 MHz")
-        tab.tab.click("text=side by side")
+        tab.tab.focus(".tabs >> text=side by side")
+        tab.tab.keyboard.press("Enter")
+        assert tab.tab.evaluate("document.activeElement.textContent") == "side by side"
         assert "gemm_f16" in tab.tab.inner_text("#page")
         assert tab.hash["run"] == "both"
+        tab.tab.set_viewport_size({"width": 390, "height": 844})
+        assert tab.tab.evaluate("document.documentElement.scrollWidth") == 390
+
+    def test_cap_and_clock_have_their_own_commands(self, opened: Any, tmp_path: Path) -> None:
+        from mlscale.cli.main import main
+
+        words = ["report", str(path("h100-by-hand.csv")), "--power", "500", "--lever", "cap"]
+        assert main([*words, "-o", str(tmp_path / "p.html")]) == 0
+        tab = opened(tmp_path / "p.html")
+        tab.slide("e", 0)
+        commands = tab.tab.locator("code").all_inner_texts()
+        assert ["-pl" in commands[0], "-lgc" in commands[1]] == [True, True]
 
     def test_hostile_names_are_text(self, opened: Any, tmp_path: Path) -> None:
-        evil = "</script><img src=x onerror=alert(1)><b>\u202egnp\u0007"
+        evil = "</script><img src=x onerror=alert(1)><b>\u202egnp\u0007\u00ad"
         profiles = new_profiles()
         kernels = tuple(f"{evil}{k}" for k in range(len(profiles.kernels)))
         run = replace(shown(trained(), replace(profiles, kernels=kernels)), name=evil)
@@ -348,10 +385,12 @@ class TestOtherRuns:
         tab.tab.locator("tbody .name").first.click()
         tab.frame()
         assert tab.tab.locator("img, b b, #page b:has(*)").count() == 0
-        assert "<img src=x onerror=alert(1)><b>\\u202egnp\\u0007" in tab.tab.inner_text(".who")
+        told = tab.tab.inner_text(".who")
+        assert "<img src=x onerror=alert(1)><b>\\u202egnp\\u0007\\u00ad" in told
         everything = tab.tab.evaluate("document.body.innerText")
         assert "\u202e" not in everything
         assert "\u0007" not in everything
+        assert "\u00ad" not in everything
 
 
 def test_300_kernels_move_without_lag(opened: Any, tmp_path: Path) -> None:

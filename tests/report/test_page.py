@@ -138,7 +138,7 @@ class TestKinds:
 
     def test_without_scripts_answer_and_kernels_are_there(self, tmp_path: Path) -> None:
         text = saved(of_a_step(), tmp_path)
-        [plain] = re.findall("<noscript>(.*)</noscript>", text)
+        [plain] = re.findall('<div id="page">(.*)</div></main>', text)
         assert "Set the engine clock to 1365 MHz (now 1410)" in plain
         assert plain.count("<tr>") == 28 + 1
 
@@ -155,8 +155,17 @@ class TestHeadline:
     def test_of_nothing_to_set(self) -> None:
         document = of_a_step().document()
         stay = {**document, "answer": {**document["answer"], "set": {}}}
-        assert headline(stay) == "Stay as it is: nothing better keeps the limits"
-        assert headline({**document, "answer": None}).startswith("No power cap")
+        assert headline(stay) == "Stay: nothing better keeps the limits"
+        unlimited = dict.fromkeys(document["limits"])
+        assert headline({**stay, "limits": unlimited}) == "Stay: nothing needs less energy"
+
+    def test_of_no_cap(self) -> None:
+        document = {**of_a_step().document(), "answer": None}
+        for cap, said in (
+            ({"time_ms": [1.0, None, None]}, "will do"),
+            ({"time_ms": None}, "judged"),
+        ):
+            assert headline({**document, "caps": [cap]}).endswith(said)
 
 
 class TestTheFile:
@@ -199,16 +208,23 @@ class TestTheFile:
         assert names == set(kernels)
 
     def test_is_small(self, tmp_path: Path) -> None:
-        """100 kernels of 30 letters at 52 settings, with intervals and energy; made of a step."""
+        """100 unlike kernels of 30 letters at 60 settings, with intervals and energy.
+
+        Made of a step, at 52 settings: their surfaces are counted as of 60.
+        """
         profiles = of_a_step().subject.profiles
         rows = [k % len(profiles.kernels) for k in range(100)]
         names = tuple(f"gemm_{k:03d}_bf16_128x256_tn".ljust(30, "x") for k in range(100))
         many = replace(profiles.select(rows), kernels=names)
+        draws = np.random.default_rng(0)
         times = many.time_ms * np.linspace(0.9, 1.1, 100)
-        text = saved(mlscale.advise(replace(many, time_ms=times)), tmp_path)
+        counters = many.counters * draws.uniform(0.7, 1.0, many.counters.shape)
+        different = replace(many, time_ms=times, counters=counters)
+        text = saved(mlscale.advise(different), tmp_path)
         [run] = runs_of(text)
         assert len(run["grid"]["kernels"]) == 100
         assert len(run["grid"]["kernels"][0]["energy"]) == 4
-        assert len(run["grid"]["state"]) == 52
-        print(len(text.encode()))
-        assert len(text.encode()) <= 250_000
+        steps = len(run["grid"]["state"])
+        assert steps == 52
+        grid = len(surfaces.deflated(run["grid"]))
+        assert len(text.encode()) + grid * (60 / steps - 1) <= 250_000
