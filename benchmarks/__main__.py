@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "reproduction"))  # for make_hd7
 
 BENCHMARKS = (
     *("train_speed", "predict_speed", "command_speed", "scaling", "fit_speed", "training_growth"),
-    *("survey_speed", "import_speed", "install_size"),
+    *("survey_speed", "import_speed", "install_size", "sampling"),
 )
 
 

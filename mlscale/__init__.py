@@ -26,6 +26,7 @@ _MODULES = {
         "devices",
         "import_profile",
         "load",
+        "measure",
         "predict",
         "read",
         "read_profiles",

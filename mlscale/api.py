@@ -38,6 +38,7 @@ from mlscale.text import did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mlscale.sensors.meter import Meter
 
 _FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")  # of Given
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
@@ -158,6 +159,23 @@ def devices() -> "pd.DataFrame":
     import pandas as pd
 
     return pd.DataFrame([load_device(key).as_dict() for key in device_keys()])
+
+
+def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None = None) -> "Meter":
+    """Sample a GPU while a block runs, into a log that `advise` reads; a context manager.
+
+    gpu: its index or UUID; by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate:
+    work per second of a block that is part of a longer run. Raises InputError without a GPU.
+
+    Example::
+
+        with mlscale.measure("fast.csv") as log:
+            step()
+        log.mean_w, log.energy_j
+    """
+    from mlscale.sensors.meter import Meter
+
+    return Meter(log, gpu, rate)
 
 
 # What a call names.

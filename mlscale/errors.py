@@ -13,6 +13,7 @@ _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "study": ("cloudpickle", "joblib", "pooch", "scipy", "sklearn", "threadpoolctl"),
     "train": ("torch",),
     "dask": ("dask", "distributed"),
+    "measure": ("amdsmi", "pynvml"),
     "collect": ("kernel_tuner", "pyopencl"),
 }
 

@@ -53,12 +53,16 @@ def quantity(text: str, unit: str) -> float:
 
 
 def with_units(words: Sequence[str]) -> list[str]:
-    """The words of a command, each unit that stands apart, as in `5 %`, joined to its number."""
+    """The words of a command, each unit that stands apart, as in `5 %`, joined to its number.
+
+    Words behind '--' stay: they are another program's.
+    """
     joined: list[str] = []
-    for word in words:
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
         before = number_and_unit(joined[-1]) if joined and word.casefold() in _NAMES else None
         if before and not before[1]:
             joined[-1] += word
         else:
             joined.append(word)
-    return joined
+    return [*joined, *words[end:]]

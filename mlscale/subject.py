@@ -17,7 +17,7 @@ from mlscale.data.column_names import Columns
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
-from mlscale.data.logs import SHARES, is_sampled
+from mlscale.data.logs import RATED_UNITS, SHARES, is_sampled
 from mlscale.data.points import add_points
 from mlscale.data.profiles import (
     MeasuredPoint,
@@ -39,8 +39,6 @@ from mlscale.readers.given import Given
 from mlscale.text import counted
 
 Reading = tuple[Path | Table, HardwareConfig | None]  # None: where its rows say
-
-RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
 
 _MODEL_SUFFIX = ".mlscale"
 

@@ -18,8 +18,6 @@ _APART_FROM = 9999.5  # 10 000 has its thousands apart
 _FORMULA = "'*[=+@-]."
 _NUMBER = r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)"
 
-LEAST_PART = 3  # letters of a name by which it is found
-
 
 def without_controls(text: str) -> str:
     """Text without escape sequences and control characters; ends of lines are blanks."""

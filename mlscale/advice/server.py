@@ -16,6 +16,7 @@ from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
 from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.logs import RATED_UNITS
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -25,7 +26,6 @@ from mlscale.notes import Note
 from mlscale.predictors.board import Board
 from mlscale.predictors.server_law import POWER_WIDTH, TOKENS_WIDTH, Between, width_of
 from mlscale.readers.serving import ServingResult
-from mlscale.subject import RATED_UNITS
 
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 POOLS = {None: ("itl", "tpot", "ttft"), "prefill": ("ttft",), "decode": ("itl", "tpot")}

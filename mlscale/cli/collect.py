@@ -3,6 +3,7 @@
 import argparse
 import shutil
 import signal
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, json_text
-from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import device_at_hand
 from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import carry_out
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
+from mlscale.sensors.clocks import given_back
+from mlscale.sensors.nvidia import board_by_uuid
 from mlscale.text import counted, number
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     device, repeat = device_at_hand(arguments.backend), arguments.repeat
     settings = {"engine_mhz": arguments.engine, "memory_mhz": arguments.memory}
     settings["cap_w"] = arguments.power_limits
-    if any(settings.values()) and (why := why_fixed(device)):
+    if any(settings.values()) and (why := device.why_fixed):
         raise InputError(f"{device.name}: {why}")
     if arguments.micro:
         from mlscale.collect.micro import probes
@@ -100,7 +102,7 @@ def _plan_text(plan: Plan) -> str:
         "kernels": f"{len(plan.entries)}: {', '.join(entry.name for entry in plan.entries)}",
         "CUs": f"{', '.join(map(str, plan.cu_counts))} ({device.cu_axis or 'all at once'})",
         **settings,
-        "clocks": why_fixed(device) if device.backend != "opencl" else "",
+        "clocks": device.why_fixed if device.backend != "opencl" else "",
         "power": "; ".join(filter(None, [power, device.lacks_sensors])),
         "counters": f"by {device.profiler}, {where} the path" if device.profiler else "none",
         "samples": f"{samples}, about {minutes:.1f} min (an estimate)",
@@ -121,9 +123,13 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
         for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
             signal.signal(ending, signal.default_int_handler)
         steps = len(plan.entries) * len(plan.cu_counts)
+        held: AbstractContextManager[None] = nullcontext()
+        if plan.device.sensors == "nvml":
+            board = board_by_uuid(plan.device.uuid)
+            held = given_back(board, any(plan.settings.values()))
         try:
             with (
-                given_back(plan.device, any(plan.settings.values())),
+                held,
                 tqdm(total=steps, unit="kernel", disable=None, leave=False) as bar,
             ):
                 failed = carry_out(plan, folder, bar.update)

@@ -22,6 +22,7 @@ COMMANDS = {
     "demo": "show, in a minute, advice for a measured run, and training on simulated data",
     "datasets": "list, show and fetch data sets",
     "devices": "list and show GPUs",
+    "measure": "run a program, and log its GPU's clocks, power and energy",
     "import": "turn a file of measurements into a tidy table",
     "collect": "measure a training set on the GPU at hand",
     "train": "train a model on a table of measurements",
@@ -36,6 +37,7 @@ COMMANDS = {
 HELP = """\
 mlscale: the GPU clock that saves energy, from one profile
 
+  Measure  measure -- CMD   run a program, and log what advise needs
   Ask      advise FILE      which clock to set: --max-slowdown 5, --power 500
            predict FILE     time, power and energy elsewhere: --at engine=1200
            report FILE      a page to look around in: -o page.html
@@ -73,7 +75,10 @@ FORMER = {  # words of 0.2.0, and what to use instead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0, 2 on bad input, 3 if unsure."""
+    """Run the command line; returns the exit status: 0, 2 on bad input, 3 if unsure.
+
+    That of `measure` is the program's that it measures.
+    """
     words = with_units(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
@@ -82,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = ShownWarnings().show
         try:
             try:
-                _run(words)
+                return _run(words)
             finally:
                 print(end="", flush=True)  # here, where a closed pipe is answered
         except (NotMetError, InputError) as error:
@@ -98,7 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as interrupt:
             print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
             return 130
-    return 0
 
 
 def parser_of(commands: Collection[str], shows_all: bool = True) -> Parser:
@@ -111,15 +115,15 @@ def parser_of(commands: Collection[str], shows_all: bool = True) -> Parser:
     return parser
 
 
-def _run(words: Sequence[str]) -> None:
-    """Run the command. Raises InputError.
+def _run(words: Sequence[str]) -> int:
+    """Run the command; its exit status. Raises InputError.
 
     The parsed arguments have, beside the options of the command, `words`, the command line.
     """
     command = words[0] if words else "--help"
     if command in ("-h", "--help"):
         print(HELP, end="")
-        return
+        return 0
     _check_former(words)
     if command not in COMMANDS and not command.startswith("-"):
         raise InputError(with_help(_mended(command, words), "mlscale"))
@@ -139,7 +143,7 @@ def _run(words: Sequence[str]) -> None:
         try:
             _check_output(arguments)
             arguments.words = words
-            _module(command).run(arguments)
+            return _module(command).run(arguments) or 0
         except UsageError as error:
             raise InputError(with_help(str(error), program)) from None
 
@@ -154,6 +158,7 @@ def _mended(word: str, words: Sequence[str]) -> str:
 
 def _check_former(words: Sequence[str]) -> None:
     """Raise InputError on words that went with 0.3.0."""
+    words = words[: words.index("--")] if "--" in words else words
     for asked in (*words[:1], " ".join(words[:2]), *words[2:]):
         if asked in FORMER and not os.path.exists(asked.rpartition(" ")[2]):  # noqa: PTH110
             raise InputError(f"'{asked}' went with version 0.3.0: {FORMER[asked]}")

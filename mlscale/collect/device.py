@@ -1,5 +1,6 @@
 """The device at hand: which backend finds one, and what it is."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from uuid import UUID
 from mlscale.collect.opencl import device_that_builds
 from mlscale.errors import InputError, extra_named
 from mlscale.readers.run import key_of
+from mlscale.sensors.nvidia import board_by_uuid
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
@@ -68,6 +70,23 @@ class DeviceInfo:
         package = {"cuda": "nvidia-ml-py", "hip": "amdsmi"}.get(self.backend)
         lacking = package and not self.sensors
         return f"{package} is not installed, or does not know the board" if lacking else ""
+
+    @property
+    def why_fixed(self) -> str:
+        """Why clocks and power limits cannot be set, and what serves in their place, or ''."""
+        if self.sensors != "nvml":
+            return (
+                "clocks and power limits are set by NVML alone. For AMD set them with amd-smi (on "
+                "a Jetson with nvpmodel) and collect once for each setting; an MI300X refuses to "
+                "hold its clocks (--setsclk), performance determinism caps them instead"
+            )
+        if os.geteuid() != 0:
+            return (
+                "clocks and power limits are set by root; the CU count, time and power need no "
+                "rights. For a program of yours nvidia-smi's logs at two engine clocks do, whoever "
+                "sets them: mlscale advise LOG --also LOG"
+            )
+        return ""
 
     def environment(self, cu_count: int) -> dict[str, str]:
         """What tells a process to use that many CUs of the device; nothing for green contexts."""
@@ -155,14 +174,6 @@ def _require_compiler(nvrtc: Any, driver: tuple[int, int]) -> None:
         )
 
 
-def nvml_board(uuid: str) -> Any:
-    """NVML's handle of a board. Raises pynvml.NVMLError."""
-    import pynvml
-
-    pynvml.nvmlInit()
-    return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-
-
 def _nvidia_sensors(uuid: str) -> str:
     """Those that kernel_tuner can read; of NVML whole boards that list their memory's clocks."""
     if _JETSON.exists():
@@ -171,7 +182,7 @@ def _nvidia_sensors(uuid: str) -> str:
         import pynvml
 
         with suppress(pynvml.NVMLError):
-            pynvml.nvmlDeviceGetSupportedMemoryClocks(nvml_board(uuid))
+            pynvml.nvmlDeviceGetSupportedMemoryClocks(board_by_uuid(uuid).handle)
             return "nvml"
     return ""
 

@@ -15,10 +15,11 @@ from time import perf_counter, sleep
 from typing import Any
 
 from mlscale.collect.cases import Case
-from mlscale.collect.clocks import set_board
-from mlscale.collect.device import DeviceInfo, device_at_hand, nvml_board
+from mlscale.collect.device import DeviceInfo, device_at_hand
 from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
+from mlscale.sensors.clocks import set_board
+from mlscale.sensors.nvidia import board_by_uuid
 
 # kernel_tuner would import torch and CuPy for arguments of their types, which takes seconds; here
 # are none.
@@ -165,7 +166,7 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
 
         # Clocks that nothing here uses; new drivers refuse with an error that it lets through.
         pynvml.nvmlDeviceGetDefaultApplicationsClock = refused
-        place = pynvml.nvmlDeviceGetIndex(nvml_board(device.uuid))
+        place = int(board_by_uuid(device.uuid).index)
         observer = NVMLObserver([*observed, *(["nvml_power"] if power_s else [])], device=place)
     elif device.sensors == "tegra":
         from kernel_tuner.observers.tegra import TegraObserver
@@ -193,10 +194,10 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
                 setattr(dev, copy, partial(_copy_alone, dev.synchronize, getattr(dev, copy)))
 
     def register_configuration(self, params: dict[str, Any]) -> None:
-        """Set the board."""
+        """Set the board; not by kernel_tuner: docs/decisions/0010-collecting.md."""
         settings = {name: params[name] for name in self._varied if name in params}
         if settings != self._settings:
-            set_board(self._device, settings)
+            set_board(board_by_uuid(self._device.uuid), settings)
         self._settings = settings
 
     def get_results(self) -> dict[str, Any]:

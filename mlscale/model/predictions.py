@@ -46,7 +46,6 @@ COLUMNS = (
     "flags",
 )
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
-INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
 _LABELS = {"time [ms]": "time_ms", "power [W]": "power_w", "energy [mJ]": "energy_mj"}  # of a plot
 MEASURED, TIME_MEASURED = "measured", "time measured"

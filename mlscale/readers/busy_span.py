@@ -13,7 +13,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.logs import PROFILE_KIND, SHARES
+from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
@@ -78,6 +78,17 @@ def mean_of(values: Floats) -> float:
     """The mean of those that are there; NaN of none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else math.nan
+
+
+def mean_power(log: Samples, span: BusySpan) -> float:
+    """The mean power of a span [W]: by a counter of energy, else of its samples; NaN of neither."""
+    counted_j, seconds = log.columns.get("energy_j"), log.seconds
+    begin = max(0, span.first - 1)  # a sample stands for the time since the one before
+    if counted_j is not None and seconds is not None and span.last > begin:
+        energy_j = float(counted_j[span.last] - counted_j[begin])
+        if energy_j > 0:  # no counter runs backwards, but for a driver that starts anew
+            return energy_j / float(seconds[span.last] - seconds[begin])
+    return mean_of(log.columns["power_w"][span.inside]) if "power_w" in log.columns else math.nan
 
 
 def busy_span(log: Samples) -> BusySpan:
@@ -222,16 +233,20 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
 def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, float]]:
     """The device of a row, and its numbers. Raises InputError on what neither log nor user says."""
     device = find_device(log.name) or find_device(given.device or "")
-    settings = {**given.base, **_clocks(log, span, given.base, device)}
+    settings = {**given.base, **mean_clocks(log, span, given.base, device)}
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
     setup = set_up(log.source, seen, Given(given.device, settings))
-    if (time_ms := given.time_ms or span.time_ms) is None:
+    if (time_ms := given.time_ms or log.time_ms or span.time_ms) is None:
         one = "--time MS (of the whole run: this log is one sample)"
         flag = one if len(log) == 1 else "--interval SECONDS (between two samples)"
         raise InputError(f"{log.source}: does not say how long the run took; give {flag}")
+    if log.time_ms and given.time_ms is None:
+        rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
+        warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     warn_of_pauses(log, span)
-    known = [name for name in ("power_w", *SHARES) if name in log.columns]
-    means = {name: mean_of(log.columns[name][span.inside]) for name in known}
+    known = [name for name in SHARES if name in log.columns]
+    means = {"power_w": mean_power(log, span)}
+    means |= {name: mean_of(log.columns[name][span.inside]) for name in known}
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     if "power_w" in means:
         known_device = find_device(setup.device)
@@ -240,7 +255,7 @@ def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, flo
     return setup.device, {**setup.config.as_dict(), "time_ms": time_ms, **means}
 
 
-def _clocks(
+def mean_clocks(
     log: Samples, span: BusySpan, base: Mapping[str, float], device: Device | None
 ) -> dict[str, float]:
     """The mean clocks [MHz] while the GPU worked, or those that were set where both are one.
@@ -256,7 +271,7 @@ def _clocks(
         middle = float(values[(values.size - 1) // 2])
         mean = middle if axis == "memory_mhz" else float(values.mean())
         check("value", f"{log}: {axis}", device, axis, mean)
-        was_set = base.get(axis)
+        was_set = base.get(axis, log.facts.get(axis))
         if was_set is None and f"{axis}_requested" in log.columns:
             was_set = mean_of(log.columns[f"{axis}_requested"][span.working])
         # The middle four fifths, but for the ends, amid which a run may begin; of few none.
@@ -276,7 +291,7 @@ def _clocks(
                 f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples; the row "
                 f"is at {mean:.0f}; lock the clock, and log each clock by itself",
             )
-        clocks[axis] = base.get(axis, clocks[axis])
+        clocks[axis] = base.get(axis, log.facts.get(axis, clocks[axis]))
     return clocks
 
 
@@ -287,7 +302,12 @@ def _metadata(
     titles = ", ".join(dict.fromkeys(log.kind.title for log, _ in busy))
     names = [Path(log.source).name for log, _ in busy]
     spans = [(kernel, span) for kernel, (_, span) in zip(kernels, busy, strict=True)]
-    timed = [(kernel, span) for kernel, span in spans if given.time_ms is None]
+    rated = {kernel for kernel, (log, _) in zip(kernels, busy, strict=True) if log.time_ms}
+    ends = {
+        kernel: [end for end in span.open_ends if end != "first" or "skip_s" not in log.facts]
+        for kernel, (log, span) in zip(kernels, busy, strict=True)
+    }
+    timed = [(k, span) for k, span in spans if given.time_ms is None and k not in rated]
     return {
         "origin": "measured",
         "profile_kind": PROFILE_KIND,
@@ -300,7 +320,7 @@ def _metadata(
         "sample_ms": {k: round(1e3 * span.period_s, 3) for k, span in timed},
         "idle_ms": {k: round(1e3 * span.period_s * span.idle, 3) for k, span in timed if span.idle},
         "working_ms": {k: round(1e3 * span.period_s * len(span.working), 3) for k, span in timed},
-        "open_ends": {k: list(span.open_ends) for k, span in timed if span.open_ends},
+        "open_ends": {k: ends[k] for k, _ in timed if ends[k]},
         "feature_status": {},
         "launches": {},
     }

@@ -18,7 +18,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,13 +27,14 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.checks import check
 from mlscale.data.devices import find_device
-from mlscale.data.logs import SHARES
+from mlscale.data.logs import RATED_UNITS, SHARES
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.readers.columns import Block, Labels, labels
 from mlscale.readers.files import Sheet, open_file
 from mlscale.readers.registry import Kind
 
+FACTS = "# mlscale measure: "  # begins the line of `mlscale measure` above its header, in JSON
 _BLANK = 0x7FFFFFF0  # and all above: DCGM's missing values, of its dcgm_structs.h
 _LATEST_S = 1e10  # since 1970, in the year 2286
 _ONE_GPU = 0.1  # of the usual time between samples; GPUs of one tick follow each other closer
@@ -46,6 +47,7 @@ _NAMES = {
                 "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_POWER_USAGE_INSTANT",
                 "Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)",
                 "socket_power", "power_usage"),
+    "energy_j": ("total_energy",),
     "power_cap_w": ("enforced.power.limit", "power.limit", "power_limit"),
     "engine_mhz": ("clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr", "pclk",
                    "SMCLK", "DCGM_FI_DEV_SM_CLOCK", "sclk clock speed:", "gfx_clk"),
@@ -89,8 +91,10 @@ class Samples:
         name: of the GPU; '' where the log does not say.
         seconds: (S,) when each sample was taken [s], ascending; None without time stamps.
         columns: (S,) each, NaN where missing, none missing throughout: power_w, power_cap_w (the
-            board's limit) [W], engine_mhz, memory_mhz, engine_mhz_requested [MHz], and shares from
-            0 to 1 by the names of SHARES.
+            board's limit) [W], energy_j (a counter) [J], engine_mhz, memory_mhz,
+            engine_mhz_requested [MHz], and shares from 0 to 1 by the names of SHARES.
+        facts: what `mlscale measure` says of the run, numbers by name: engine_mhz that it set,
+            skip_s that it left out at the beginning, work_per_s of a program that goes on.
     """
 
     source: str
@@ -99,6 +103,13 @@ class Samples:
     name: str
     seconds: Floats | None
     columns: dict[str, Floats]
+    facts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def time_ms(self) -> float | None:
+        """The time of RATED_UNITS of work, where the log says how much is done in a second."""
+        rate = self.facts.get("work_per_s")
+        return 1e3 * RATED_UNITS / rate if rate else None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -219,7 +230,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
     columns: dict[str, Labels] = {}
     for place, title in enumerate(header):
         name, _, unit = title.partition("[")
-        if name.strip() in _READ and unit.lower() not in ("", "w]", "mhz]", "%]", "s]"):
+        if name.strip() in _READ and unit.lower() not in ("", "w]", "mhz]", "%]", "s]", "j]"):
             raise InputError(f"{sheet.path}: '{title}' is not in W, MHz, % or s; convert it")
         column = labels([row[place] for _, row in rows])
         same = columns.setdefault(name.strip(), column)
@@ -283,7 +294,7 @@ def _samples(sheet: Sheet, block: Block, seconds: Floats | None) -> list[Samples
             f"{sheet.path}: is of {sheet.kind.title} but has no samples of a whole GPU; MIG "
             "instances are not read, nor are other parts, nor metrics without their names"
         )
-    values = _readings(sheet, block)
+    values, facts = _readings(sheet, block), _facts(sheet)
     logs = []
     for gpu in sorted(set(gpus[is_whole].tolist()), key=lambda gpu: (len(gpu), gpu)):
         rows = np.flatnonzero(is_whole & (gpus == gpu))
@@ -296,8 +307,21 @@ def _samples(sheet: Sheet, block: Block, seconds: Floats | None) -> list[Samples
         name = next(filter(find_device, named), next(filter(None, named), ""))
         columns = {ours: column[rows] for ours, column in values.items()}
         columns = {ours: column for ours, column in columns.items() if not np.isnan(column).all()}
-        logs.append(Samples(str(sheet.path), sheet.kind, gpu, name, times, columns))
+        logs.append(Samples(str(sheet.path), sheet.kind, gpu, name, times, columns, facts))
     return logs
+
+
+def _facts(sheet: Sheet) -> dict[str, float]:
+    """The numbers in the line of `mlscale measure` above a header. Raises InputError."""
+    if sheet.header_line == 1:
+        return {}
+    with sheet.path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline()
+    if not first.startswith(FACTS):
+        return {}
+    told = parse_json_object(first.removeprefix(FACTS), f"{sheet.path}: row 1")
+    numbers = {name: fact for name, fact in told.items() if isinstance(fact, int | float)}
+    return {name: float(fact) for name, fact in numbers.items() if 0 < fact < math.inf}
 
 
 def _readings(sheet: Sheet, block: Block) -> dict[str, Floats]:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 MARKERS = "osD^vP*X"
 # Okabe and Ito, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
-COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
 DPI = 150
 WIDTH = 5.6  # inches: 9 points are read on a phone
 FONT = 9

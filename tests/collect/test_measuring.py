@@ -143,6 +143,7 @@ class TestCuda:
     ) -> None:
         """By kernel_tuner's hook before a configuration is timed."""
         done: list[Any] = []
+        monkeypatch.setattr(measuring, "board_by_uuid", str)
         monkeypatch.setattr(measuring, "set_board", lambda _, settings: done.append(settings))
         observer = measuring._Configuration(CUDA)
         observer.dev = SimpleNamespace(assigned_sm_count=64, run_kernel=print)

@@ -286,6 +286,7 @@ class Nvml:
 
     NVML_CLOCK_GRAPHICS, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 0, 2, 0
     NVMLError, NVMLError_NotSupported = NvmlError, NvmlNotSupportedError
+    NVML_ERROR_UNINITIALIZED, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED = 1, 15, 16
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu

@@ -1,0 +1,327 @@
+"""mlscale measure: run a program, and log what its GPU's sensors say meanwhile."""
+
+import argparse
+import math
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlscale.cli import measure_text as text
+from mlscale.cli import options
+from mlscale.cli.parser import Parser
+from mlscale.cli.text import print_line
+from mlscale.data.points import SECOND_CLOCK
+from mlscale.errors import DataWarning, InputError, UsageError, warn
+from mlscale.sensors.board import BUSY, ENGINE, SettingError
+from mlscale.sensors.boards import VISIBLE, GpuBoard, boards_at_hand
+from mlscale.sensors.clocks import given_back, set_board
+from mlscale.sensors.log import Measured, kept, measured, warn_of_run, write_log
+from mlscale.sensors.program import Signals, Work
+from mlscale.sensors.recorder import IDLE_PERCENT, USUAL_HZ, Recorder
+
+_EXAMPLES = """\
+examples:
+  mlscale measure -- python train.py --steps 200
+  sudo mlscale measure --two-clocks --max-slowdown 5 -- ./app
+  mlscale measure --for 60s --rate 2400 --gpu 0      (a server: tokens per second)
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "%(prog)s [options] -- CMD ...\n       %(prog)s [options] --for SECONDS"
+    parser.epilog = _EXAMPLES
+    add = parser.add
+    what = "the program and its arguments; the exit status is its own"
+    add("program_words", nargs="*", metavar="CMD", help=what)
+    what = "log of the run (default: named after program and clock)"
+    add("-o", "--output", metavar="LOG", help=what)
+    clocks = parser.add_mutually_exclusive_group()
+    what = "hold this engine clock meanwhile (root); it is put back in every case"
+    add("--at", type=options.clock_mhz, metavar="MHZ", help=what, group=clocks)
+    what = "measure as it is, then at 0.6 of that clock (root), and advise"
+    add("--two-clocks", action="store_true", help=what, group=clocks)
+    what = "of --two-clocks: how many percent more time the run may take"
+    add("--max-slowdown", type=options.slowdown_percent, metavar="PCT", help=what)
+    what = "measure what runs already, for so long, e.g. 60s; no CMD"
+    add("--for", dest="seconds", type=options.seconds, metavar="SECONDS", help=what)
+    what = "work per second of what goes on, e.g. tokens: its time is then 1/rate"
+    add("--rate", type=options.positive_number, metavar="N", help=what)
+    what = "run it so often, and keep the log of the run in the middle (default: 1)"
+    add("--repeat", type=options.whole_number, default=1, metavar="N", help=what)
+    what = "leave out the first seconds, in which it loads or warms up"
+    add("--skip", type=options.seconds, default=0.0, metavar="SECONDS", help=what)
+    what = "by nvidia-smi's numbers (default: CUDA_VISIBLE_DEVICES, else the first)"
+    add("--gpu", type=options.names, default=(), metavar="N,...", help=what)
+    what = "samples per second (default: %(default)g)"
+    parser.add_more("--hz", type=options.positive_number, default=USUAL_HZ, metavar="N", help=what)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: its exit status, what was sampled, and the times of all that were repeated [s]."""
+
+    status: int
+    recorder: Recorder
+    times_s: tuple[float, ...] = ()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, write and tell; the exit status is the program's. Raises InputError."""
+    _check(arguments)
+    boards = boards_at_hand(arguments.gpu)
+    if arguments.two_clocks:
+        return _two_clocks(arguments, boards)
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        for board in boards:
+            _hold(stack, arguments, board)
+        held = {board.index: _set(board, arguments.at) for board in boards if arguments.at}
+        outcome = _repeated(arguments, boards, signals)
+    if signals.last and outcome.status:  # else the program ended well, in its own way
+        print_line("mlscale: interrupted; no log is written")
+        return outcome.status
+    _write_and_tell(arguments, boards, outcome, held)
+    return outcome.status
+
+
+def _write_and_tell(
+    arguments: argparse.Namespace,
+    boards: Sequence[GpuBoard],
+    outcome: Outcome,
+    held: Mapping[str, int],
+) -> None:
+    """Write a log for each GPU, say what it tells, and what is next. Raises InputError.
+
+    held: by a board's index the engine clock that was set [MHz].
+    """
+    told = []
+    for board in boards:
+        try:
+            path = _logged(arguments, board, outcome, held.get(board.index), len(boards) > 1)
+        except InputError as error:
+            if not outcome.status:
+                raise
+            print_line(f"mlscale: error: {error}")
+            continue
+        try:
+            told.append((board, measured(path)))
+        except InputError as error:
+            warn("M02", f"{error}; if another one worked, name it: --gpu")
+    for board, found in told:
+        text.tell(text.line(found, board.index in held, arguments.rate))
+    for board, found in told[:1]:
+        _tell_next(arguments, board, found, board.index in held)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError on options that do not suit each other."""
+    if bool(arguments.program_words) == bool(arguments.seconds):
+        raise UsageError("give a program behind '--', or --for SECONDS of what runs already")
+    if arguments.two_clocks and arguments.seconds:
+        raise UsageError("what runs already has a --rate of its own at each clock: use --at twice")
+    if arguments.max_slowdown is not None and not arguments.two_clocks:
+        raise UsageError("--max-slowdown is for the advice that --two-clocks ends in")
+    if arguments.repeat > 1 and arguments.seconds:
+        raise UsageError("--repeat is for a program")
+    folder = Path(arguments.output or "log").parent
+    if not os.access(folder, os.W_OK):  # told now: the run may take hours
+        raise InputError(f"{folder.resolve()}: no log can be written there; name another with -o")
+
+
+def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> None:
+    """Let the board be set till the end of the stack. Raises InputError: how to do without."""
+    try:
+        stack.enter_context(given_back(board, bool(arguments.at or arguments.two_clocks)))
+    except SettingError as error:
+        how = f"As it is, and with what to type for the second clock: {_command(arguments)}"
+        if arguments.at:
+            to_set, to_reset = board.commands(board.nearest_mhz(arguments.at))
+            how = f"By hand: sudo {to_set}; {_command(arguments)}; sudo {to_reset}"
+        raise InputError(f"{error}. {how}") from None
+
+
+def _set(board: GpuBoard, engine_mhz: float) -> int:
+    """Hold an engine clock; the clock [MHz]. Raises InputError."""
+    nearest_mhz = board.nearest_mhz(engine_mhz)
+    if abs(nearest_mhz - engine_mhz) > 0.02 * engine_mhz:
+        raise InputError(
+            f"GPU {board.index} has no clock near {engine_mhz:g} MHz; the nearest is {nearest_mhz}"
+        )
+    set_board(board, {"engine_mhz": nearest_mhz})
+    return nearest_mhz
+
+
+def _command(arguments: argparse.Namespace, at_mhz: int | None = None) -> str:
+    """This command again: as it is, or as root at another clock, for the same GPUs."""
+    seen = [f"{name}={os.environ[name]}" for name in VISIBLE if os.environ.get(name)]
+    given = {
+        "--at": str(at_mhz or ""),
+        "--gpu": ",".join(arguments.gpu),
+        "--for": f"{arguments.seconds:g}s" if arguments.seconds else "",
+        "--skip": f"{arguments.skip:g}s" if arguments.skip else "",
+        "--repeat": str(arguments.repeat) if arguments.repeat > 1 else "",
+        "--rate": "RATE" if at_mhz and arguments.seconds else "",
+    }
+    words = ["sudo", *seen] if at_mhz else []  # sudo forgets what is set in a shell
+    words += ["mlscale", "measure"]
+    words += [word for name, value in given.items() if value for word in (name, value)]
+    return shlex.join(
+        [*words, *(["--"] if arguments.program_words else []), *arguments.program_words]
+    )
+
+
+# A run.
+
+
+def _repeated(
+    arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals
+) -> Outcome:
+    """The run in the middle of all that were asked for; one that fails or is ended is the last."""
+    outcomes: list[tuple[float, Outcome]] = []
+    for _ in range(arguments.repeat):
+        outcome = _once(arguments, boards, signals)
+        rows = outcome.recorder.rows[boards[0].index]
+        outcomes.append((rows[-1][0] - rows[0][0] if rows else 0.0, outcome))
+        if outcome.status or signals.last:
+            return outcome
+    outcomes.sort(key=lambda one: one[0])
+    _, middle = outcomes[(len(outcomes) - 1) // 2]
+    return Outcome(middle.status, middle.recorder, tuple(seconds for seconds, _ in outcomes))
+
+
+def _once(arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals) -> Outcome:
+    sys.stdout.flush()
+    with Recorder(boards, arguments.hz) as recorder:
+        work = Work(arguments.program_words, arguments.seconds or 0.0, signals)
+        while (status := work.status()) is None:
+            text.show_live(recorder)
+        text.show_live(None)
+        if arguments.program_words and not signals.last:
+            recorder.await_idle()
+    return Outcome(status, recorder)
+
+
+def _logged(
+    arguments: argparse.Namespace,
+    board: GpuBoard,
+    outcome: Outcome,
+    set_mhz: int | None,
+    are_several: bool = False,
+) -> Path:
+    """Write the log of one GPU, and warn of what it does not tell. Raises InputError."""
+    recorder, words = outcome.recorder, arguments.program_words
+    rows = kept(recorder, board, arguments.skip)
+    clocks = [s[ENGINE] for _, s in rows if ENGINE in s and s.get(BUSY, 100) > IDLE_PERCENT]
+    mhz = set_mhz or (round(sum(clocks) / len(clocks)) if clocks else 0)
+    path = _path(arguments, board if are_several else None, mhz)
+    facts = {
+        "command": shlex.join(words),
+        "engine_mhz": set_mhz,
+        "skip_s": arguments.skip,
+        "work_per_s": arguments.rate,
+        "times_s": [round(seconds, 3) for seconds in outcome.times_s[1:] and outcome.times_s],
+    }
+    if path.exists():
+        text.tell(f"{path}: was there before, and is replaced")
+    write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
+    warn_of_run(recorder, board, bool(arguments.seconds))
+    if outcome.status:
+        warn("M02", f"{path}: the program ended with {outcome.status}: it may have done less work")
+    if len(outcome.times_s) > 1:
+        low, *_, high = outcome.times_s
+        text.tell(f"{len(outcome.times_s)} runs took {low:.3g} to {high:.3g} s in all")
+    return path
+
+
+def _path(arguments: argparse.Namespace, board: GpuBoard | None, mhz: int) -> Path:
+    """The file of a log; board: of several. One without a name of the user's replaces no other."""
+    words = arguments.program_words
+    stem = next((Path(word).stem for word in words if Path(word).suffix in (".py", ".sh")), "")
+    stem = stem or (Path(words[0]).stem if words else "gpu")
+    part = f"-gpu{board.index}" if board else ""
+    clock = f"-{mhz}" if mhz else ""
+    if arguments.output:
+        asked = Path(arguments.output)
+        more = part + (clock if arguments.two_clocks else "")
+        return asked.with_name(f"{asked.stem}{more}{asked.suffix or '.csv'}")
+    path, number = Path(f"{stem}{part}{clock}.csv"), 1
+    while path.exists():
+        number += 1
+        path = Path(f"{stem}{part}{clock}-{number}.csv")
+    return path
+
+
+def _tell_next(
+    arguments: argparse.Namespace, board: GpuBoard, found: Measured, was_set: bool
+) -> None:
+    """What makes an answer of it: the same at another clock, or both logs."""
+    if was_set:
+        told = shlex.join(["mlscale", "advise", "LOG", "--also", str(found.path)])
+        text.tell(f"For the answer, with the LOG of the clock as it was: {told}")
+        return
+    if math.isnan(found.engine_mhz):
+        return
+    if arguments.seconds:
+        text.tell("For an answer, once more at 0.6 of the clock, with the --rate there")
+        if not arguments.rate:
+            text.tell("(this log tells no rate: measure it again with --rate, the work per second)")
+    else:
+        text.tell("For an answer, once more at 0.6 of the clock (needs root):")
+    mhz = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz)
+    text.tell(f"  {_command(arguments, mhz)}")
+
+
+# Two clocks, and the advice.
+
+
+def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> int:
+    """Measure as it is and at 0.6 of that clock, then advise. Raises InputError."""
+    [board, *others] = boards
+    if others:
+        raise UsageError("--two-clocks measures one GPU; name it with --gpu")
+    slow_mhz = 0
+    logs: list[Measured] = []
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        _hold(stack, arguments, board)
+        for number, what in ((1, "free clock"), (2, "")):
+            if number == 2:
+                if math.isnan(logs[0].engine_mhz):
+                    raise InputError(f"{logs[0].path}: tells no engine clock; name one: --at MHZ")
+                slow_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
+            outcome = _repeated(arguments, boards, signals)
+            if outcome.status or signals.last:
+                break
+            path = _logged(arguments, board, outcome, slow_mhz or None)
+            with warnings.catch_warnings(action="ignore", category=DataWarning):
+                logs.append(measured(path))  # the advice warns of it
+            if number == 1:
+                text.tell(text.numbered_line(number, what, logs[0]))
+    if len(logs) < 2:
+        print_line(f"mlscale: the clock is put back; the program ended with {outcome.status}")
+        return outcome.status
+    text.tell(f"{text.numbered_line(2, f'{slow_mhz} MHz', logs[1])}, clock put back")
+    return _advise(arguments, [str(log.path) for log in logs])
+
+
+def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
+    """The answer of `advise` with both logs."""
+    from mlscale.cli import advise
+
+    parser = Parser(prog="mlscale advise")
+    advise.add_arguments(parser)
+    words = [logs[0], "--also", logs[1]]
+    if arguments.max_slowdown is not None:
+        words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
+    text.tell(f"The answer of: {shlex.join(['mlscale', 'advise', *words])}")
+    asked = parser.parse_args(words)
+    asked.words = ["advise", *words]
+    advise.run(asked)
+    return 0

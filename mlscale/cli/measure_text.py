@@ -1,0 +1,56 @@
+"""What `mlscale measure` says: one line that moves, one for each log, and what is next."""
+
+import sys
+from math import isnan
+
+from mlscale.cli.terminal import si
+from mlscale.sensors.board import BUSY, ENGINE, MEAN_POWER, POWER
+from mlscale.sensors.boards import GpuBoard
+from mlscale.sensors.log import Measured
+from mlscale.sensors.recorder import Recorder
+from mlscale.text import printable
+
+
+def tell(line: str) -> None:
+    """Print a line to standard error: standard output is the program's."""
+    print(f"  {printable(line)}", file=sys.stderr, flush=True)
+
+
+def show_live(recorder: Recorder | None) -> None:
+    """Show on a terminal the sensors and the energy so far in the line that moves; None: clear."""
+    if sys.stderr.isatty():
+        told = [_now(recorder, board) for board in recorder.boards] if recorder else []
+        print(f"\r\x1b[K{'  ' * bool(told)}{'; '.join(told)}", end="", file=sys.stderr, flush=True)
+
+
+def _now(recorder: Recorder, board: GpuBoard) -> str:
+    rows = recorder.rows[board.index]
+    sample = rows[-1][1] if rows else {}
+    watts = sample.get(POWER, sample.get(MEAN_POWER))
+    told = [
+        si(watts, "W"),
+        f"{sample[ENGINE]:.0f} MHz" if ENGINE in sample else "",
+        f"{sample[BUSY]:.0f} % busy" if BUSY in sample else "",
+        f"{si(recorder.energy_j(board.index), 'J')} so far",
+    ]
+    return f"GPU {board.index}: {', '.join(filter(None, told))}"
+
+
+def line(found: Measured, was_set: bool, rate: float | None) -> str:
+    """What a log says: 'A100, GPU 0: 41.2 s busy of 43.0 s, 1395 MHz, 312 W mean, … -> FILE'."""
+    if rate is None:
+        time = f"{si(found.time_s, 's')} busy of {si(found.total_s, 's')}"
+        energy = si(found.energy_j, "J")
+    else:
+        time = f"{si(found.total_s, 's')} at {rate:g}/s"
+        energy = f"{si(found.mean_w / rate, 'J')} each"
+    clock = "" if isnan(found.engine_mhz) else f"{found.engine_mhz:.0f} MHz"
+    clock += " (set)" if was_set else ""
+    told = [time, clock, "" if isnan(found.mean_w) else f"{si(found.mean_w, 'W')} mean, {energy}"]
+    return f"{found.name}, GPU {found.gpu}: {', '.join(filter(None, told))} -> {found.path}"
+
+
+def numbered_line(number: int, what: str, found: Measured) -> str:
+    """One of the runs of --two-clocks."""
+    told = f"{si(found.time_s, 's'):>7}, {found.engine_mhz:4.0f} MHz, {si(found.mean_w, 'W'):>6}"
+    return f"{number}/2  {what:<11} {told} -> {found.path}"

@@ -1,0 +1,123 @@
+"""A run's log in the names of nvidia-smi, below one line of what does not change; and what it says.
+
+What a log says is read from the file by `mlscale.readers`, as by `advise`.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlscale.errors import InputError, warn
+from mlscale.files import write_text
+from mlscale.readers.monitor import FACTS, read_log
+from mlscale.sensors.board import BUSY, REASONS, Sample
+from mlscale.sensors.boards import GpuBoard
+from mlscale.sensors.recorder import IDLE_PERCENT, Recorder
+
+Rows = Sequence[tuple[float, Sample]]
+
+# Bits of NVML's clocks event reasons: what lowered the clock, and the code under which it is told.
+_CAP, _HEAT = 0x4 | 0x80, 0x8 | 0x20 | 0x40
+_OFTEN = 0.05  # of the samples of a GPU at work
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a log says of the work on one GPU.
+
+    Attributes:
+        path: the log; gpu: its index; name: of the GPU.
+        time_s: that the GPU worked, or of so much work [s]; total_s: from the first sample to the
+            last.
+        engine_mhz: mean while it worked; NaN where no sensor tells.
+        mean_w: mean power [W] in that time, and energy_j its energy [J]; NaN where none tells.
+    """
+
+    path: Path
+    gpu: str
+    name: str
+    time_s: float
+    total_s: float
+    engine_mhz: float
+    mean_w: float
+    energy_j: float
+
+
+def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any]) -> None:
+    """Write a log, whole or not at all. Raises InputError.
+
+    facts: what does not change, beside what the board says itself.
+    """
+    head = json.dumps({"gpu": board.name, "uuid": board.uuid, **board.facts(), **facts})
+    headings = list(dict.fromkeys(name for _, sample in rows for name in sample))
+    text = io.StringIO()
+    text.write(f"{FACTS}{head}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["timestamp", "index", "name", *headings])
+    for seconds, sample in rows:
+        cells = [_cell(name, sample.get(name)) for name in headings]
+        writer.writerow([f"{seconds:.3f}", board.index, board.name, *cells])
+    write_text(path, text.getvalue())
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return "[N/A]"
+    return f"{int(value):#018x}" if name == REASONS else f"{value:.10g}"
+
+
+def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
+    """The samples of a board but for those of the first seconds. Raises InputError without any."""
+    rows = recorder.rows[board.index]
+    if why := recorder.lost.get(board.index):
+        raise InputError(f"GPU {board.index} does not answer any more ({why}); no log is written")
+    rows = [row for row in rows if row[0] >= rows[0][0] + skip_s] if skip_s else rows
+    if len(rows) < 2:
+        raise InputError(f"GPU {board.index}: there is no more to sample after {skip_s:g} s")
+    return rows
+
+
+def measured(path: Path) -> Measured:
+    """What a log says. Raises InputError, also where the GPU was idle; warns of odd clocks."""
+    from mlscale.data.devices import find_device
+    from mlscale.readers.busy_span import busy_span, mean_clocks, mean_power
+
+    [log] = read_log(path)
+    span, device = busy_span(log), find_device(log.name)
+    clocks = mean_clocks(log, span, {}, device)
+    seconds = [] if log.seconds is None else log.seconds.tolist()
+    time_ms = log.time_ms or span.time_ms or 0.0
+    mean_w = mean_power(log, span)
+    return Measured(
+        path,
+        log.gpu,
+        device.name if device else log.name,
+        time_ms / 1e3,
+        seconds[-1] - seconds[0] if seconds else 0.0,
+        clocks.get("engine_mhz", float("nan")),
+        mean_w,
+        mean_w * time_ms / 1e3,
+    )
+
+
+def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -> None:
+    """Warn of what was amiss while a GPU was measured, and no log tells: caps, heat, others.
+
+    ran_before: what is measured was on the GPU before, so that it is no other program.
+    """
+    rows, gpu = recorder.rows[board.index], f"GPU {board.index}"
+    at_work = [sample for _, sample in rows if sample.get(BUSY, 100) > IDLE_PERCENT]
+    told = [int(sample[REASONS]) for sample in at_work if REASONS in sample]
+    for code, bits, what in (("P03", _CAP, "the power limit"), ("L04", _HEAT, "heat")):
+        share = sum(bool(one & bits) for one in told) / max(1, len(told))
+        if share > _OFTEN:
+            warn(code, f"{gpu}: {what} lowered its clock in {share:.0%} of the samples at work")
+    others = {n: name for n, name in recorder.others[board.index].items() if n != os.getpid()}
+    if others and not ran_before:
+        names = ", ".join(f"{name or 'process'} {n}" for n, name in others.items())
+        warn("G02", f"{gpu}: another program was on it before: {names}; power and time are of both")

@@ -1,0 +1,51 @@
+"""The work of a block of Python, measured."""
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from mlscale.errors import InputError
+from mlscale.sensors.boards import boards_at_hand
+from mlscale.sensors.clocks import given_back
+from mlscale.sensors.log import kept, measured, warn_of_run, write_log
+from mlscale.sensors.recorder import Recorder
+
+
+class Meter:
+    """Samples a GPU while a block runs, and writes its log where the block ends well.
+
+    Attributes:
+        path: the log.
+        time_s: that the GPU worked [s]; with a rate that of a million units of work.
+        engine_mhz, mean_w: mean clock [MHz] and power [W] in that time; energy_j: its energy [J].
+            NaN until the block has ended, and where no sensor tells.
+    """
+
+    time_s = engine_mhz = mean_w = energy_j = math.nan
+
+    def __init__(self, log: str | Path, gpu: int | str | None, rate: float | None) -> None:
+        self.path = Path(log)
+        self._facts = {} if rate is None else {"work_per_s": rate}
+        [self._board, *others] = boards_at_hand([] if gpu is None else [str(gpu)])
+        if others:
+            raise InputError("several GPUs are visible; name one: gpu=0")
+        self._recorder = Recorder([self._board])
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(given_back(self._board, sets_board=False))
+        self._stack.enter_context(self._recorder)
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._recorder.await_idle()
+        self._stack.close()
+        if error is not None:
+            return
+        write_log(self.path, self._board, kept(self._recorder, self._board), self._facts)
+        warn_of_run(self._recorder, self._board)
+        found = measured(self.path)
+        self.time_s, self.engine_mhz = found.time_s, found.engine_mhz
+        self.mean_w, self.energy_j = found.mean_w, found.energy_j

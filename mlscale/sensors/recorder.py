@@ -1,0 +1,80 @@
+"""Samples of GPUs, taken by a thread while work runs beside it."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from mlscale.sensors.board import BUSY, MEAN_POWER, POWER, LostError, Sample
+from mlscale.sensors.boards import GpuBoard
+
+USUAL_HZ = 10.0
+IDLE_PERCENT = 2.0  # up to this utilisation a GPU is idle
+_LAG_S = 1.5  # utilisation is of the last second or less, by NVML's reference
+_TURN_S = 0.5  # for which work waits at most for the first sample
+
+
+class Recorder(threading.Thread):
+    """Samples boards from its start to its end; a context manager.
+
+    Attributes:
+        rows: by a board's index its samples, each with the seconds since 1970.
+        lost: by index why there are no more of a board.
+        others: by index the processes that computed there before.
+    """
+
+    def __init__(self, boards: Sequence[GpuBoard], hz: float = USUAL_HZ) -> None:
+        super().__init__(daemon=True)
+        self.boards, self._period_s = tuple(boards), 1 / hz
+        self.rows: dict[str, list[tuple[float, Sample]]] = {one.index: [] for one in boards}
+        self.lost: dict[str, str] = {}
+        self.others: Mapping[str, Mapping[int, str]] = {}
+        self._ended, self._began = threading.Event(), threading.Event()
+        self._epoch_s = time.time() - time.monotonic()
+
+    def run(self) -> None:
+        """Sample all boards again and again, once more after the end."""
+        due_s, is_last = time.monotonic(), False
+        while not is_last:
+            self._sample()
+            self._began.set()
+            due_s = max(due_s + self._period_s, time.monotonic())
+            is_last = self._ended.wait(due_s - time.monotonic())
+        self._sample()
+
+    def _sample(self) -> None:
+        for board in self.boards:
+            if board.index in self.lost:
+                continue
+            try:
+                sample = board.read()
+            except LostError as error:
+                self.lost[board.index] = str(error)
+                continue
+            self.rows[board.index].append((self._epoch_s + time.monotonic(), sample))
+
+    def __enter__(self) -> Self:
+        self.others = {board.index: board.processes() for board in self.boards}
+        self.start()
+        self._began.wait(_TURN_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+
+    def await_idle(self) -> None:
+        """Wait until the GPUs are seen to be idle again, but not for ones that never are."""
+        until_s = time.monotonic() + _LAG_S
+        while any(map(self._is_busy, self.rows)) and time.monotonic() < until_s:
+            time.sleep(min(self._period_s, _LAG_S / 10))
+
+    def _is_busy(self, index: str) -> bool:
+        rows = self.rows[index]
+        return bool(rows) and index not in self.lost and rows[-1][1].get(BUSY, 0) > IDLE_PERCENT
+
+    def energy_j(self, index: str) -> float:
+        """Of a board until now, by its power [J]."""
+        rows = self.rows[index]
+        watts = [sample.get(POWER, sample.get(MEAN_POWER, 0.0)) for _, sample in rows]
+        return (rows[-1][0] - rows[0][0]) * sum(watts) / len(watts) if rows else 0.0

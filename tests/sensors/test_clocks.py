@@ -1,0 +1,254 @@
+"""Clocks and power limits are put back in every case, on a made GPU (`synthetic/nvml.py`).
+
+Regression only: what was set is as before after the end, an error, a signal, and kill -9.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from command import Capture, refuse, succeed
+from synthetic import nvml
+from synthetic.made_gpu import MadeGpu
+
+from mlscale.cli.main import main
+from mlscale.errors import DataWarning, InputError
+from mlscale.sensors import clocks
+from mlscale.sensors.boards import GpuBoard, boards_at_hand
+from mlscale.sensors.clocks import given_back, set_board
+
+TESTS = Path(__file__).parents[1]
+PATIENCE_S = 30
+# No job in the background: one that a signal reaches as it starts may not die of it.
+UNTIL_A_SIGNAL = "touch $MADE_NVML/at; while :; do sleep 0.05; done"
+
+
+@pytest.fixture
+def board(gpu: MadeGpu) -> GpuBoard:
+    [found] = boards_at_hand()
+    return found
+
+
+@pytest.mark.parametrize("ends", [None, KeyboardInterrupt])
+def test_the_marker_stands_while_the_board_may_be_set(
+    board: GpuBoard, gpu: MadeGpu, ends: type[BaseException] | None
+) -> None:
+    """However the block ends, clocks and limit are as before."""
+    with suppress(KeyboardInterrupt), given_back(board, sets_board=True):
+        assert gpu.marker.read_text() == '{"power_limit_mw": 400000}'
+        set_board(board, {"engine_mhz": 840, "cap_w": 300})
+        assert (gpu.locked_mhz, board.settings()) == (840, {"power_limit_mw": 300_000})
+        if ends:
+            raise ends
+    assert (gpu.locked_mhz, board.settings()) == (None, {"power_limit_mw": 400_000})
+    assert not gpu.marker.exists()
+
+
+def test_a_board_that_refuses_is_told_of_and_the_marker_stays(
+    board: GpuBoard, gpu: MadeGpu
+) -> None:
+    """As of a GPU that was lost. One that cannot be reset at all is no error."""
+    with (
+        pytest.raises(InputError, match=r"not as before .* as root: nvidia-smi -i 0 -rgc"),
+        given_back(board, sets_board=True),
+    ):
+        gpu.special(no_permission=True)
+    assert gpu.marker.exists()
+    gpu.special(without=["nvmlDeviceResetGpuLockedClocks"])
+    with pytest.warns(DataWarning, match="was killed"), given_back(board, sets_board=True):
+        pass
+    assert not gpu.marker.exists()
+
+
+def test_after_a_kill_the_next_start_puts_back(board: GpuBoard, gpu: MadeGpu) -> None:
+    """Also one that sets nothing; one without rights goes on, and says what to type."""
+    gpu.marker.parent.mkdir(parents=True)
+    gpu.marker.write_text('{"power_limit_mw": 350000}')
+    (gpu.folder / "locked").write_text("840")
+    gpu.special(no_permission=True)
+    with ExitStack() as stack:
+        with pytest.warns(DataWarning, match="as root: nvidia-smi"):
+            stack.enter_context(given_back(board, sets_board=False))
+        assert gpu.locked_mhz == 840
+    gpu.special()
+    with ExitStack() as stack:
+        with pytest.warns(DataWarning, match="they are put back first"):
+            stack.enter_context(given_back(board, sets_board=False))
+        assert (gpu.locked_mhz, board.settings()) == (None, {"power_limit_mw": 350_000})
+        assert not gpu.marker.exists()
+
+
+def test_two_runs_do_not_share_a_board(board: GpuBoard) -> None:
+    with (
+        given_back(board, sets_board=True),
+        pytest.raises(InputError, match="GPU 0: another mlscale holds its clocks; wait for it"),
+        given_back(board, sets_board=True),
+    ):
+        pass
+
+
+# In processes of their own.
+
+
+@pytest.fixture
+def library(gpu: MadeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The made NVML as nvidia-ml-py, for other processes."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    (folder / "pynvml.py").write_text("from synthetic.nvml import *\n")
+    paths = [str(folder), str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+
+@contextmanager
+def measuring(*program: str) -> Iterator[subprocess.Popen[str]]:
+    """A program measured at 840 MHz, in a process; it is killed in the end."""
+    words = ("measure", "--at", "840", "--hz", "50", "--", *program)
+    with subprocess.Popen(
+        [sys.executable, "-m", "mlscale", *words],
+        text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def await_file(path: Path) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not path.exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("number", "program", "status"),
+    [
+        (signal.SIGTERM, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 143),
+        (signal.SIGINT, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 130),
+        (signal.SIGHUP, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 129),
+        (  # a program that ends in its own way
+            signal.SIGTERM,
+            ("sh", "-c", f"trap 'exit 7' TERM; {UNTIL_A_SIGNAL}"),
+            7,
+        ),
+        (  # one that goes on until it is done
+            signal.SIGTERM,
+            ("sh", "-c", "trap '' TERM; touch $MADE_NVML/at; sleep 0.3; exit 5"),
+            5,
+        ),
+    ],
+    ids=["SIGTERM", "SIGINT", "SIGHUP", "a program that catches it", "one that ignores it"],
+)
+@pytest.mark.usefixtures("library")
+def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
+    gpu: MadeGpu, number: int, program: tuple[str, ...], status: int
+) -> None:
+    with measuring(*program) as process:
+        await_file(gpu.folder / "at")
+        assert gpu.locked_mhz == 840
+        process.send_signal(number)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status
+    assert err == "mlscale: interrupted; no log is written\n"
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+    assert not list(Path().glob("*.csv"))
+
+
+@pytest.mark.usefixtures("library")
+def test_a_program_that_a_signal_ends_well_has_its_log(gpu: MadeGpu) -> None:
+    """As a server that Ctrl-C ends."""
+    with measuring("sh", "-c", f"trap 'exit 0' INT; {UNTIL_A_SIGNAL}") as process:
+        await_file(gpu.folder / "at")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert gpu.locked_mhz is None
+    assert Path("sh-840.csv").exists()
+
+
+@pytest.mark.usefixtures("library")
+def test_under_nohup_the_terminal_may_go(gpu: MadeGpu) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with measuring("sh", "-c", "touch $MADE_NVML/at; sleep 0.3") as process:
+            await_file(gpu.folder / "at")
+            process.send_signal(signal.SIGHUP)
+            process.communicate(timeout=PATIENCE_S)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 0
+    assert Path("sh-840.csv").exists()
+
+
+def test_ctrl_c_while_the_clock_is_set(
+    gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program is not started."""
+    monkeypatch.setattr(clocks, "SETTLE_S", 0.001)
+    monkeypatch.setattr(clocks.time, "sleep", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    assert main(["measure", "--at", "840", "--", "sh", "-c", "touch ran"]) == 130
+    assert capsys.readouterr().err == "mlscale: interrupted; no log is written\n"
+    assert (gpu.locked_mhz, gpu.marker.exists(), Path("ran").exists()) == (None, False, False)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (("no-such-program",), "no-such-program: cannot be run: No such file or directory"),
+        (("sh", "-c", "rmdir logs; sh job.sh"), "logs/log.csv: cannot be written: No such file"),
+    ],
+    ids=["not started", "no place for the log"],
+)
+def test_an_error_puts_the_clocks_back(
+    gpu: MadeGpu, capsys: Capture, program: tuple[str, ...], message: str
+) -> None:
+    Path("logs").mkdir()
+    words = ("measure", "--at", "840", "-o", "logs/log.csv", "--", *program)
+    assert message in refuse(capsys, Path(), *words)
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+
+
+def test_without_a_place_for_the_marker_no_clock_is_set(gpu: MadeGpu, capsys: Capture) -> None:
+    (gpu.folder / "state").touch()
+    message = refuse(capsys, Path(), "measure", "--at", "840", "--", "true")
+    assert "clocks-made-0: cannot be made: Not a directory; no clock is set" in message
+    assert gpu.locked_mhz is None
+
+
+@pytest.mark.usefixtures("library")
+def test_after_kill_9_the_next_start_puts_back(gpu: MadeGpu, capsys: Capture) -> None:
+    with measuring("sh", "-c", "touch $MADE_NVML/at; sleep 1") as process:
+        await_file(gpu.folder / "at")
+        process.kill()
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (840, True)
+    _, err = succeed(capsys, "measure", "--", "sh", "job.sh")
+    assert "an earlier run was killed while it held the clocks; they are put back first" in err
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("library")
+def test_50_kills_at_random_moments(gpu: MadeGpu, board: GpuBoard) -> None:
+    """Half of them from the start of the process, half from when it may set the clocks."""
+    moments, while_held = random.Random(46), 0
+    for kill in range(50):
+        with measuring("sh", "-c", "sleep 0.2") as process:
+            if kill % 2:
+                await_file(gpu.marker)
+            time.sleep(moments.uniform(0.0, 0.5))
+            process.kill()
+        while_held += gpu.locked_mhz is not None
+        with warnings.catch_warnings(action="ignore"), given_back(board, sets_board=False):
+            assert gpu.locked_mhz is None
+        assert board.settings() == {"power_limit_mw": nvml.LIMIT_MW}
+        assert not gpu.marker.exists()
+    assert while_held >= 5

@@ -1,0 +1,308 @@
+"""mlscale measure on a made GPU (`synthetic/nvml.py`): 20 samples of work, at 0.1 s by its clock.
+
+Expected: what the made GPU is made of; 1395 MHz and 310 W at work, 210 MHz and 60 W idle.
+"""
+
+# ruff: noqa: ARG002
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+from synthetic.made_gpu import MadeGpu
+
+import mlscale
+from mlscale.cli import measure_text
+from mlscale.cli.main import main
+from mlscale.readers.monitor import FACTS, read_log
+from mlscale.readers.reading import read_table
+from mlscale.sensors.boards import boards_at_hand
+from mlscale.sensors.recorder import Recorder
+
+JOB = ("--", "sh", "job.sh")
+
+
+def facts(log: str | Path) -> dict[str, object]:
+    first = Path(log).read_text().splitlines()[0]
+    assert first.startswith(FACTS)
+    return dict(json.loads(first.removeprefix(FACTS)))
+
+
+class TestOneRun:
+    def test_what_is_printed_and_what_the_log_says(self, gpu: MadeGpu, capfd: Capture) -> None:
+        """The program's output is untouched, and what mlscale says is on the other stream."""
+        assert main(["measure", *JOB]) == 0
+        out, err = capfd.readouterr()
+        assert out == "worked\n"
+        first, *then = err.splitlines()
+        assert (
+            first.startswith("  A100 SXM4 80 GB, GPU 0: 2.00 s busy of ") or "NVIDIA A100" in first
+        )
+        assert first.endswith(" s, 1395 MHz, 310 W mean, 620 J -> job-1395.csv")
+        assert then == [
+            "  For an answer, once more at 0.6 of the clock (needs root):",
+            "    sudo mlscale measure --at 840 -- sh job.sh",
+        ]
+        [log] = read_log(Path("job-1395.csv"))
+        assert set(log.columns) >= {"power_w", "power_cap_w", "engine_mhz", "memory_mhz"}
+        assert log.columns["power_w"].max() == 310
+        assert facts("job-1395.csv")["command"] == "sh job.sh"
+        assert facts("job-1395.csv")["power_limit_w"] == 400
+        assert gpu.locked_mhz is None
+
+    def test_its_log_is_advised_on(self, gpu: MadeGpu, capsys: Capture) -> None:
+        succeed(capsys, "measure", *JOB)
+        out, _ = succeed(capsys, "advise", "job-1395.csv", "--max-slowdown", "5")
+        assert out.splitlines()[0].strip().startswith("Set the engine clock to ")
+
+    @pytest.mark.parametrize("status", [0, 7])
+    def test_the_exit_status_is_the_programs(
+        self, gpu: MadeGpu, capsys: Capture, status: int
+    ) -> None:
+        with Path("job.sh").open("a") as job:
+            job.write(f"exit {status}\n")
+        assert main(["measure", "-o", "log.csv", *JOB]) == status
+        assert Path("log.csv").exists()
+        said = "warning M02: log.csv: the program ended with 7"
+        assert (said in capsys.readouterr().err) == bool(status)
+
+    def test_no_log_replaces_another(self, gpu: MadeGpu, capsys: Capture) -> None:
+        for _ in range(2):
+            succeed(capsys, "measure", *JOB)
+        assert sorted(path.name for path in Path().glob("*.csv")) == [
+            "job-1395-2.csv",
+            "job-1395.csv",
+        ]
+
+    def test_a_name_of_the_users_replaces_not_without_a_word(
+        self, gpu: MadeGpu, capsys: Capture
+    ) -> None:
+        for is_there in (False, True):
+            _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
+            assert ("log.csv: was there before, and is replaced" in err) == is_there
+        message = refuse(capsys, Path(), "measure", "-o", "none/log.csv", *JOB)
+        assert message.endswith("none: no log can be written there; name another with -o")
+
+    def test_an_idle_gpu_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
+        _, err = succeed(capsys, "measure", "-o", "log.csv", "--", "true")
+        assert "M02: log.csv, GPU 0: has no busy span: gpu_utilisation is at most 0, the GPU" in err
+        assert err.endswith("is idle; if another one worked, name it: --gpu\n")
+
+    def test_the_first_seconds_are_left_out(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """Of 40 s of work; that the log begins amid the run is no fault then."""
+        gpu.special(work=400)
+        succeed(capsys, "measure", "--skip", "10s", "-o", "log.csv", *JOB)
+        [log] = read_log(Path("log.csv"))
+        assert log.columns["gpu_utilisation"][0] == pytest.approx(0.95)
+        assert log.facts["skip_s"] == 10
+        assert read_table([Path("log.csv")]).table.metadata["open_ends"] == {}
+
+    def test_of_three_runs_the_middle_is_kept(self, gpu: MadeGpu, capsys: Capture) -> None:
+        _, err = succeed(capsys, "measure", "--repeat", "3", "-o", "log.csv", *JOB)
+        assert "  3 runs took " in err
+        assert len(facts("log.csv")["times_s"]) == 3  # type: ignore[arg-type]
+
+
+class TestClocks:
+    def test_at_a_clock_and_what_is_next(self, gpu: MadeGpu, capfd: Capture) -> None:
+        """Held while the program runs, and put back after it; both logs make an answer."""
+        main(["measure", *JOB])
+        with Path("job.sh").open("a") as job:
+            job.write('cat locked "$XDG_STATE_HOME"/mlscale/*/before.json\n')
+        capfd.readouterr()
+        assert main(["measure", "--at", "0.84GHz", *JOB]) == 0
+        out, err = capfd.readouterr()
+        assert out.startswith('worked\n840{"power_limit_mw": 400000}')
+        assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+        assert "840 MHz (set), 151 W mean" in err
+        assert err.endswith(" of the clock as it was: mlscale advise LOG --also job-840.csv\n")
+
+    def test_two_clocks_end_in_the_answer(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """2.0 s at 1395 MHz; half of it follows the clock: 2.7 s at 840, of whole samples."""
+        out, err = succeed(capsys, "measure", "--two-clocks", "--max-slowdown", "5", *JOB)
+        lines = err.splitlines()
+        assert lines[0] == "  1/2  free clock   2.00 s, 1395 MHz,  310 W -> job-1395.csv"
+        assert lines[1] == (
+            "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv, clock put back"
+        )
+        assert lines[2] == (
+            "  The answer of: mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5"
+        )
+        assert out.lstrip().startswith("Set the engine clock to ")
+        assert gpu.locked_mhz is None
+
+    @pytest.mark.parametrize("option", [("--at", "840"), ("--two-clocks",)])
+    def test_without_the_right_to_set(
+        self, gpu: MadeGpu, capsys: Capture, option: tuple[str, ...]
+    ) -> None:
+        """Who can, and what to type; the program is not run."""
+        gpu.special(no_permission=True)
+        assert main(["measure", *option, *JOB]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "its clocks are not yours to set (Insufficient Permissions): root may, or" in err
+        assert "mlscale measure -- sh job.sh" in err
+        assert ("nvidia-smi -i 0 -lgc 840,840" in err) == (option[0] == "--at")
+
+    def test_a_clock_that_there_is_not(self, gpu: MadeGpu, capsys: Capture) -> None:
+        message = refuse(capsys, Path(), "measure", "--at", "2500", *JOB)
+        assert message == "GPU 0 has no clock near 2500 MHz; the nearest is 1410"
+
+    def test_a_clock_that_is_not_kept_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
+        gpu.special(wanders=True)
+        _, err = succeed(capsys, "measure", "--at", "840", "-o", "log.csv", *JOB)
+        assert "warning L04: log.csv, GPU 0: engine_mhz was set to 840, but ran at 6" in err
+        _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        assert "warning L04: log.csv, GPU 0: engine_mhz wanders, from 1095 to 1395" in err
+
+
+class TestWhatIsAmiss:
+    @pytest.mark.parametrize(
+        ("special", "note"),
+        [
+            ({"reasons": 0x4}, "P03: GPU 0: the power limit lowered its clock in 100% of the"),
+            ({"reasons": 0x40}, "L04: GPU 0: heat lowered its clock in 100% of the samples"),
+            ({"others": [4242]}, "G02: GPU 0: another program was on it before: trainer 4242"),
+        ],
+        ids=["cap", "heat", "another program"],
+    )
+    def test_is_noted(
+        self, gpu: MadeGpu, capsys: Capture, special: dict[str, object], note: str
+    ) -> None:
+        gpu.special(**special)
+        _, err = succeed(capsys, "measure", *JOB)
+        assert f"mlscale: warning {note}" in err
+
+    @pytest.mark.parametrize(
+        ("special", "message"),
+        [
+            ({"mig": 1}, "GPU 0 is divided (MIG), whose power and clock are those of the whole"),
+            ({"no_driver": True}, "no GPU is found: NVIDIA: Driver Not Loaded; "),
+            ({"lost_after": 9}, "GPU 0 does not answer any more (GPU is lost); no log is written"),
+        ],
+        ids=["MIG", "no driver", "lost"],
+    )  # fmt: skip
+    def test_is_refused(
+        self, gpu: MadeGpu, capsys: Capture, special: dict[str, object], message: str
+    ) -> None:
+        gpu.special(**special)
+        Path("job.sh").write_text("sleep 0.1\n")
+        assert message in refuse(capsys, Path(), "measure", *JOB)
+
+    def test_a_lost_gpu_leaves_a_failed_program_its_status(
+        self, gpu: MadeGpu, capsys: Capture
+    ) -> None:
+        gpu.special(lost_after=9)
+        Path("job.sh").write_text("sleep 0.1; exit 9\n")
+        assert main(["measure", *JOB]) == 9
+        assert "does not answer any more" in capsys.readouterr().err
+
+    def test_without_a_library(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "pynvml", None)
+        message = refuse(capsys, Path(), "measure", *JOB)
+        assert message.endswith("needs pynvml; install it with: pip install 'mlscale[measure]'")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ((), "give a program behind '--', or --for SECONDS of what runs already"),
+            (("--for", "1s", *JOB), "give a program behind '--', or --for SECONDS"),
+            (("--two-clocks", "--for", "1s"), "what runs already has a --rate of its own"),
+            (("--max-slowdown", "5", *JOB), "--max-slowdown is for the advice that --two-clocks"),
+            (("--repeat", "2", "--for", "1s"), "--repeat is for a program"),
+            (("--two-clocks", "--gpu", "0,1", *JOB), "there is no GPU 1; there are 0"),
+            (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
+            (("--", "no-such-program"), "no-such-program: cannot be run: No such file or"),
+        ],
+    )
+    def test_options(
+        self, gpu: MadeGpu, capsys: Capture, words: tuple[str, ...], message: str
+    ) -> None:
+        assert message in refuse(capsys, Path(), "measure", *words)
+
+
+class TestWhatGoesOn:
+    def test_a_server_by_its_rate(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """2400 tokens a second at 310 W are 129 mJ a token; two logs make an answer."""
+        gpu.special(serves=True, others=[4242])  # itself
+        server = ("measure", "--for", "5s", "--gpu", "0")
+        _, err = succeed(capsys, *server, "--rate", "2400", "-o", "fast.csv")
+        assert " s at 2400/s, 1395 MHz, 310 W mean, 129 mJ each -> fast.csv\n" in err
+        assert "sudo mlscale measure --at 840 --gpu 0 --for 5s --rate RATE" in err
+        assert "G02" not in err
+        succeed(capsys, *server, "--rate", "2000", "--at", "840", "-o", "slow.csv")
+        out, err = succeed(capsys, "advise", "fast.csv", "--also", "slow.csv", "--json")
+        document = json.loads(out)
+        assert document["run"]["time_ms"] == pytest.approx(1e9 / 2400)
+        assert any("are of 1,000,000 units of work" in one["text"] for one in document["notes"])
+
+    def test_without_a_rate_it_is_asked_for(self, gpu: MadeGpu, capsys: Capture) -> None:
+        gpu.special(serves=True)
+        _, err = succeed(capsys, "measure", "--for", "2s")
+        assert "(this log tells no rate: measure it again with --rate, the work per second)" in err
+
+
+class TestSensors:
+    def test_several_gpus_have_a_log_each(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Those that a program sees; one that is idle is told."""
+        gpu.special(gpus=3)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-made-0,2")
+        _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        assert "log-gpu2.csv, GPU 2: has no busy span" in err
+        assert "GPU 0: 2.00 s busy of" in err
+        assert {path.name for path in Path().glob("*.csv")} == {"log-gpu0.csv", "log-gpu2.csv"}
+        assert "sudo CUDA_VISIBLE_DEVICES=GPU-made-0,2 mlscale measure --at 840 -- sh" in err
+
+    def test_a_gpu_that_monitors_performance(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """Its shares are DCGM's: each made metric is 50 % and its number."""
+        gpu.special(gpm=True)
+        succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        [log] = read_log(Path("log.csv"))
+        assert np.nanmax(log.columns["tensor_active"]) == pytest.approx(0.55)
+        assert np.nanmax(log.columns["dram_active"]) == pytest.approx(0.60)
+
+    def test_a_counter_of_energy_counts_for_the_mean(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """It was made a tenth more than 310 W, in 20 samples of 0.1 s."""
+        gpu.special(energy=True)
+        _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        assert "341 W mean, 682 J -> log.csv" in err
+        out, _ = succeed(capsys, "import", "log.csv", "-o", "table.csv")
+        assert "power_w 341" in out
+
+    def test_what_an_old_gpu_lacks(self, gpu: MadeGpu, capsys: Capture) -> None:
+        gpu.special(without=["nvmlDeviceGetFieldValues", "nvmlDeviceResetGpuLockedClocks"])
+        succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        assert "power.draw [W]" in Path("log.csv").read_text()
+
+    def test_the_line_that_moves(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On a terminal alone."""
+        gpu.special(serves=True)
+        with Recorder(boards_at_hand()) as recorder:
+            measure_text.show_live(recorder)
+            assert capsys.readouterr().err == ""
+            monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+            measure_text.show_live(recorder)
+        assert "\x1b[K  GPU 0: 310 W, 1395 MHz, 95 % busy, " in capsys.readouterr().err
+
+
+class TestFromPython:
+    def test_a_block(self, gpu: MadeGpu) -> None:
+        gpu.special(serves=True)
+        with mlscale.measure("fast.csv", rate=100) as log:
+            pass
+        assert (log.mean_w, log.engine_mhz) == (310, 1395)
+        assert log.energy_j == pytest.approx(310 * 1e6 / 100)
+        assert Path("fast.csv").exists()
+
+    def test_one_that_fails_has_no_log(self, gpu: MadeGpu) -> None:
+        with pytest.raises(KeyError), mlscale.measure("fast.csv"):
+            raise KeyError
+        assert not Path("fast.csv").exists()
