@@ -151,11 +151,6 @@ NOTES: dict[str, Meaning] = {
         "Few requests, or no single gaps between tokens, tell little of a high percentile.",
         "Send more requests, and save them all: vllm bench serve --save-detailed.",
     ),
-    "V03": Meaning(
-        "The runs of the server may differ in more than the clock",
-        "A cold start, or speculation that accepts more in one run, changes latencies too.",
-        "Warm the server up, and send the same requests at both clocks.",
-    ),
     "P01": Meaning(
         "The model learnt from simulated data",
         "It says nothing of a real GPU, and how far off it is there is not known.",

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,17 +43,6 @@ GAP_SERVERS = 40
 SERVED = 0.98  # of the rate of requests, below which a long run is saturated
 
 
-@dataclass(frozen=True, eq=False)
-class Simulated(ServingResult):
-    """A result whose growth is known, not its requests."""
-
-    grown: float = 1.0
-
-    def growth(self) -> float:
-        """As of a result with its requests."""
-        return self.grown
-
-
 def reading(mhz: float, power_w: float, result: ServingResult) -> ServerReading:
     """A reading of one GPU that draws what all draw."""
     facts = {"profile_kind": PROFILE_KIND, "origin": "measured", "power_kind": "board"}
@@ -67,11 +56,11 @@ def reading(mhz: float, power_w: float, result: ServingResult) -> ServerReading:
 def simulated_reading(server: Row, place: int) -> ServerReading:
     """What was measured at one of a simulated server's clocks."""
     row, count = server["measured"][place], server["requests"]
-    result = Simulated(
+    result = ServingResult(
         "simulated", {slo.key: 1e3 * row["_".join(slo.key[::-1])] for slo in LATENCIES}, count,
-        count / row["rate"], row["tput"], None, None,
-        None if server["closed"] else server["rate"], server["clients"] or None,
-        grown=row["growth"],
+        count / row["rate"], row["tput"],
+        rate_per_s=None if server["closed"] else server["rate"],
+        clients=server["clients"] or None, growth=row["growth"],
     )  # fmt: skip
     return reading(server["fmax_mhz"] * server["clock"][place], row["power"], result)
 
@@ -236,7 +225,7 @@ def gaps(report: Report) -> None:
             one = made.serve(server, mhz, rate, 400, None, 1 + at_seed)
             with tempfile.TemporaryDirectory() as name:
                 result = read_result(made.write(one, mhz, Path(name))[0])
-            bare.append(reading(mhz, one.power_w, replace(result, requests=None)))
+            bare.append(reading(mhz, one.power_w, replace(result, gaps_ms=None)))
             readings.append(reading(mhz, one.power_w, result))
         slos = [Slo(*name.split()) for name in names]
         if advised(readings, []).withheld:

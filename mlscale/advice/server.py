@@ -1,7 +1,7 @@
 """The clock for an LLM server under limits of its latencies, from readings at two clocks or more.
 
-Between readings latencies follow `server_law`, tokens per second the law of time, power the law of
-power. Nothing is advised outside them, above 85 % of a measured capacity, or near saturation.
+Between readings latencies follow `server_law`, tokens per second and power the laws of a run.
+Nothing is advised outside them, above 85 % of a measured capacity, or near saturation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,20 +15,27 @@ from mlscale.advice.recommendation import Row, Setting
 from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
 from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid
 from mlscale.data.logs import RATED_UNITS
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.shipped import model_for
 from mlscale.notes import Note
 from mlscale.predictors.board import Board
-from mlscale.predictors.server_law import POWER_WIDTH, TOKENS_WIDTH, Between, width_of
-from mlscale.readers.serving import ServingResult
+from mlscale.predictors.server_law import (
+    BUSY,
+    ONE_KIND_WIDTH,
+    POWER_WIDTH,
+    TOKENS_WIDTH,
+    Between,
+    Kinds,
+    split,
+    width,
+)
+from mlscale.readers.serving import METRICS, ServingResult
 
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
-POOLS = {None: ("itl", "tpot", "ttft"), "prefill": ("ttft",), "decode": ("itl", "tpot")}
+POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
 SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
 UNKNOWN_CAPACITY = Note(
     "V01",
@@ -96,31 +103,29 @@ def advise_server(
     if pool not in POOLS:
         raise InputError(f"a pool is 'prefill' or 'decode', not {pool!r}")
     is_rate, top = is_open(readings), readings[0]
-    used, withheld, dropped = _unsaturated(readings) if is_rate else (tuple(readings), "", [])
+    used, withheld, notes = _unsaturated(readings) if is_rate else (tuple(readings), "", [])
     shown = _shown(readings, slos, pool)
-    grid = _grid(model, readings, used)
-    clocks, law = np.array(grid.engine_mhz)[::-1], cast("Board", model.lead).laws_["time"]
-    logs = {slo: np.zeros(len(clocks)) for slo in shown}
-    log_time, off, one_kind = np.zeros(len(clocks)), np.zeros(len(clocks)), set[Slo]()
-    for fast, slow in pairwise(used):
-        inside = (clocks <= fast.engine_mhz) & (clocks >= slow.engine_mhz)
-        between = Between.at(law, clocks[inside], fast.engine_mhz, slow.engine_mhz)
-        off[inside], pair = between.off, (fast.result, slow.result)
+    clocks, output_per_s, power_w = _run(model, used)
+    law = cast("Board", model.lead).laws_["time"]
+    has_kinds = is_rate and pool is None
+    kinds = _kinds(used) if has_kinds else []
+    one_kind = {slo for slo in shown if slo.is_of_long_gaps and has_kinds and not kinds}
+    logs, off = {slo: np.zeros(len(clocks)) for slo in shown}, np.zeros(len(clocks))
+    for place, pair in enumerate(pairwise(used)):
+        fast, slow = (one.engine_mhz for one in pair)
+        inside = (clocks <= fast) & (clocks >= slow)
+        between = Between.at(law, clocks[inside], fast, slow)
+        off[inside] = between.off
         for slo in shown:
-            values = np.log([one.latency_ms(slo.metric, slo.statistic) for one in pair])
-            gaps = [1e3 * one.requests.itl for one in pair if one.requests]
-            logs[slo][inside], is_one = between.latency(
-                slo.metric, slo.statistic, values, is_rate, gaps if pool is None else []
-            )
-            one_kind |= {slo} if is_one and pool is None else set()
-        times = np.log([top.result.output_per_s / one.output_per_s for one in pair])
-        log_time[inside] = times[0] + between.followed(times[1:] - times[:1])[0]
+            values = np.log([one.result.latency_ms(*slo.key) for one in pair])
+            logs[slo][inside] = _latency(between, slo, values, is_rate, kinds[place : place + 2])
     off[np.isin(clocks, [one.engine_mhz for one in used])] = 0
-    rates = top.result.output_per_s * np.exp(-log_time)
-    watts = _powers(model, used, grid, 0 * log_time if is_rate else log_time)
     ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
     shares = _shares(ends, readings, capacity) if capacity else [None] * len(clocks)
-    widths = {slo: width_of(*slo.key, is_rate, slo in one_kind) for slo in shown}
+    widths = {
+        slo: ONE_KIND_WIDTH if slo in one_kind else width(slo.metric, slo.percentile, is_rate)
+        for slo in shown
+    }
     limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
     rows: list[Row] = [
         {
@@ -129,17 +134,55 @@ def advise_server(
             "latency_ms": {
                 slo.name: _ends(np.exp(ms[at]), part * widths[slo]) for slo, ms in logs.items()
             },
-            "power_w": _ends(watts[at], part * POWER_WIDTH),
-            "output_per_s": float(rates[at]),
-            "tokens_per_joule": _ends(rates[at] / watts[at], part * TOKENS_WIDTH),
+            "power_w": _ends(power_w[at], part * POWER_WIDTH),
+            "output_per_s": float(output_per_s[at]),
+            "tokens_per_joule": _ends(output_per_s[at] / power_w[at], part * TOKENS_WIDTH),
             "capacity_share": shares[at],
         }
         for at, part in enumerate(off)
     ]
-    notes = [*dropped, *_notes(readings, slos, one_kind)]
-    notes += [UNKNOWN_CAPACITY] if is_rate and not (capacity or pool) else []
     rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
+    notes += _notes(readings, slos, one_kind)
+    notes += [UNKNOWN_CAPACITY] if is_rate and not (capacity or pool) else []
     return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes)
+
+
+def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, Floats]:
+    """Clocks between the readings, tokens per second, and power of all GPUs; raises InputError.
+
+    All (N,) [MHz], [1/s], [W]; of the clocks those that the GPU offers, the highest first.
+    """
+    first, times_ms = used[0].log, [1e3 / one.result.output_per_s for one in used]
+    gpus, points = np.ones(len(first.kernels)), []
+    for one, time_ms in zip(used[1:], times_ms[1:], strict=True):
+        config = replace(one.log.base, memory_mhz=first.base.memory_mhz)
+        longer_ms = gpus * max(times_ms[0], time_ms)
+        points.append(MeasuredPoint(config, longer_ms, one.log.power_w))
+    profiles = replace(first, time_ms=gpus * times_ms[0], points=tuple(points))
+    found = model_for(model, profiles).predict(profiles)
+    clocks = np.array(found.grid.engine_mhz)[::-1]
+    kept = (clocks >= used[-1].engine_mhz) & (clocks <= used[0].engine_mhz)
+    slower, power = (found[q].values[:, 0, ::-1, 0][:, kept] for q in ("time", "power"))
+    return clocks[kept], 1e3 / (times_ms[0] * slower[0]), profiles.base_power_w @ power
+
+
+def _kinds(used: Sequence[ServerReading]) -> list[Kinds]:
+    """Of each reading the short gaps and the long ones; none where not all files tell them."""
+    kinds = [split(one.result.gaps_ms) for one in used if one.result.gaps_ms is not None]
+    known = [each for each in kinds if each]
+    return known if len(known) == len(used) else []
+
+
+def _latency(
+    between: Between, slo: Slo, values: Floats, is_rate: bool, kinds: Sequence[Kinds]
+) -> Floats:
+    """The log of a latency at clocks between two readings (N,), through its values (2,) there."""
+    if kinds and slo.is_of_long_gaps:
+        return between.mixed(kinds, values, slo.percentile)
+    ratio = values[1:] - values[:1]
+    if is_rate and not slo.is_of_long_gaps:
+        return np.asarray(values[0] + between.queued(ratio, BUSY[slo.metric])[0])
+    return np.asarray(values[0] + between.followed(ratio)[0])
 
 
 def _broken(clock: Row, limits: Iterable[tuple[Slo, float]], is_sure: bool = False) -> list[str]:
@@ -165,9 +208,9 @@ def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | N
         for reading in readings:
             reading.result.latency_ms(*slo.key)
     usual = [slo for slo in SHOWN if slo.metric in POOLS[pool]]
-    usual = [slo for slo in usual if all(one.result.has(*slo.key) for one in readings)]
+    usual = [slo for slo in usual if all(slo.key in one.result.latencies_ms for one in readings)]
     named = {slo.name: slo for slo in (*usual, *slos)}
-    return sorted(named.values(), key=lambda slo: POOLS[None].index(slo.metric))
+    return sorted(named.values(), key=lambda slo: METRICS.index(slo.metric))
 
 
 def _unsaturated(
@@ -180,36 +223,6 @@ def _unsaturated(
         return tuple(readings), next(iter(why.values())), []
     told = [f"{slow.result.source}: {text}: it is not used" for slow, text in why.items() if text]
     return used, "", [Note("V01", text, "warning") for text in told]
-
-
-def _grid(
-    model: Model, readings: Sequence[ServerReading], used: Sequence[ServerReading]
-) -> ConfigGrid:
-    """The clocks that the GPU offers between the readings, and theirs. Raises InputError."""
-    first, last = used[0].log.base, used[-1].log.base
-    points = [MeasuredPoint(one.log.base, one.log.time_ms, None) for one in readings[1:]]
-    offered = model_for(model, replace(used[0].log, points=tuple(points))).grid.engine_mhz
-    inside = {mhz for mhz in offered if last.engine_mhz <= mhz <= first.engine_mhz}
-    clocks = sorted(inside | {one.engine_mhz for one in used})
-    return ConfigGrid((first.cu_count,), tuple(clocks), (first.memory_mhz,))
-
-
-def _powers(
-    model: Model, used: Sequence[ServerReading], grid: ConfigGrid, log_time: Floats
-) -> Floats:
-    """The power of all GPUs (N,) [W] by the law of power, at these log times (N,)."""
-    first, base = used[0].log, used[0].log.base
-    ones = np.ones(len(first.kernels))
-    points = []
-    for one in used[1:]:
-        at = replace(one.log.base, memory_mhz=base.memory_mhz)
-        longer = np.exp(log_time[::-1][grid.engine_mhz.index(at.engine_mhz)])
-        points.append(MeasuredPoint(at, ones * max(longer, 1.0), one.log.power_w))
-    profiles = replace(first, time_ms=ones, points=tuple(points))
-    times = Surfaces.from_log_ratios(grid, base, np.tile(log_time[::-1], (len(ones), 1)))
-    power = cast("Board", model.predictors["power"]).with_times(times)
-    factors = power.predict(profiles, grid).values[:, 0, ::-1, 0]
-    return np.asarray(factors.T @ profiles.base_power_w)
 
 
 def _shares(
@@ -250,10 +263,4 @@ def _notes(
             "run vLLM with --save-detailed, or limit tpot in its place"
         )
         notes.append(Note("V02", text, "warning"))
-    if len({one.acceptance and round(one.acceptance, 1) for one in results}) > 1:
-        text = "speculation accepts more tokens in one run than in another: latencies show that too"
-        notes.append(Note("V03", text, "warning"))
-    if cold := [one.source for one in results if one.is_cold]:
-        text = f"{cold[0]}: the first request waited longest for its token: warm the server up"
-        notes.append(Note("V03", text))
     return notes

@@ -137,13 +137,13 @@ def is_open(readings: Sequence[ServerReading]) -> bool:
 def why_saturated(first: ServerReading, slow: ServerReading) -> str:
     """Why a reading under a rate of requests seems saturated; '' where it does not."""
     for reading in (first, slow):
-        growth = reading.result.growth()
+        growth = reading.result.growth
         if growth > MOST_GROWTH:
             return (
                 f"at {reading.engine_mhz:g} MHz the last third of the requests waits {growth:.1f} "
                 "times as long for the first token as the first third"
             )
-    if not all(one.result.has("ttft", "p50") for one in (first, slow)):
+    if not all(("ttft", "p50") in one.result.latencies_ms for one in (first, slow)):
         return ""
     fast_ms, slow_ms = (one.result.latency_ms("ttft", "p50") for one in (first, slow))
     exponent = log(slow_ms / fast_ms) / log(first.engine_mhz / slow.engine_mhz)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from mlscale.errors import InputError
 from mlscale.quantities import quantity
+from mlscale.readers.serving import METRICS, STATISTICS
 
-_FORM = re.compile(r"\s*(itl|tpot|ttft)\s*=\s*(.+?)(x?)\s*@\s*(mean|p\d{1,2}(?:\.\d+)?)\s*")
+_FORM = re.compile(
+    rf"\s*({'|'.join(METRICS)})\s*=\s*(.+?)(x?)\s*@\s*({'|'.join(STATISTICS)})\s*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class Slo:
         """Such as 90; of a mean 50."""
         return 50.0 if self.statistic == "mean" else float(self.statistic[1:])
 
+    @property
+    def is_of_long_gaps(self) -> bool:
+        """Whether gaps that are longer than most decide it."""
+        return self.metric == "itl" and self.percentile > 50
+
     def most_ms(self, highest_ms: float) -> float:
         """The limit [ms] where the latency at the highest clock is highest_ms."""
         return self.times * highest_ms if self.limit_ms is None else self.limit_ms
@@ -51,10 +59,14 @@ def read_slos(said: str | Mapping[str, str]) -> tuple[Slo, ...]:
     found = []
     for text in filter(str.strip, str(said).split(",")):
         if (parts := _FORM.fullmatch(text)) is None:
-            raise InputError(f"'{text}' is no limit; write ttft=500ms@p90, itl=… or tpot=1.1x@p50")
+            raise InputError(
+                f"'{text}' is no limit; write ttft=500ms@p90, itl=50ms@p50 or tpot=1.1x@p90, of "
+                f"{', '.join(STATISTICS)}"
+            )
         metric, limit, is_times, statistic = parts.groups()
         number = quantity(limit, "" if is_times else "ms")
         if not 0 < number < float("inf"):
             raise InputError(f"'{text}': a limit is a positive number")
-        found.append(Slo(metric, statistic, *((None, number) if is_times else (number,))))
+        given = {"times": number} if is_times else {"limit_ms": number}
+        found.append(Slo(metric.lower(), statistic.lower(), **given))
     return tuple(found)

@@ -7,7 +7,7 @@ run side by side: by Little's law a step takes a / (1 - q s), so
     s2 = R / (1 - q + q R),    Q(f) = Q1 s(f) (1 - q) / (1 - q s(f)),
 
 s being the law of time through s2, and q how busy the server is: one for all does. Gaps between
-tokens are of two kinds, steps with a prefill and without: each follows the clock quantile by
+tokens are then of two kinds, steps with a prefill and without: each follows the clock quantile by
 quantile, and its share is log-linear in it. K latencies, N clocks.
 """
 
@@ -21,7 +21,7 @@ from mlscale.arrays import Floats
 from mlscale.predictors.board_law import Population, log_times
 from mlscale.predictors.conditioning import MeasuredRatios, condition
 
-BUSY, BUSY_FIRST = 0.5, 0.3  # q of latencies of tokens, and of the first, on simulated servers
+BUSY = {"itl": 0.5, "tpot": 0.5, "ttft": 0.3}  # q, of simulated servers
 QUANTILES = 200  # of a kind of gaps, evenly
 LEAST_SHORT, LEAST_LONG = 50, 20  # gaps of a kind, below which they are not told apart
 BINS = 256  # of the log of gaps
@@ -34,13 +34,12 @@ WIDTHS = {
 }
 ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 9.2, 9.5
 LEAST_OF_WIDTH = 0.5  # beside a reading, which has noise too
+Kinds = tuple[Floats, Floats]
 
 
-def width_of(metric: str, statistic: str, is_rate: bool, is_one_kind: bool) -> float:
+def width(metric: str, percentile: float, is_rate: bool) -> float:
     """The half-width of a latency's 90 % interval midway between the readings [%]."""
-    at = 50.0 if statistic == "mean" else max(50.0, float(statistic[1:]))
-    width = float(np.interp(at, [50, 90, 99], WIDTHS[is_rate][metric]))
-    return ONE_KIND_WIDTH if is_one_kind else width
+    return float(np.interp(percentile, [50, 90, 99], WIDTHS[is_rate][metric]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +56,14 @@ class Between:
         return cls(law, np.log(clocks / fast), float(np.log(slow / fast)))
 
     @property
+    def along(self) -> Floats:
+        """How far each clock is from the fast reading to the slow one, 0 to 1, (N,)."""
+        return self.log_clock / self.slow
+
+    @property
     def off(self) -> Floats:
         """How wide intervals are, of their width midway, (N,): as of a random walk between ends."""
-        along = self.log_clock / self.slow
-        return np.maximum(np.sqrt(np.maximum(4 * along * (1 - along), 0)), LEAST_OF_WIDTH)
+        return np.maximum(np.sqrt(np.maximum(4 * self.along * (1 - self.along), 0)), LEAST_OF_WIDTH)
 
     def followed(self, logs: Floats) -> Floats:
         """The law of time through ln R (K,): ln(Q / Q1), (K, N)."""
@@ -76,48 +79,28 @@ class Between:
         step = self.followed(np.log(ratio / (1 - busy + busy * ratio)))
         return np.asarray(step + np.log((1 - busy) / (1 - busy * np.exp(step))))
 
-    def latency(
-        self, metric: str, statistic: str, values: Floats, is_rate: bool, gaps: Sequence[Floats]
-    ) -> tuple[Floats, bool]:
-        """Log of a latency (N,), and whether its gaps follow as one kind, which they are not.
-
-        values (2,): its ln at the readings. gaps: of all requests at each, where they are known.
-        """
-        is_tail = metric == "itl" and statistic not in ("mean", "p50")
-        if is_rate and is_tail and len(gaps) == 2:
-            kinds = [split(one) for one in gaps]
-            if all(len(s) >= LEAST_SHORT and len(g) >= LEAST_LONG for s, g in kinds):
-                return self._mixed(kinds, values, float(statistic[1:]) / 100), False
-        if not is_rate or is_tail:
-            return values[0] + self.followed(values[1:] - values[:1])[0], is_rate
-        busy = BUSY_FIRST if metric == "ttft" else BUSY
-        return values[0] + self.queued(values[1:] - values[:1], busy)[0], False
-
-    def _mixed(
-        self, kinds: Sequence[tuple[Floats, Floats]], values: Floats, quantile: float
-    ) -> Floats:
-        """Log of a quantile of gaps of two kinds (N,), through its values at the readings."""
+    def mixed(self, kinds: Sequence[Kinds], values: Floats, percentile: float) -> Floats:
+        """The log of a percentile of gaps (N,), through its values (2,) at the readings."""
         ends = Between(self.law, np.append(self.log_clock, [0, self.slow]), self.slow)
         even = (np.arange(QUANTILES) + 0.5) / QUANTILES
         logs = []
-        for busy, first, second in zip((BUSY, BUSY_FIRST), *kinds, strict=True):
-            fast, slow = (np.log(np.quantile(one, even)) for one in (first, second))
-            logs.append(fast[:, None] + ends.queued(slow - fast, busy))
-        shares = np.log([len(long) / (len(short) + len(long)) for short, long in kinds])
-        along = ends.log_clock / self.slow
-        share = np.exp(shares[0] + (shares[1] - shares[0]) * along)
+        for busy, *kind in zip((BUSY["itl"], BUSY["ttft"]), *kinds, strict=True):
+            first, second = (np.log(np.quantile(gaps, even)) for gaps in kind)
+            logs.append(first[:, None] + ends.queued(second - first, busy))
+        first, second = (np.log(len(long) / (len(short) + len(long))) for short, long in kinds)
+        share = np.exp(first + (second - first) * ends.along)
         weights = np.repeat([1 - share, share], QUANTILES, axis=0) / QUANTILES  # (2 Q, N)
-        mixed = []
+        found = []
         for gaps, weight in zip(np.concatenate(logs).T, weights.T, strict=True):
             order = np.argsort(gaps)
             middles = np.cumsum(weight[order]) - weight[order] / 2
-            mixed.append(np.interp(quantile, middles, gaps[order]))
-        left = values - np.array(mixed[-2:])
-        return np.asarray(np.array(mixed[:-2]) + left[0] + (left[1] - left[0]) * along[:-2])
+            found.append(np.interp(percentile / 100, middles, gaps[order]))
+        left = values - found[-2:]
+        return np.asarray(found[:-2] + left[0] + (left[1] - left[0]) * self.along)
 
 
-def split(gaps: Floats) -> tuple[Floats, Floats]:
-    """The short gaps and the long ones, by Otsu's threshold on their logs.
+def split(gaps: Floats) -> Kinds | None:
+    """The short gaps and the long ones, by Otsu's threshold on their logs; None of too few.
 
     N. Otsu, IEEE Trans. Systems, Man, and Cybernetics 9 (1), 1979.
     """
@@ -126,4 +109,5 @@ def split(gaps: Floats) -> tuple[Floats, Floats]:
     sums, above = np.cumsum(counts * middles), len(gaps) - np.cumsum(counts)
     apart = (sums[-1] / len(gaps) * below - sums) ** 2 / np.maximum(below * above, 1)
     threshold = np.exp(edges[int(apart.argmax()) + 1])
-    return gaps[gaps <= threshold], gaps[gaps > threshold]
+    short, long = gaps[gaps <= threshold], gaps[gaps > threshold]
+    return (short, long) if len(short) >= LEAST_SHORT and len(long) >= LEAST_LONG else None

@@ -22,31 +22,17 @@ from mlscale.files import read_bytes
 from mlscale.readers.files import Sheet, open_file
 
 # By ours the name of a statistic, of vLLM and SGLang, and of AIPerf and trtllm-bench.
-_STATISTICS = {
+STATISTICS = {
     "mean": ("mean", "avg", "average"),
     "p50": ("p50", "median"),
-    **{name: (name,) for name in ("p25", "p75", "p90", "p95", "p99")},
+    **{name: (name,) for name in ("p90", "p95", "p99")},
 }
-_LEAST_GAP = 1e-6  # [s] of tokens that came together
+METRICS = ("itl", "tpot", "ttft")
+_LEAST_GAP = 1e-3  # [ms] of tokens that came together
 _DAMAGE = (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
            zlib.error)  # fmt: skip
-_COLD = 3.0  # times the 90th percentile, of the first request of a server that was not warm
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Requests:
-    """Of each request its start, time to first token, and mean time of others; all gaps [s]."""
-
-    starts: Floats
-    ttft: Floats
-    tpot: Floats
-    itl: Floats
-
-    def __post_init__(self) -> None:
-        for values in (self.ttft, self.tpot, self.itl):
-            if not (values.size and np.isfinite(values).all() and values.min() > 0):
-                raise ValueError("the requests' times are not all positive numbers")
+Latencies = dict[tuple[str, str], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,24 +40,25 @@ class ServingResult:
     """What a benchmark says of a server; None for what its file does not say.
 
     source: the file. latencies_ms: by metric and statistic, as ('ttft', 'p90') [ms]. rate_per_s:
-    at which requests came, inf for all at once; clients: most requests at a time. acceptance:
-    tokens that speculation accepts. requests: of a file with details.
+    at which requests came, inf for all at once; clients: most requests at a time. Of a file with
+    details gaps_ms: between tokens, of all requests; growth: mean time to first token of the last
+    third of the requests over the first third's.
     """
 
     source: str
-    latencies_ms: Mapping[tuple[str, str], float]
+    latencies_ms: Latencies
     completed: float
     duration_s: float
     output_per_s: float
-    input_tokens: float | None
-    output_tokens: float | None
+    input_tokens: float | None = None
+    output_tokens: float | None = None
     rate_per_s: float | None = None
     clients: float | None = None
     failed: float = 0.0
     backend: str | None = None
     model: str | None = None
-    acceptance: float | None = None
-    requests: Requests | None = field(default=None, repr=False)
+    gaps_ms: Floats | None = field(default=None, repr=False)
+    growth: float = 1.0
 
     def __post_init__(self) -> None:
         numbers = {"completed": self.completed, "duration": self.duration_s}
@@ -92,22 +79,8 @@ class ServingResult:
         """Requests that were served a second."""
         return self.completed / self.duration_s
 
-    @property
-    def is_cold(self) -> bool:
-        """Whether the first request waited far longer for its token than others."""
-        waits = None if self.requests is None else self.requests.ttft
-        return waits is not None and bool(waits[0] > _COLD * np.percentile(waits, 90))
-
-    def has(self, metric: str, statistic: str) -> bool:
-        """Whether `latency_ms` tells it."""
-        return self.requests is not None or (metric, statistic) in self.latencies_ms
-
     def latency_ms(self, metric: str, statistic: str) -> float:
         """A latency [ms], as of 'ttft' and 'p90'. Raises InputError where the file lacks it."""
-        if self.requests is not None:
-            values = 1e3 * getattr(self.requests, metric)
-            at = statistic[1:]
-            return float(values.mean() if statistic == "mean" else np.percentile(values, float(at)))
         if (metric, statistic) not in self.latencies_ms:
             known = ", ".join(map(" ".join, self.latencies_ms)) or "no latency"
             raise InputError(
@@ -115,13 +88,6 @@ class ServingResult:
                 "--save-detailed, or with --metric-percentiles 50,90,99"
             )
         return self.latencies_ms[metric, statistic]
-
-    def growth(self) -> float:
-        """Mean time to first token of the last third of the requests over the first's; or 1."""
-        if self.requests is None or (third := len(self.requests.ttft) // 3) == 0:
-            return 1.0
-        in_order = self.requests.ttft[np.argsort(self.requests.starts, kind="stable")]
-        return float(in_order[-third:].mean() / in_order[:third].mean())
 
 
 def read_result(path: Path) -> ServingResult:
@@ -160,16 +126,15 @@ def read(sheet: Sheet) -> list[ServingResult]:
 
 def _vllm(row: Row, source: str) -> ServingResult:
     """Of vLLM, and of SGLang, whose names are the same."""
-    latencies = {
-        (metric, ours): float(value)
-        for metric in ("ttft", "itl", "tpot")
-        for ours, names in _STATISTICS.items()
-        if (value := next(filter(None, (row.get(f"{n}_{metric}_ms") for n in names)), None))
+    names = [name for each in STATISTICS.values() for name in each]
+    tables = {
+        metric: {name: row.get(f"{name}_{metric}_ms") for name in names} for metric in METRICS
     }
     completed = float(row["completed"])
+    computed, gaps_ms, growth = _details(row)
     return ServingResult(
         source,
-        latencies,
+        computed | _latencies(tables),
         completed,
         float(row["duration"]),
         float(row["output_throughput"]),
@@ -180,27 +145,36 @@ def _vllm(row: Row, source: str) -> ServingResult:
         float(row.get("failed") or float(row.get("num_prompts") or completed) - completed),
         row.get("backend"),
         row.get("model_id"),
-        _number(row.get("accept_length")),
-        _requests(row),
+        gaps_ms,
+        growth,
     )
 
 
-def _requests(row: Row) -> Requests | None:
-    """Every request that did not fail, where the file has the details."""
-    lists = [row.get(name) or [] for name in ("start_times", "ttfts", "itls")]
-    count = len(lists[1])
-    lists += [row.get("output_lens") or [0] * count, row.get("errors") or [""] * count]
-    if len({len(one) for one in lists}) > 1:
-        return None
-    done = [one for one in zip(*lists, strict=True) if not one[-1]]
-    gaps = [np.array(one[2], np.float64) for one in done]
-    gaps = [np.where(each == 0, _LEAST_GAP, each) for each in gaps]
-    if not any(each.size for each in gaps):
-        return None
-    tokens = [max(one[3] - 1, len(each)) for each, one in zip(gaps, done, strict=True)]
-    tpot = [each.sum() / count for each, count in zip(gaps, tokens, strict=True) if each.size]
-    starts, ttft = (np.array([one[place] for one in done], np.float64) for place in (0, 1))
-    return Requests(starts, ttft, np.array(tpot), np.concatenate(gaps))
+def _details(row: Row) -> tuple[Latencies, Floats | None, float]:
+    """Latencies, gaps and growth by the requests that did not fail, where the file has them all."""
+    starts, ttfts, gaps = (row.get(name) or [] for name in ("start_times", "ttfts", "itls"))
+    errors = row.get("errors") or [""] * len(ttfts)
+    tokens = row.get("output_lens") or [0] * len(ttfts)
+    lists = starts, ttfts, gaps, tokens, errors
+    if not ttfts or len({len(one) for one in lists}) > 1:
+        return {}, None, 1.0
+    done = sorted(one[:4] for one in zip(*lists, strict=True) if not one[4])
+    ttft = 1e3 * np.array([first for _, first, _, _ in done], np.float64)
+    every = [1e3 * np.array(gaps, np.float64) for _, _, gaps, _ in done]
+    every = [np.where(each == 0, _LEAST_GAP, each) for each in every]
+    counts = [max(tokens - 1, len(gaps)) for _, _, gaps, tokens in done]
+    tpot = [each.sum() / count for each, count in zip(every, counts, strict=True) if each.size]
+    values = {"ttft": ttft, "itl": np.concatenate(every), "tpot": np.array(tpot)}
+    values = {metric: one for metric, one in values.items() if one.size}
+    if not all(np.isfinite(one).all() and one.min() > 0 for one in values.values()):
+        raise ValueError("the requests' times are not all positive numbers")
+    latencies = {
+        (metric, name): float(one.mean() if name == "mean" else np.percentile(one, int(name[1:])))
+        for metric, one in values.items()
+        for name in STATISTICS
+    }
+    third = max(1, len(ttft) // 3)
+    return latencies, values.get("itl"), float(ttft[-third:].mean() / ttft[:third].mean())
 
 
 def _aiperf(row: Row, source: str) -> ServingResult:
@@ -208,10 +182,11 @@ def _aiperf(row: Row, source: str) -> ServingResult:
     load = (row.get("input_config") or {}).get("loadgen") or {}
     lengths = [row.get(f"{side}_sequence_length") or {} for side in ("input", "output")]
     completed = float(row["request_count"]["avg"])
-    names = {"ttft": "time_to_first_token", "tpot": "inter_token_latency"}
     return ServingResult(
         source,
-        _percentiles(row, names, 1.0),
+        _latencies(
+            {"ttft": row.get("time_to_first_token"), "tpot": row.get("inter_token_latency")}
+        ),
         completed,
         completed / float(row["request_throughput"]["avg"]),
         float(row["output_token_throughput"]["avg"]),
@@ -228,10 +203,10 @@ def _trtllm(row: Row, source: str) -> ServingResult:
     asked, speed, engine = row["request_info"], row["performance"], row.get("engine") or {}
     completed = float(asked["num_requests"])
     lengths = [_number(asked.get(f"avg_{side}_length")) for side in ("input", "output")]
-    names = {"ttft": "ttft_percentiles", "tpot": "tpot_percentiles"}
+    tables = {metric: row["streaming_metrics"].get(f"{metric}_percentiles") for metric in METRICS}
     return ServingResult(
         source,
-        _percentiles(row["streaming_metrics"], names, 1e-6),
+        _latencies(tables, 1e-6),
         completed,
         completed / float(speed["request_throughput_req_s"]),
         float(speed["system_output_throughput_tok_s"]),
@@ -242,13 +217,13 @@ def _trtllm(row: Row, source: str) -> ServingResult:
     )
 
 
-def _percentiles(row: Row, metrics: Mapping[str, str], ms: float) -> dict[tuple[str, str], float]:
-    """By metric and statistic the latencies [ms] of tables such as {'avg': 1, 'p90': 2}."""
+def _latencies(tables: Mapping[str, Row | None], ms: float = 1.0) -> Latencies:
+    """The latencies [ms] that tables such as {'avg': 1, 'p90': 2} have, by metric; ms: of 1."""
     return {
         (metric, ours): ms * float(value)
-        for metric, name in metrics.items()
-        for ours, names in _STATISTICS.items()
-        if (value := next(filter(None, map((row.get(name) or {}).get, names)), None))
+        for metric, table in tables.items()
+        for ours, names in STATISTICS.items()
+        if (value := next(filter(None, map((table or {}).get, names)), None))
     }
 
 
