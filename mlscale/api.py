@@ -14,7 +14,7 @@ import numpy as np
 
 from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
 from mlscale.advice.objectives import Limits
-from mlscale.answer import Answer, ServerAnswer
+from mlscale.answer import Answer
 from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
 from mlscale.data.devices import device_keys, key_or_name, load_device
@@ -30,6 +30,7 @@ from mlscale.model.predictions import COVERAGE, Predictions
 from mlscale.notes import Note, note_rows
 from mlscale.quantities import quantity
 from mlscale.readers import reading
+from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
 from mlscale.subject import Asked, is_model_name, load_model, rate_note, with_rates
 from mlscale.subject import read as read_subject
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")  # of Given
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
+_OF_SERVERS = {"slo", "pool", "capacity"}
 _INSTEAD = {  # what is guessed
     "objective": "minimize=",
     "limits": "max_slowdown=, max_time= or max_power=",
@@ -81,8 +83,8 @@ def advise(
     weights, profiled_only, extrapolate, force, columns.
 
     Of an LLM server the run is a benchmark's result and its log, also those at a second clock; slo
-    limits latencies, as {'ttft': '500ms@p90'}, '' for none; pool is 'prefill' or 'decode', capacity
-    two results of all requests at once.
+    limits latencies, as {'ttft': '500ms@p90'}; pool is 'prefill' or 'decode', capacity two results
+    of all requests at once.
 
     Warns of nothing: what a reader should know is in the answer's notes. Raises InputError.
 
@@ -90,7 +92,7 @@ def advise(
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
-    if known.keys() & {"slo", "pool", "capacity"}:
+    if known.keys() & _OF_SERVERS or (run and _is_file(run[0]) and is_benchmark(Path(run[0]))):
         if (minimize, max_slowdown, max_time, max_power, caps, static_power) != (None,) * 6:
             raise InputError("of a server the limits are slo=, and energy per token is minimized")
         return _server_answer(run, known)
@@ -222,19 +224,18 @@ def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
     """The answer of a server. Raises InputError."""
     from mlscale.advice.server_answer import server_answer
 
-    facts = {"device", "base", "gpu", "interval_s"}
-    for name in known.keys() - {*facts, "also", "slo", "pool", "capacity"}:
+    facts = {"also", "device", "base", "gpu", "interval_s", *_OF_SERVERS}
+    for name in known.keys() - facts:
         raise InputError(f"advise on a server has no '{name}'{did_you_mean(name, facts)}")
-    also = known.get("also", ())
-    pairs = [run, *([also] if any(map(_is_file, also)) else also)]
-    files = [Path(one) for pair in pairs for one in pair]
-    given = Given(**{name: known[name] for name in facts if known.get(name) is not None})
-    results = [Path(one) for one in _each(known.get("capacity"))]
+    said = {name: known[name] for name in known.keys() - {"also", *_OF_SERVERS}}
+    asked = _asked("advise", [*run, *_each(known.get("also"))], said)
+    files, results = (list(map(Path, each)) for each in (asked.files, _each(known.get("capacity"))))
+    slo, pool = known.get("slo") or "", known.get("pool")
     with _kept_notes() as notes:
-        row = server_answer(files, given, known.get("slo") or "", known.get("pool"), results)
-    said = [*note_rows(notes), *row["notes"]]
-    row["notes"] = [{**note, "text": in_python(note["text"])} for note in said]
-    return ServerAnswer(row)
+        row = server_answer(files, asked.given, slo, pool, results)
+    every = [*note_rows(notes), *row["notes"]]
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in every]
+    return Answer(row)
 
 
 def _each(given: Any) -> list[Any]:

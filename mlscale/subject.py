@@ -3,7 +3,6 @@
 All files are read first, those of further runs too; then the model is chosen.
 """
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -170,9 +169,8 @@ def _profiles(
 def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
     """Times by the work per second of each run, of RATED_UNITS of it. Raises InputError."""
     if len(rates) != 1 + len(asked.also):
-        raise InputError(f"--rate has {len(rates)} numbers for {1 + len(asked.also)} runs")
-    if not all(0 < rate < math.inf for rate in rates):
-        raise InputError(f"--rate {rates}: a rate is a positive number")
+        told = f"{len(rates)} numbers for {1 + len(asked.also)} runs"
+        raise InputError(f"--rate has {told}; give one for each, as 2400:2250")
     first_ms, *further_ms = (1e3 * RATED_UNITS / rate for rate in rates)
     given = replace(asked.given, time_ms=first_ms)
     return replace(asked, given=given, also_times_ms=tuple(further_ms))

@@ -53,11 +53,16 @@ def reading(mhz: float, power_w: float, result: ServingResult) -> ServerReading:
     return ServerReading(result, log)
 
 
+def latency_ms(row: Row, slo: Slo) -> float:
+    """A latency of a simulated server, whose file has seconds."""
+    return 1e3 * float(row[f"{slo.statistic}_{slo.metric}"])
+
+
 def simulated_reading(server: Row, place: int) -> ServerReading:
     """What was measured at one of a simulated server's clocks."""
     row, count = server["measured"][place], server["requests"]
     result = ServingResult(
-        "simulated", {slo.key: 1e3 * row["_".join(slo.key[::-1])] for slo in LATENCIES}, count,
+        "simulated", {slo.name: latency_ms(row, slo) for slo in LATENCIES}, count,
         count / row["rate"], row["tput"],
         rate_per_s=None if server["closed"] else server["rate"],
         clients=server["clients"] or None, growth=row["growth"],
@@ -108,7 +113,7 @@ def at(values: Floats, clocks: Floats, mhz: Any) -> Floats:
 def truth(server: Row) -> dict[str, Floats]:
     """The same of the truth, at its clocks down to the slow reading."""
     rows = server["truth_same_requests"][SLOW::-1]
-    named = {slo.name: [1e3 * row["_".join(slo.key[::-1])] for row in rows] for slo in LATENCIES}
+    named = {slo.name: [latency_ms(row, slo) for row in rows] for slo in LATENCIES}
     named |= {"tok/s": [r["tput"] for r in rows], "W": [r["power"] for r in rows]}
     named |= {"tok/J": [r["tokJ"] for r in rows]}
     named["MHz"] = [server["fmax_mhz"] * share for share in server["clock"][SLOW::-1]]
@@ -271,8 +276,8 @@ def series_of_vllm(name: str) -> list[tuple[float, float, ServingResult]]:
         log = np.loadtxt(path.with_name(path.name.replace("load", "power")), delimiter=",")
         busy = log[log[:, 5] > 50]
         each_ms = 1e3 * (end - begin) / tokens
-        told = {("tpot", p): float(np.percentile(each_ms, int(p[1:]))) for p in ("p50", "p90")}
-        told["tpot", "mean"] = float(each_ms.mean())
+        told = {f"tpot {p}": float(np.percentile(each_ms, int(p[1:]))) for p in ("p50", "p90")}
+        told["tpot mean"] = float(each_ms.mean())
         seconds = end.max() - begin.min()
         result = ServingResult(
             path.name, told, len(tokens), seconds, tokens.sum() / seconds, None, None, np.inf, 32.0
@@ -290,7 +295,7 @@ def series_of_club(load: str) -> list[tuple[float, float, ServingResult]]:
     found = []
     for row in rows:
         rate = float(row["tps"])
-        told = {("tpot", "mean"): 1e3 / rate}
+        told = {"tpot mean": 1e3 / rate}
         result = ServingResult("club", told, 1, 1 / rate, rate, None, None, np.inf, 1.0)
         found.append((float(row["sm_clock_mhz"]), float(row["actual_w"]), result))
     return found
@@ -306,11 +311,11 @@ def real(report: Report) -> None:
         points.sort(key=lambda point: -point[0])
         slow = min(points, key=lambda point: abs(point[0] / points[0][0] - 2 / 3))
         used = [p for p in points if p[0] > 1.01 * slow[0] and p[0] < 0.99 * points[0][0]]
-        keys = sorted(slow[2].latencies_ms)
-        slos = [Slo(*key) for key in keys]
+        names = sorted(slow[2].latencies_ms)
+        slos = [Slo(*name.split()) for name in names]
         found = curves(advised([reading(*points[0]), reading(*slow)], slos))
         mhz = np.array([point[0] for point in used])
-        true = {slo.name: np.array([p[2].latency_ms(*slo.key) for p in used]) for slo in slos}
+        true = {slo.name: np.array([p[2].latency_ms(slo.name) for p in used]) for slo in slos}
         true |= {"tok/s": np.array([p[2].output_per_s for p in used])}
         true |= {"W": np.array([point[1] for point in used])}
         for what, values in true.items():

@@ -46,6 +46,6 @@ def test_measured_series_are_near(data_folder: Path, series: str, percent: float
         if slow[0] < mhz < points[0][0]:
             told = {name: float(servers.at(found[name], found["MHz"], mhz)) for name in found}
             assert told["tpot mean"] == pytest.approx(
-                result.latency_ms("tpot", "mean"), rel=percent / 100
+                result.latency_ms("tpot mean"), rel=percent / 100
             )
             assert told["W"] == pytest.approx(power_w, rel=0.07)

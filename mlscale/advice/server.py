@@ -43,7 +43,7 @@ UNKNOWN_CAPACITY = Note(
     "too, and give the results: --capacity",
     "warning",
 )
-LEAST_REQUESTS = {90.0: 200, 99.0: 1000}  # that a percentile from there on needs
+LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def advise_server(
         between = Between.at(law, clocks[inside], fast, slow)
         off[inside] = between.off
         for slo in shown:
-            values = np.log([one.result.latency_ms(*slo.key) for one in pair])
+            values = np.log([one.result.latency_ms(slo.name) for one in pair])
             logs[slo][inside] = _latency(between, slo, values, is_rate, kinds[place : place + 2])
     off[np.isin(clocks, [one.engine_mhz for one in used])] = 0
     ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
@@ -126,7 +126,7 @@ def advise_server(
         slo: ONE_KIND_WIDTH if slo in one_kind else width(slo.metric, slo.percentile, is_rate)
         for slo in shown
     }
-    limits = tuple((slo, slo.most_ms(top.result.latency_ms(*slo.key))) for slo in slos)
+    limits = tuple((slo, slo.most_ms(top.result.latency_ms(slo.name))) for slo in slos)
     rows: list[Row] = [
         {
             "engine_mhz": float(clocks[at]),
@@ -201,14 +201,15 @@ def _ends(value: float, width: float) -> list[float | None]:
 
 
 def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None) -> list[Slo]:
-    """The limits, and the usual latencies that the files have. InputError on limits they lack."""
+    """The limits, and the usual latencies of other kinds. Raises InputError on what files lack."""
     for slo in slos:
         if slo.metric not in POOLS[pool]:
             raise InputError(f"a pool of {pool} alone does not tell {slo.metric}; leave it away")
         for reading in readings:
-            reading.result.latency_ms(*slo.key)
-    usual = [slo for slo in SHOWN if slo.metric in POOLS[pool]]
-    usual = [slo for slo in usual if all(slo.key in one.result.latencies_ms for one in readings)]
+            reading.result.latency_ms(slo.name)
+    others = {*POOLS[pool]} - {slo.metric for slo in slos}
+    usual = [slo for slo in SHOWN if slo.metric in others]
+    usual = [slo for slo in usual if all(slo.name in one.result.latencies_ms for one in readings)]
     named = {slo.name: slo for slo in (*usual, *slos)}
     return sorted(named.values(), key=lambda slo: METRICS.index(slo.metric))
 
@@ -233,8 +234,8 @@ def _shares(
     asked = [(one.rate_per_s, one.model) for one in capacity]
     if asked != [(np.inf, first.model)] * 2 or not is_open(readings):
         raise InputError(
-            "--capacity takes two results of --request-rate inf, at the highest and the lowest "
-            "clock that was run, of the same model, where requests come at a rate"
+            "--capacity takes two results with --request-rate inf, of the same model, at the "
+            "highest and the lowest clock that was run; it is for runs at a rate"
         )
     most = sorted((one.request_per_s for one in capacity), reverse=True)
     logs = np.log((first.rate_per_s or first.request_per_s) / np.array(most))
@@ -251,12 +252,11 @@ def _notes(
     readings: Sequence[ServerReading], slos: Sequence[Slo], one_kind: set[Slo]
 ) -> list[Note]:
     """What to know of the readings."""
-    notes, results = [], [reading.result for reading in readings]
-    for least, count in LEAST_REQUESTS.items():
-        names = [slo.name for slo in slos if slo.percentile >= least]
-        if names and results[0].completed < count:
-            text = f"{results[0].completed:g} requests are few for {', '.join(names)}; send {count}"
-            notes.append(Note("V02", text))
+    notes, count = [], readings[0].result.completed
+    needed = {slo.name: LEAST_REQUESTS.get(slo.statistic, 0) for slo in slos}
+    if names := [name for name, least in needed.items() if count < least]:
+        text = f"{count:g} requests are few for {', '.join(names)}; send {max(needed.values())}"
+        notes.append(Note("V02", text))
     if names := [slo.name for slo in slos if slo in one_kind]:
         text = (
             f"no file has the single gaps that {', '.join(names)} needs, so its interval is wide; "

@@ -12,6 +12,7 @@ from mlscale.advice.slo import read_slos
 from mlscale.errors import InputError
 from mlscale.model.shipped import RUNS
 from mlscale.notes import Note
+from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
 from mlscale.readers.serving import read_result
 from mlscale.subject import load_model
@@ -28,9 +29,14 @@ def server_answer(
 ) -> Row:
     """The document. files: a result, its log, and so on. notes: a list that reading fills."""
     if len(files) % 2 or not files:
-        raise InputError("give each result its log, in pairs: RESULT LOG")
+        raise InputError("give each result its log, in pairs: RESULT LOG --also RESULT LOG")
+    pairs = [*zip(files[::2], files[1::2], strict=True)]
+    for result, log in pairs:
+        if is_benchmark(log):
+            told = f"is a result where the log of {result} belongs"
+            raise InputError(f"{log}: {told}; give each result its log: RESULT LOG")
     slos, results = read_slos(slo), [read_result(path) for path in capacity]
-    readings = read_readings([*zip(files[::2], files[1::2], strict=True)], given)
+    readings = read_readings(pairs, given)
     advice = advise_server(load_model(RUNS), readings, slos, pool, results)
     commands: Commands | None = None
     if has_commands and (best := advice.best(is_sure=True)):

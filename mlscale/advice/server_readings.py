@@ -23,8 +23,9 @@ SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
 MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
 FASTER = 0.98  # of all latencies at the lower clock over those at the higher: logs are swapped
-OTHER_RUN = 2.0  # times as long as the log, or the log as the run
-_ALIKE = ("rate_per_s", "clients", "sent", "backend", "model", "input_tokens")
+_ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
+          "sent": "number of requests", "backend": "backend", "model": "model",
+          "input_tokens": "number of input tokens"}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     if len(readings) < 2:
         raise InputError(
             f"{pairs[0][0]}: one clock does not tell how latencies follow it; run the same at "
-            "about two thirds of the clock, and give its result and log too: --also"
+            "about two thirds of the clock, and give its result and log too: --also RESULT LOG"
         )
     for upper, lower in pairwise(readings):
         if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
@@ -82,12 +83,6 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
                 f"{samples}: the clock swings from {low:.0f} to {high:.0f} MHz within the run; "
                 "lock it, and run again"
             )
-        busy_s = 1e-3 * (span.time_ms or 1e3 * result.duration_s)
-        if not 1 / OTHER_RUN < busy_s / result.duration_s < OTHER_RUN:
-            raise InputError(
-                f"{samples}: the GPU is busy for {busy_s:.0f} s, and {result.source} took "
-                f"{result.duration_s:.0f} s; give the log of that run"
-            )
     profiles = read_run([path], replace(given, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
         raise InputError(f"{path}: has no power of the board; log that too")
@@ -100,25 +95,24 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
     if (one.latencies_ms, one.duration_s) == (two.latencies_ms, two.duration_s):
         raise InputError(f"{two.source}: holds the same as {one.source}; give that of another run")
     facts = [
-        {name: getattr(at.result, name) for name in _ALIKE}
-        | {"GPUs": f"{len(at.log.kernels)} {at.log.device}"}
+        {words: getattr(at.result, name) for name, words in _ALIKE.items()}
+        | {"number of GPUs": len(at.log.kernels), "GPU": at.log.device}
         for at in (first, other)
     ]
     for name, ours in facts[0].items():
         if ours != (theirs := facts[1][name]):
             raise InputError(
-                f"{two.source}: its {name.replace('_', ' ')} is {theirs}, that of {one.source} "
-                f"{ours}; run the same command, with one --seed, at both clocks"
+                f"{two.source}: its {name} is {theirs}, that of {one.source} {ours}; run the same "
+                "command, with one --seed, at both clocks"
             )
-    ratios = [two.latencies_ms[key] / ms for key, ms in one.latencies_ms.items()
-              if key in two.latencies_ms]  # fmt: skip
-    if ratios and max(ratios) < FASTER:
+    both = one.latencies_ms.keys() & two.latencies_ms.keys()
+    if both and max(two.latencies_ms[name] / one.latencies_ms[name] for name in both) < FASTER:
         raise InputError(
             f"{two.source}: all latencies are shorter than those of {one.source}, which ran at a "
             "higher clock; give each result the log of its own run"
         )
     outputs = one.output_tokens or 1, two.output_tokens or 1
-    if abs(log(outputs[1] / outputs[0])) > SAME_OUTPUT:
+    if abs(outputs[1] / outputs[0] - 1) > SAME_OUTPUT:
         raise InputError(
             f"{two.source}: has {outputs[1]:g} output tokens, {one.source} {outputs[0]:g}; give "
             "both runs the same requests: --seed, --ignore-eos"
@@ -143,9 +137,9 @@ def why_saturated(first: ServerReading, slow: ServerReading) -> str:
                 f"at {reading.engine_mhz:g} MHz the last third of the requests waits {growth:.1f} "
                 "times as long for the first token as the first third"
             )
-    if not all(("ttft", "p50") in one.result.latencies_ms for one in (first, slow)):
+    if not all("ttft p50" in one.result.latencies_ms for one in (first, slow)):
         return ""
-    fast_ms, slow_ms = (one.result.latency_ms("ttft", "p50") for one in (first, slow))
+    fast_ms, slow_ms = (one.result.latencies_ms["ttft p50"] for one in (first, slow))
     exponent = log(slow_ms / fast_ms) / log(first.engine_mhz / slow.engine_mhz)
     told = f"the first token takes {slow_ms / fast_ms:.1f} times as long at {slow.engine_mhz:g} MHz"
     return told if exponent > MOST_EXPONENT else ""

@@ -1,20 +1,22 @@
 """The answer on an LLM server in a few sentences."""
 
 from mlscale.advice.recommendation import Row
+from mlscale.text import number, rounded
 
 
 def server_lines(document: Row) -> tuple[str, ...]:
     """What the answer does to a server's limits, what is expected to just keep them, the load."""
-    server, base = document["server"], document["base"]["engine_mhz"]
+    server = document["server"]
     clocks = {clock["engine_mhz"]: clock for clock in server["clocks"]}
+    base, *_, lowest = clocks
     best, just = (
         document[name] and document[name]["at"]["engine_mhz"] for name in ("answer", "expected")
     )
     if server["withheld"]:
         lines = [f"No clock is advised, the server seems near its capacity: {server['withheld']}."]
     elif best is None:
-        told = _told_of(server, server["clocks"][0])
-        lines = [f"No clock between those run surely keeps the limits; at {base:g} MHz: {told}."]
+        told = f"at {base:g} MHz: {_told_of(server, clocks[base])}"
+        lines = [f"No clock from {base:g} to {lowest:g} MHz keeps the limits; {told}."]
     else:
         where = f"Set the engine clock to {best:g} MHz (now {base:g})"
         where = f"Stay at {base:g} MHz" if best == base else where
@@ -25,11 +27,13 @@ def server_lines(document: Row) -> tuple[str, ...]:
     load = f"{server['rate_per_s'] or server['request_per_s']:.3g} requests/s"
     if server["load"] == "closed" and server["clients"]:
         load = f"{server['clients']:g} clients"
-    load += f", the same {server['requests']:g} requests at each clock"
-    lowest = server["clocks"][-1]
-    if (share := lowest["capacity_share"]) is not None:
-        load += f"; {100 * share:.0f} % of the capacity at {lowest['engine_mhz']:g} MHz"
-    return (*lines, f"{server['load'].capitalize()} load, {load}.")
+    load += f", the same {server['requests']:g} requests each"
+    if (share := clocks[lowest]["capacity_share"]) is not None:
+        load += f"; {100 * share:.0f} % of the capacity at {lowest:g} MHz"
+    lines.append(f"{server['load'].capitalize()} load: {load}; latencies in ms.")
+    if not server["limits"]:
+        lines.append("No latency is limited; to do so: --slo ttft=500ms@p90.")
+    return tuple(lines)
 
 
 def _told_of(server: Row, clock: Row, has_ends: bool = True) -> str:
@@ -37,8 +41,9 @@ def _told_of(server: Row, clock: Row, has_ends: bool = True) -> str:
     said = []
     for limit in server["limits"]:
         value, low, high = clock["latency_ms"][limit["latency"]]
-        within = f"{low:.3g} to {high:.3g}, " if low and has_ends else ""
-        said.append(f"{limit['latency']} {value:.3g} ms ({within}limit {limit['limit_ms']:.4g})")
-    tokens, base = clock["tokens_per_joule"][0], server["clocks"][0]["tokens_per_joule"][0]
-    per_joule = f"{tokens:.3g} output tokens/J ({100 * (tokens / base - 1):+.0f} %)"
-    return "; ".join(filter(None, (", ".join(said), per_joule)))
+        within = f"{number(low, 3)} to {number(high, 3)}, " if low and has_ends else ""
+        most = rounded(limit["limit_ms"])
+        said.append(f"{limit['latency']} {number(value, 3)} ms ({within}limit {most})")
+    tokens, base = (one["tokens_per_joule"][0] for one in (clock, server["clocks"][0]))
+    more = "" if tokens == base else f" ({100 * (tokens / base - 1):+.0f} %)"
+    return "; ".join(filter(None, (", ".join(said), f"{number(tokens, 3)} tokens/J{more}")))

@@ -23,14 +23,9 @@ class Slo:
     times: float = 1.0
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Metric and statistic."""
-        return self.metric, self.statistic
-
-    @property
     def name(self) -> str:
         """Such as 'ttft p90'."""
-        return " ".join(self.key)
+        return f"{self.metric} {self.statistic}"
 
     @property
     def percentile(self) -> float:
@@ -43,7 +38,7 @@ class Slo:
         return self.metric == "itl" and self.percentile > 50
 
     def most_ms(self, highest_ms: float) -> float:
-        """The limit [ms] where the latency at the highest clock is highest_ms."""
+        """The limit [ms], where the latency at the highest clock is highest_ms."""
         return self.times * highest_ms if self.limit_ms is None else self.limit_ms
 
 

@@ -51,10 +51,13 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.advise(arguments)
         return
+    is_of_server = server.is_asked(arguments)
+    if is_of_server and (arguments.output or "").endswith(".html"):
+        raise UsageError(server.NO_PAGE)
     form = outputs.format_of_output(arguments, FORMATS)
     if arguments.kernel is not None and form != "table":
         raise UsageError("--kernel is for the terminal; csv and json have all kernels")
-    if server.is_asked(arguments):
+    if is_of_server:
         give(server.advised(arguments), arguments, form)
         return
     give(answered(arguments).document, arguments, form)

@@ -28,12 +28,10 @@ Row = dict[str, Any]
 
 MOST_KERNELS = 8  # that have a line of their own
 MOST_CAPS = 7
-MOST_CLOCKS = 7  # of a server
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
 UNLIMITED = 10_000  # columns of a table that is asked for whole
 _OTHERWISE = "To set it: --commands.  To look around: mlscale report, or --all."
-_OF_SERVER = "Latencies are in ms.  To set it: --commands.  All clocks: --all."
-_ENDS = ("", "_low", "_high")
+_OF_SERVER = "To set it: --commands.  All clocks: --all."
 _PARTS = ("slowdown_percent", "energy_percent", "power_percent", "time_ms", "power_w", "energy_mj")
 
 
@@ -66,10 +64,12 @@ def text(document: Row, layout: Layout) -> str:
 
 def _tables(document: Row, layout: Layout) -> list[Line]:
     """The menu, or the kernels and the run; the caps where these are asked for; with --all all."""
-    if document.get("server"):
-        return [Line(), *_clocks(document, layout)]
     shows_all, menu = layout.shows_all, document["menu"]
     width = UNLIMITED if shows_all else layout.width
+    if document.get("server"):
+        from mlscale.cli.server_clocks import clock_lines
+
+        return [Line(), *clock_lines(document, width, shows_all)]
     is_cap, has_caps = "power_cap_w" in document["base"], bool(document["caps"])
     parts = [_menu(document, width)] if menu else []
     if not is_cap and (shows_all or not menu):
@@ -81,33 +81,6 @@ def _tables(document: Row, layout: Layout) -> list[Line]:
         parts.append(_choices("front", document["front"], document, width))
         parts.append(_choices("measured", document["measured"], document, width))
     return [line for part in parts if part for line in (Line(), *part)]
-
-
-# The clocks of a server.
-
-
-def _clocks(document: Row, layout: Layout) -> list[Line]:
-    """A line for each clock of a server, or for a few with those that the answer names."""
-    clocks, names = document["server"]["clocks"], ("answer", "expected")
-    named = {document[name]["at"]["engine_mhz"]: name for name in names[::-1] if document[name]}
-    most = len(clocks) if layout.shows_all else MOST_CLOCKS - len(named)
-    evenly = {round(k * (len(clocks) - 1) / (most - 1)) for k in range(max(2, most))}
-    rows: list[list[str]] = []
-    meanings: list[Meaning | None] = []
-    for place, clock in enumerate(clocks):
-        mhz, over = clock["engine_mhz"], clock["breaks"]
-        if not (place in evenly or mhz in named or clock["is_measured"]):
-            continue
-        said = [*filter(None, [named.get(mhz)]), *["run"] * clock["is_measured"]]
-        above = ", ".join(name.split()[0] for name in over)
-        said += [f"> {above if len(over) < 3 else 'limits'}"] * bool(over)
-        numbers = [mhz, *(values[0] for values in clock["latency_ms"].values())]
-        cells = [f"{number:.4g}" for number in (*numbers, clock["power_w"][0])]
-        rows.append([*cells, f"{clock['tokens_per_joule'][0]:.3g}", " ".join(said)])
-        meanings.append("bold" if named.get(mhz) == "answer" else "over" if over else None)
-    header = ["MHz", *clocks[0]["latency_ms"], "W", "tokens/J", ""]
-    width = UNLIMITED if layout.shows_all else layout.width
-    return table(header, rows, meanings=meanings, width=width)
 
 
 # The kernels.
@@ -368,7 +341,9 @@ def rows(document: Row, shows_all: bool) -> list[Row]:
     shows_all: the front, what was measured, and all caps too. Of a server a row for each clock.
     """
     if server := document.get("server"):
-        return [_clock_row(clock) for clock in server["clocks"]]
+        from mlscale.cli.server_clocks import clock_row
+
+        return [clock_row(clock) for clock in server["clocks"]]
     cap = "power_cap_w" in document["base"]
     run = {"kernel": "whole run", "number": None, "share_percent": 100.0}
     run["launches"] = document["run"]["launches"]
@@ -387,15 +362,6 @@ def rows(document: Row, shows_all: bool) -> list[Row]:
     if cap or shows_all:
         table += [_row(run, "cap", point) for point in document["caps"] or []]
     return table
-
-
-def _clock_row(clock: Row) -> Row:
-    """A clock of a server, each interval in three columns."""
-    row = {name: clock[name] for name in ("engine_mhz", "is_measured", "output_per_s")}
-    ranges = clock["latency_ms"] | {name: clock[name] for name in ("power_w", "tokens_per_joule")}
-    for name, values in ranges.items():
-        row |= {name + end: value for end, value in zip(_ENDS, values, strict=True)}
-    return {**row, "capacity_share": clock["capacity_share"], "breaks": "; ".join(clock["breaks"])}
 
 
 def _row(kernel: Row, name: str, choice: Row) -> Row:

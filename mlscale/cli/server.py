@@ -1,15 +1,16 @@
 """Advice on an LLM server's clock: what --slo, --pool and --capacity ask for."""
 
 import argparse
-from contextlib import suppress
 
 from mlscale.advice.recommendation import Row
 from mlscale.cli import options
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import held_warnings
 from mlscale.data.datasets import input_file
-from mlscale.errors import InputError, UsageError
+from mlscale.errors import UsageError
+from mlscale.readers.files import is_benchmark
 
+NO_PAGE = "a server's answer has no page; 'mlscale advise' prints it, or writes *.csv or *.json"
 _NO_USE = ("model", "max_slowdown", "max_time", "max_power", "static_power", "weights", "power",
            "time", "power_cap", "rate", "kernel")  # fmt: skip
 
@@ -26,19 +27,15 @@ def add_arguments(parser: Parser) -> None:
 
 def is_asked(arguments: argparse.Namespace) -> bool:
     """Whether the files are of a server. Raises UsageError on its options with others."""
-    from mlscale.readers.files import open_file
-
-    path, sheet = input_file(arguments.file[0]), None
-    with suppress(InputError, OSError):  # which who reads it tells
-        sheet = open_file(path)
-    if sheet is not None and sheet.kind.is_benchmark:
+    path = input_file(arguments.file[0])
+    if is_benchmark(path):
         return True
     for name in ("slo", "pool", "capacity"):
-        if getattr(arguments, name):
+        if getattr(arguments, name, None):
             what = "needs the result of a benchmark first, as of vllm bench serve --save-result"
             raise UsageError(f"--{name} {what}; {path} is none")
     if arguments.rest:
-        told = f"; {path} is no result of a benchmark, which has a log for each --also"
+        told = f"; of a server give RESULT LOG --also RESULT LOG; {path} is no RESULT"
         raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}{told}")
     return False
 
@@ -52,7 +49,7 @@ def advised(arguments: argparse.Namespace) -> Row:
             raise UsageError(f"--{name.replace('_', '-')} is of no use for a server; give --slo")
     if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
         raise UsageError("of a server the clock of most tokens per joule is advised, nothing else")
-    if len(arguments.rest) != len(arguments.also):
+    if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
         raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     further = zip(arguments.also, arguments.rest, strict=True)
     files = [input_file(word) for pair in (arguments.file, *further) for word in pair]

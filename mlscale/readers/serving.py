@@ -32,17 +32,16 @@ _LEAST_GAP = 1e-3  # [ms] of tokens that came together
 _DAMAGE = (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
            zlib.error)  # fmt: skip
 Row = Mapping[str, Any]
-Latencies = dict[tuple[str, str], float]
+Latencies = dict[str, float]  # [ms] by name, as 'ttft p90'
 
 
 @dataclass(frozen=True, eq=False)
 class ServingResult:
     """What a benchmark says of a server; None for what its file does not say.
 
-    source: the file. latencies_ms: by metric and statistic, as ('ttft', 'p90') [ms]. rate_per_s:
-    at which requests came, inf for all at once; clients: most requests at a time. Of a file with
-    details gaps_ms: between tokens, of all requests; growth: mean time to first token of the last
-    third of the requests over the first third's.
+    source: the file. rate_per_s: at which requests came, inf for all at once; clients: most
+    requests at a time. Of a file with details gaps_ms: between tokens, of all requests; growth:
+    mean time to first token of the last third of the requests over the first third's.
     """
 
     source: str
@@ -62,9 +61,7 @@ class ServingResult:
 
     def __post_init__(self) -> None:
         numbers = {"completed": self.completed, "duration": self.duration_s}
-        numbers |= {"output throughput": self.output_per_s, "input tokens": self.input_tokens or 1}
-        numbers |= {"output tokens": 1 if self.output_tokens is None else self.output_tokens}
-        numbers |= {" ".join(key): value for key, value in self.latencies_ms.items()}
+        numbers |= {"output throughput": self.output_per_s, **self.latencies_ms}
         for name, value in numbers.items():
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} cannot be {value:g}")
@@ -79,15 +76,15 @@ class ServingResult:
         """Requests that were served a second."""
         return self.completed / self.duration_s
 
-    def latency_ms(self, metric: str, statistic: str) -> float:
-        """A latency [ms], as of 'ttft' and 'p90'. Raises InputError where the file lacks it."""
-        if (metric, statistic) not in self.latencies_ms:
-            known = ", ".join(map(" ".join, self.latencies_ms)) or "no latency"
+    def latency_ms(self, name: str) -> float:
+        """A latency [ms], as 'ttft p90'. Raises InputError where the file lacks it."""
+        if name not in self.latencies_ms:
+            known = ", ".join(self.latencies_ms) or "no latency"
             raise InputError(
-                f"{self.source}: has no {metric} {statistic}, but {known}; run vLLM with "
-                "--save-detailed, or with --metric-percentiles 50,90,99"
+                f"{self.source}: has no {name}, but {known}; run vLLM with --save-detailed, or "
+                "with --metric-percentiles 50,90,99"
             )
-        return self.latencies_ms[metric, statistic]
+        return self.latencies_ms[name]
 
 
 def read_result(path: Path) -> ServingResult:
@@ -169,9 +166,9 @@ def _details(row: Row) -> tuple[Latencies, Floats | None, float]:
     if not all(np.isfinite(one).all() and one.min() > 0 for one in values.values()):
         raise ValueError("the requests' times are not all positive numbers")
     latencies = {
-        (metric, name): float(one.mean() if name == "mean" else np.percentile(one, int(name[1:])))
+        f"{metric} {at}": float(one.mean() if at == "mean" else np.percentile(one, int(at[1:])))
         for metric, one in values.items()
-        for name in STATISTICS
+        for at in STATISTICS
     }
     third = max(1, len(ttft) // 3)
     return latencies, values.get("itl"), float(ttft[-third:].mean() / ttft[:third].mean())
@@ -220,7 +217,7 @@ def _trtllm(row: Row, source: str) -> ServingResult:
 def _latencies(tables: Mapping[str, Row | None], ms: float = 1.0) -> Latencies:
     """The latencies [ms] that tables such as {'avg': 1, 'p90': 2} have, by metric; ms: of 1."""
     return {
-        (metric, ours): ms * float(value)
+        f"{metric} {ours}": ms * float(value)
         for metric, table in tables.items()
         for ours, names in STATISTICS.items()
         if (value := next(filter(None, map((table or {}).get, names)), None))
