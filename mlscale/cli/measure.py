@@ -263,15 +263,19 @@ def _tell_next(
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
     if was_set:
-        told = shlex.join(["mlscale", "advise", "LOG", "--also", str(found.path)])
-        text.tell(f"For the answer, with the LOG of the clock as it was: {told}")
+        log = shlex.quote(str(found.path))
+        told = f"with the LOG of the clock as it was: mlscale advise LOG --also {log}"
+        if arguments.seconds and not arguments.rate:
+            told = f"with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT {log}"
+        text.tell(f"For the answer, {told}")
         return
     if math.isnan(found.engine_mhz):
         return
     if arguments.seconds:
         text.tell("For an answer, once more at 0.6 of the clock, with the --rate there")
         if not arguments.rate:
-            text.tell("(this log tells no rate: measure it again with --rate, the work per second)")
+            text.tell("(this log tells no rate: measure it again with --rate, the work per second,")
+            text.tell("or give a benchmark's results: mlscale advise RESULT LOG --also RESULT LOG)")
     else:
         text.tell("For an answer, once more at 0.6 of the clock (needs root):")
     mhz = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz)

@@ -21,6 +21,7 @@ import mlscale
 from mlscale.errors import InputError
 
 SCHEMA = Path(__file__).parents[2] / "mlscale/advice/schema.json"
+PAGE = Path(__file__).parents[2] / "docs/servers.md"
 SERVER, HIGH, LOW, RATE, COUNT = made.Server(), 1980.0, 1320.0, 5.0, 400
 SLO = "tpot=1.1x@p90,ttft=200ms@p90"
 Words = list[str]
@@ -121,6 +122,8 @@ def test_python_gives_the_same(capsys: Capture, words: Words) -> None:
     assert answer.frame["tpot p90"].is_monotonic_increasing
     with pytest.raises(InputError, match="no page"):
         answer.save("page.html")
+    assert "<table><tr></tr></table>" in answer._repr_html_()  # no kernels
+    mlscale.advise(fast, log, also=[(slow, slow_log)])  # pairs too, and no limits
 
 
 @pytest.mark.parametrize(
@@ -243,6 +246,7 @@ def test_what_cannot_be_compared_is_refused(
     ("cut", "more", "told"),
     [
         (3, [], "one clock does not tell how latencies follow it"),
+        (6, ["-o", "page.html"], "a server's answer has no page; 'mlscale advise' prints it"),
         (5, [], "give each result its log"),
         (6, ["--slo", "ttft=500ms"], "'ttft=500ms' is no limit; write ttft=500ms@p90"),
         (6, ["--slo", "ttft=fast@p90"], "'fast' is not a number"),
@@ -266,6 +270,10 @@ def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Pat
     assert "holds the same as" in told
     told = refuse(capsys, tmp_path, "advise", fast, slow_log, "--also", words[4], log)
     assert "all latencies are shorter than those of" in told
+    told = refuse(capsys, tmp_path, "advise", fast, words[4], "--also", log, slow_log)
+    assert "is a result where the log of" in told
+    told = refuse(capsys, tmp_path, "report", *words[1:], "-o", str(tmp_path / "page.html"))
+    assert "a server's answer has no page" in told
     middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
     found = document(capsys, *words, "--also", *map(str, middle))
     clocks = found["server"]["clocks"]
@@ -289,15 +297,19 @@ def test_rates_stand_for_times_of_logs(capsys: Capture, words: Words) -> None:
     assert json.loads(found)["run"]["time_ms"] == pytest.approx(1e9 / 2400)
 
 
-def test_the_example_is_answered(capsys: Capture, data_folder: Path, tmp_path: Path) -> None:
-    asked = ["advise"]
-    for mhz, also in ((1980, []), (1320, ["--also"])):
-        asked += also
-        for kind, suffix in (("bench", "json"), ("log", "csv")):
-            packed = data_folder / "servers" / f"example-{kind}-{mhz}.{suffix}.gz"
-            asked.append(str(tmp_path / f"{kind}-{mhz}.{suffix}"))
-            Path(asked[-1]).write_bytes(gzip.decompress(packed.read_bytes()))
-    found = document(capsys, *asked, "--slo", "tpot=23ms@p90,ttft=200ms@p90")
+def test_the_example_is_answered_as_its_page_shows(
+    capsys: Capture, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for mhz in (1980, 1320):
+        for kind, name in (("bench", f"bench-{mhz}.json"), ("log", f"{mhz}.csv")):
+            packed = data_folder / "servers" / f"example-{kind}-{mhz}{Path(name).suffix}.gz"
+            Path(name).write_bytes(gzip.decompress(packed.read_bytes()))
+    shown = re.search(r"(?s)\$ mlscale (advise [^\n]*)\n(.*?)```", PAGE.read_text("utf-8"))
+    assert shown is not None
+    asked = shown[1].split()
+    assert succeed(capsys, *asked)[0] == shown[2]
+    found = document(capsys, *asked)
     assert found["expected"]["set"] == {"engine_mhz": 1455.0}
     truth = {"itl p50": 14.9, "tpot p90": 22.3, "ttft p90": 194}
     clock = next(c for c in found["server"]["clocks"] if c["engine_mhz"] == 1455)

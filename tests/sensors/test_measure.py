@@ -5,12 +5,14 @@ Expected: what the made GPU is made of; 1395 MHz and 310 W at work, 210 MHz and 
 
 # ruff: noqa: ARG002
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import llm_server
 from synthetic.made_gpu import MadeGpu
 
 import mlscale
@@ -243,7 +245,20 @@ class TestWhatGoesOn:
     def test_without_a_rate_it_is_asked_for(self, gpu: MadeGpu, capsys: Capture) -> None:
         gpu.special(serves=True)
         _, err = succeed(capsys, "measure", "--for", "2s")
-        assert "(this log tells no rate: measure it again with --rate, the work per second)" in err
+        assert "(this log tells no rate: measure it again with --rate, the work per second," in err
+
+    def test_a_server_by_its_benchmark(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """Two logs of a part of the run, and the results of a benchmark of another made server."""
+        gpu.special(serves=True)
+        words = []
+        for mhz in (1395, 840):
+            _, err = succeed(capsys, "measure", "--for", "5s", "--at", f"{mhz}", "-o", f"{mhz}.csv")
+            run = llm_server.serve(llm_server.Server(highest_mhz=1395.0), mhz, 5.0)
+            result, _ = llm_server.write(run, mhz, Path())
+            words += ["--also", str(result), f"{mhz}.csv"]
+        assert "with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT 840.csv" in err
+        out, _ = succeed(capsys, "advise", *words[1:], "--slo", "tpot=1.2x@p90")
+        assert re.match(r"  Set the engine clock to \d+ MHz \(now 1395\): tpot p90 ", out)
 
 
 class TestSensors:
