@@ -126,14 +126,16 @@ def server_document(
     advice: "ServerAdvice", notes: Iterable[Note] = (), commands: "Commands | None" = None
 ) -> Row:
     """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens."""
-    best, expected, result = advice.best(True), advice.best(), advice.readings[0].result
-    base = advice.setting(advice.clocks[0])
-    lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
-    why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity + ["S01"]
+    best, expected = advice.best(is_sure=True), advice.best()
     expected = None if expected is best else expected
+    (first, *_), base = advice.readings, advice.setting(advice.clocks[0])
+    result, device = first.result, first.log.device
+    lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
+    why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity
+    why += reasons(Grounds(device, is_learnt=False, readings=2, power_readings=2))
     run = {"kernels": 1, "launches": None, "counters_cover_percent": 100.0, "is_bounded": False}
     return {
-        **_head("runs", advice.readings[0].log.device, _at(base.config)),
+        **_head("runs", device, _at(base.config)),
         "objective": "energy",
         "limits": asdict(Limits()),
         "coverage": COVERAGE,

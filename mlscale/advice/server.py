@@ -143,7 +143,7 @@ def advise_server(
     ]
     rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
     notes += _notes(readings, slos, one_kind)
-    notes += [UNKNOWN_CAPACITY] if is_rate and not (capacity or pool) else []
+    notes += [UNKNOWN_CAPACITY] if is_rate and not capacity else []
     return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes)
 
 

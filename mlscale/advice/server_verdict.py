@@ -14,6 +14,7 @@ def server_lines(document: Row) -> tuple[str, ...]:
     )
     if server["withheld"]:
         lines = [f"No clock is advised, the server seems near its capacity: {server['withheld']}."]
+        lines.append(f"Lower the rate, or take 0.75 to 0.8 of {base:g} MHz in place of {lowest:g}.")
     elif best is None:
         told = f"at {base:g} MHz: {_told_of(server, clocks[base])}"
         lines = [f"No clock from {base:g} to {lowest:g} MHz keeps the limits; {told}."]

@@ -172,6 +172,7 @@ def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> N
     asked = write(tmp_path, 22.0)
     out, _ = succeed(capsys, *asked, "--slo", SLO)
     assert out.startswith("  No clock is advised, the server seems near its capacity: ")
+    assert "\n  Lower the rate, or take 0.75 to 0.8 of 1980 MHz in place of 1320.\n" in out
     assert document(capsys, *asked, "--slo", SLO)["answer"] is None
 
 
@@ -180,6 +181,7 @@ def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> N
     [
         ("ttft=1ms@p90", [], "No clock from 1980 to 1320 MHz keeps the limits"),
         ("tpot=1s@p90", ["--pool", "decode"], "Set the engine clock"),
+        ("", ["--pool", "prefill"], "No latency is limited; to do so: --slo"),
     ],
 )
 def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, told: str) -> None:
@@ -201,6 +203,14 @@ def in_result(**changes: Any) -> Callable[[Path, Path], None]:
         result.write_text(json.dumps(told), encoding="utf-8")
 
     return change
+
+
+def test_a_prefill_pool_has_no_gaps(capsys: Capture, tmp_path: Path) -> None:
+    asked = write(tmp_path)
+    for result in (asked[1], asked[4]):
+        in_result(itls=[[]] * COUNT)(Path(result), tmp_path)
+    found = document(capsys, *asked, "--pool", "prefill", "--slo", "ttft=1s@p95")
+    assert list(found["server"]["clocks"][0]["latency_ms"]) == ["ttft p95"]
 
 
 def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], None]:
