@@ -23,7 +23,7 @@ examples, of a profile of ncu, two logs of nvidia-smi, a training step, a server
   mlscale advise ncu.csv --max-slowdown 5
   mlscale advise fast.csv --also slow.csv --commands
   mlscale advise ncu.csv trace.json.gz --power power.csv
-  mlscale advise vllm-1980.json 1980.csv --also vllm-1320.json 1320.csv --slo ttft=1s@p90
+  mlscale advise fast.json fast.csv --also slow.json slow.csv --slo ttft=1s@p90
 """
 
 
