@@ -327,9 +327,9 @@ class TestFromPython:
     def test_a_log_is_not_replaced_without_a_word(self, gpu: MadeGpu) -> None:
         gpu.special(serves=True)
         Path("fast.csv").write_text("of before")
-        with pytest.warns(UserWarning, match="fast.csv: is there, and is replaced") as told:
-            with mlscale.measure("fast.csv"):
-                assert Path("fast.csv").read_text() == "of before"
+        said = pytest.warns(UserWarning, match="fast.csv: is there, and is replaced")
+        with said as told, mlscale.measure("fast.csv"):
+            assert Path("fast.csv").read_text() == "of before"
         assert told[0].filename == __file__
         assert facts("fast.csv")["gpu"]
 
