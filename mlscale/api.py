@@ -160,8 +160,8 @@ def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None
     """Sample a GPU while a block runs, into a log that `advise` reads; a context manager.
 
     log: the file to write; one that is there is replaced, with a warning. gpu: its index or UUID;
-    by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate: work per second of a block
-    that is part of a longer run. Raises InputError without a GPU.
+    by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate: work per second of a
+    block that is part of a longer run. Raises InputError without a GPU.
 
     Example::
 
