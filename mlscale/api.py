@@ -166,8 +166,9 @@ def devices() -> "pd.DataFrame":
 def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None = None) -> "Meter":
     """Sample a GPU while a block runs, into a log that `advise` reads; a context manager.
 
-    gpu: its index or UUID; by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate:
-    work per second of a block that is part of a longer run. Raises InputError without a GPU.
+    log: the file to write; one that is there is replaced, with a warning. gpu: its index or UUID;
+    by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate: work per second of a
+    block that is part of a longer run. Raises InputError without a GPU.
 
     Example::
 
