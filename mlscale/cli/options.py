@@ -171,6 +171,11 @@ def mapping(text: str) -> dict[str, str | float]:
     return found
 
 
+def rates(text: str) -> tuple[float, ...]:
+    """Positive numbers that colons part."""
+    return tuple(positive_number(part) for part in text.split(":"))
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names that commas part."""
     return tuple(name.strip() for name in text.split(","))
