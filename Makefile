@@ -62,6 +62,7 @@ reproduction: $(READY)
 	  $(BIN)/python reproduction/$$paper.py || exit 1; \
 	done
 	$(BIN)/python reproduction/runs.py
+	$(BIN)/python reproduction/servers.py
 
 # Runs the notebooks anew, in place.
 notebooks: $(READY)

@@ -88,13 +88,13 @@ class CommandLines(NamedTuple):
 class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
-    content: its document. advice and subject: what it rests on; the subject's notes are those on
-    the files and the choice of the model.
+    content: its document. advice and subject: what it rests on, None of an LLM server; the
+    subject's notes are those on the files and the choice of the model.
     """
 
     content: Row
-    advice: Advice
-    subject: Subject
+    advice: Advice | None = None
+    subject: Subject | None = None
 
     if not TYPE_CHECKING:
 
@@ -157,7 +157,7 @@ class Answer:
     def frame(self) -> "pd.DataFrame":
         """A row for each kernel at what is best for the run, largest share of time first.
 
-        A pandas DataFrame with columns of the command's CSV.
+        A pandas DataFrame with columns of the command's CSV; of an LLM server a row for each clock.
         """
         import pandas as pd
 
@@ -166,6 +166,8 @@ class Answer:
         from mlscale.cli.answer import rows
 
         table = pd.DataFrame(rows(self.content, shows_all=False))
+        if "server" in self.content:
+            return table
         is_kernel = table["number"].notna() & (table["at"] == "answer")
         return table[is_kernel].drop(columns="at").reset_index(drop=True)
 
@@ -191,7 +193,7 @@ class Answer:
         codes = ", ".join(dict.fromkeys(note.code for note in self.notes))
         below = escape(f"How sure: {self.sure}. Notes: {codes or 'none'}")
         style = "border:1px solid #8888;border-radius:6px;padding:8px;max-width:44em"
-        card = html_table(self._headline(), columns)
+        card = html_table(self._headline(), columns if kernels else {})
         return f'<div style="{style}">{card}<div>{below}</div></div>'
 
     def plot(self) -> "Figure":
@@ -199,9 +201,9 @@ class Answer:
 
         Without power, time alone. Needs matplotlib; returns its figure.
         """
-        advice, best = self.advice, self.best
-        time, power = advice.held["time"], advice.held.get("power")
-        grid, launches = time.grid, self.subject.profiles.weights
+        advice, subject = self._grounds("plot")
+        best, time, power = self.best, advice.held["time"], advice.held.get("power")
+        grid, launches = time.grid, subject.profiles.weights
         place = grid.cu_count.index(best.cu_count), ..., grid.memory_mhz.index(best.memory_mhz)
         times: dict[str, Floats] = {}
         energies: dict[str, Floats] = {}
@@ -238,4 +240,11 @@ class Answer:
     def _page(self) -> str:
         from mlscale.report.page import Shown, page
 
-        return page([Shown(self.content, self.subject.profile_name, self.advice, self.subject)])
+        advice, subject = self._grounds("page")
+        return page([Shown(self.content, subject.profile_name, advice, subject)])
+
+    def _grounds(self, what: str) -> tuple[Advice, Subject]:
+        """What the answer rests on. Raises InputError of an LLM server."""
+        if self.advice is None or self.subject is None:
+            raise InputError(f"the answer of a server has no {what}; take .frame, or save a .csv")
+        return self.advice, self.subject

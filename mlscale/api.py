@@ -19,7 +19,6 @@ from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
 from mlscale.data.devices import device_keys, key_or_name, load_device
 from mlscale.data.grid import AXES, settings_of
-from mlscale.data.logs import RATED_UNITS, is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.data.table_files import table_from_frame
@@ -28,11 +27,12 @@ from mlscale.keywords import in_python, speaks_python
 from mlscale.model import model as models
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE, Predictions
-from mlscale.notes import Note
+from mlscale.notes import Note, note_rows
 from mlscale.quantities import quantity
 from mlscale.readers import reading
+from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, is_model_name, load_model
+from mlscale.subject import Asked, is_model_name, load_model, rate_note, with_rates
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")  # of Given
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
+_OF_SERVERS = {"slo", "pool", "capacity"}
 _INSTEAD = {  # what is guessed
     "objective": "minimize=",
     "limits": "max_slowdown=, max_time= or max_power=",
@@ -81,12 +82,20 @@ def advise(
     energies are then of RATED_UNITS of it); model, the name of a shipped one, a file, or a `Model`;
     weights, profiled_only, extrapolate, force, columns.
 
+    Of an LLM server the run is a benchmark's result and its log, also those at a second clock; slo
+    limits latencies, as {'ttft': '500ms@p90'}; pool is 'prefill' or 'decode', capacity two results
+    of all requests at once.
+
     Warns of nothing: what a reader should know is in the answer's notes. Raises InputError.
 
     Example:
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
+    if known.keys() & _OF_SERVERS or (run and _is_file(run[0]) and is_benchmark(Path(run[0]))):
+        if (minimize, max_slowdown, max_time, max_power, caps, static_power) != (None,) * 6:
+            raise InputError("of a server the limits are slo=, and energy per token is minimized")
+        return _server_answer(run, known)
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
     limits = Limits(
@@ -102,9 +111,7 @@ def advise(
         found = read_subject(_asked("advise", run, known))
         advice, capped = advised(found.model, found.profiles, goal)
     if known.get("rate") is not None:
-        if not is_sampled(found.profiles.metadata):
-            raise InputError("rate= is for logs of a monitor, whose span is not that of the work")
-        notes.append(Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work"))
+        notes.append(rate_note(found.profiles))
     found = replace(found, notes=_in_python([*notes, *found.notes]))
     step = next_step(found, goal, advice, capped)
     row = document_of_run(found, goal, advice, capped, (), step, has_commands=True)
@@ -159,8 +166,9 @@ def devices() -> "pd.DataFrame":
 def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None = None) -> "Meter":
     """Sample a GPU while a block runs, into a log that `advise` reads; a context manager.
 
-    gpu: its index or UUID; by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate:
-    work per second of a block that is part of a longer run. Raises InputError without a GPU.
+    log: the file to write; one that is there is replaced, with a warning. gpu: its index or UUID;
+    by default the one that CUDA_VISIBLE_DEVICES names, or the first. rate: work per second of a
+    block that is part of a longer run. Raises InputError without a GPU.
 
     Example::
 
@@ -194,12 +202,7 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         facts["device"] = key_or_name(facts["device"])
     if "base" in facts:
         facts["base"] = settings_of(facts["base"])[0]
-    rates = _each(known.get("rate"))
-    times_ms = [1e3 * RATED_UNITS / (_number("rate", rate, "") or 1.0) for rate in rates]
-    if times_ms:
-        if len(times_ms) != 1 + len(further):
-            raise InputError(f"rate= has {len(times_ms)} numbers for {1 + len(further)} runs")
-        facts["time_ms"] = times_ms[0]
+    rates = [_number("rate", rate, "") or 1.0 for rate in _each(known.get("rate"))]
     if facts and isinstance(run[0], Profiles):
         raise InputError(
             "profiles say base, device and power themselves: give these where they are read, "
@@ -207,15 +210,33 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         )
     choices = {name: known[name] for name in _CHOICES if name in known}
     model = choices.pop("model", "auto")
-    return Asked(
+    asked = Asked(
         tuple(map(str, run)) if is_files else (),
         Given(**facts),
         None if is_files else run[0] if isinstance(run[0], Profiles) else _table(run[0]),
         None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
         also=tuple(str(one) if _is_file(one) else _table(one) for one in further),
-        also_times_ms=tuple(times_ms[1:]),
         **choices,
     )
+    return with_rates(asked, rates) if rates else asked
+
+
+def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
+    """The answer of a server. Raises InputError."""
+    from mlscale.advice.server_answer import server_answer
+
+    facts = {"also", "device", "base", "gpu", "interval_s", *_OF_SERVERS}
+    for name in known.keys() - facts:
+        raise InputError(f"advise on a server has no '{name}'{did_you_mean(name, facts)}")
+    said = {name: known[name] for name in known.keys() - {"also", *_OF_SERVERS}}
+    asked = _asked("advise", [*run, *_each(known.get("also"))], said)
+    files, results = (list(map(Path, each)) for each in (asked.files, _each(known.get("capacity"))))
+    slo, pool = known.get("slo") or "", known.get("pool")
+    with _kept_notes() as notes:
+        row = server_answer(files, asked.given, slo, pool, results)
+    every = [*note_rows(notes), *row["notes"]]
+    row["notes"] = [{**note, "text": in_python(note["text"])} for note in every]
+    return Answer(row)
 
 
 def _each(given: Any) -> list[Any]:

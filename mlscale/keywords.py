@@ -20,28 +20,10 @@ _CALLED = {  # options whose keyword has another name
 }
 _SWITCHES = ("extrapolate", "force", "profiled-only", "skip-untimed")
 _OPTIONS = (
-    *("also", "at", "base", "clusters", "counters", "device", "features", "gpu", "incomplete"),
-    *(
-        "lever",
-        "max-power",
-        "max-slowdown",
-        "max-time",
-        "minimize",
-        "model",
-        "notes",
-        "peaks",
-        "power",
-    ),
-    *(
-        "folds",
-        "predictor",
-        "quantity",
-        "snap-clocks",
-        "static-power",
-        "weights",
-        *_CALLED,
-        *_SWITCHES,
-    ),
+    *("also", "at", "base", "capacity", "clusters", "counters", "device", "features", "folds"),
+    *("gpu", "incomplete", "lever", "max-power", "max-slowdown", "max-time", "minimize", "model"),
+    *("notes", "peaks", "power", "predictor", "quantity", "rate", "slo", "snap-clocks"),
+    *("static-power", "weights", *_CALLED, *_SWITCHES),
 )
 _SETTING = r"\w+=[^\s;),]+"
 _OPTION = re.compile(

@@ -2,7 +2,7 @@
 
 A code keeps its meaning for ever: G is for the GPU and its settings, L for a profiler's launches, M
 for a monitor's log and files of several GPUs, T for tables and profiles, R for readings of a run at
-several clocks, and P for predictions and advice.
+several clocks, V for LLM servers, and P for predictions and advice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -138,6 +138,18 @@ NOTES: dict[str, Meaning] = {
         "One reading shows what a run costs, not how that changes: time is only bounded, and "
         "power follows other GPUs.",
         "Measure at about 0.6 of that clock too, and give it: --also FILE.",
+    ),
+    "V01": Meaning(
+        "The server may be near its capacity",
+        "Requests that come faster than they are served wait ever longer, and no clock's latency "
+        "holds for a longer run.",
+        "Measure the capacity (vllm bench serve --request-rate inf) at both clocks and give it: "
+        "--capacity; or lower the rate, or run the slow reading at 0.75 to 0.8 of the clock.",
+    ),
+    "V02": Meaning(
+        "A percentile rests on little",
+        "Few requests, or no single gaps between tokens, tell little of a high percentile.",
+        "Send more requests, and save them all: vllm bench serve --save-detailed.",
     ),
     "P01": Meaning(
         "The model learnt from simulated data",

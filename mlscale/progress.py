@@ -29,8 +29,8 @@ class Progress:
         if self.is_in(folder):
             if not resume:
                 raise InputError(
-                    f"{folder}: holds an unfinished {what}; go on with --resume, or name another "
-                    "folder"
+                    f"{folder}: holds an unfinished {what}; continue with --resume, or name "
+                    "another folder"
                 )
             self._read(mark)
         lines = [_head(mark), *(_line(number, result) for number, result in self.done.items())]

@@ -16,7 +16,7 @@ from mlscale.data.column_names import Columns
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
-from mlscale.data.logs import SHARES, is_sampled
+from mlscale.data.logs import RATED_UNITS, SHARES, is_sampled
 from mlscale.data.points import add_points
 from mlscale.data.profiles import (
     MeasuredPoint,
@@ -164,6 +164,23 @@ def _profiles(
     snap_clocks = 0.0 if model is None else model.snap_clocks
     further = [*_further_runs(profiles, asked, paths, snap_clocks), *readings]
     return add_points(profiles, further) if further else profiles, notes
+
+
+def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
+    """Times by the work per second of each run, of RATED_UNITS of it. Raises InputError."""
+    if len(rates) != 1 + len(asked.also):
+        told = f"{len(rates)} numbers for {1 + len(asked.also)} runs"
+        raise InputError(f"--rate has {told}; give one for each, as 2400:2250")
+    first_ms, *further_ms = (1e3 * RATED_UNITS / rate for rate in rates)
+    given = replace(asked.given, time_ms=first_ms)
+    return replace(asked, given=given, also_times_ms=tuple(further_ms))
+
+
+def rate_note(profiles: Profiles) -> Note:
+    """Of what times and energies are that `with_rates` made. Raises InputError but on logs."""
+    if not is_sampled(profiles.metadata):
+        raise InputError("--rate is for logs of a monitor, whose span is not that of the work")
+    return Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work")
 
 
 # Models.

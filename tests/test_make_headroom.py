@@ -6,6 +6,7 @@ from pathlib import Path
 
 import make_headroom
 import pytest
+from make_headroom import DATASETS
 
 from mlscale.data.datasets import dataset
 
@@ -55,3 +56,13 @@ def test_repetitions_of_a_workload_have_its_name() -> None:
     matches = [make_headroom.WORKLOAD.search(name) for name in dataset("headroom-rtx5060ti").parts]
     names = [match[1] + match[2] for match in matches if match]
     assert (len(names), len(set(names)), names.count("bgemm64")) == (14, 12, 3)
+
+
+@pytest.mark.parametrize("mhz", [2782, 1702])
+def test_the_two_readings_are_rows_of_their_table(mhz: int) -> None:
+    """`layernorm` at the highest clock and at 0.6 of it, which README and demo advise on."""
+    header, row = (DATASETS / f"layernorm-{mhz}.csv").read_text().splitlines()
+    first, *rows = (DATASETS / "headroom-rtx5060ti.csv").read_text().splitlines()
+    assert header == first
+    assert row in rows
+    assert f",layernorm,36,13801,{mhz}," in row

@@ -1,63 +1,36 @@
-"""The class of the page "Write your own predictor", saved as mine.py, beats nearest."""
+"""The class of the page "Write your own predictor", saved as mine.py, errs as the page says.
+
+The kernels are those of the H200 that ship; a number of a class is what the page prints of it.
+"""
 
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command import succeed
-from public_tables import measured
-from refresh_docs import shown
-from synthetic import bottleneck_kernels
+from command import Capture, succeed
 
-PAGE = (Path(__file__).parents[1] / "docs" / "howto" / "own-predictor.md").read_text(encoding="utf-8")
-((COMMAND, SHOWN),) = shown(PAGE)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with the page's first Python block as mine.py."""
-    block = re.search(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    assert block
-    (tmp_path / "mine.py").write_text(block[1], encoding="utf-8")
-    return tmp_path
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "howto" / "own-predictor.md").read_text(encoding="utf-8")
+CLASS, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+COMMAND, SHOWN = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture
-def mape(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[], dict[str, float]]]:
-    """A function: the mean errors that the page's command measures in the folder, by predictor."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
-
-    def study() -> dict[str, float]:
-        out, _ = succeed(capsys, *COMMAND.split()[1:], "--json")
-        return {row["predictor"]: row["mape"] for row in json.loads(out)["rows"]}
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "path", [*sys.path])
-        yield study
-    sys.modules.pop("mine", None)
-
-
-def test_beats_nearest_on_made_kernels(folder: Path, mape: Callable[[], dict[str, float]]) -> None:
-    # made with a curve of exponent 4, and the page's class has 3: it is near, and not exact
-    bottleneck_kernels.measurements(kernels=12).write(folder / "gtx980-low.parquet")
-    errors = mape()
-    assert errors["memory-share"] < 0.6 * errors["nearest"]
-
-
-@pytest.mark.slow
-def test_beats_nearest_on_a_real_gpu(
-    folder: Path, data_folder: Path, mape: Callable[[], dict[str, float]]
+def test_errors_are_those_of_the_page(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured(data_folder, "gtx980-low").write(folder / "gtx980-low.parquet")
-    errors = mape()
-    for predictor in ("memory-share", "nearest"):
-        (percent,) = re.findall(rf"^  {predictor} .*?([\d.]+) % ±", SHOWN, flags=re.MULTILINE)
-        assert errors[predictor] == pytest.approx(float(percent), abs=0.06)
+    (tmp_path / "mine.py").write_text(CLASS, encoding="utf-8")
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    try:
+        out, _ = succeed(capsys, *COMMAND.replace("\\\n", "").split()[1:], "--json")
+    finally:
+        sys.modules.pop("mine", None)
+    errors = {row["predictor"]: row["mape"] for row in json.loads(out)["rows"]}
+    printed = re.findall(r"^  (\S+) .*?([\d.]+) % ±", SHOWN, flags=re.MULTILINE)
+    assert errors == pytest.approx({name: float(mean) for name, mean in printed}, rel=0.01)
     assert errors["memory-share"] < errors["nearest"]

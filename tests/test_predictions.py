@@ -320,5 +320,5 @@ class TestAboveTheLimit:
         for mhz, is_above in ((1000, True), (800, False)):
             at = f"cu=8,engine={mhz},memory=700"
             out, err = succeed(capsys, "predict", model, profile, "--at", at, "--notes")
-            words = "rows marked 'above power limit' are of more than 700 W"
+            words = "rows marked 'above power limit' exceed 700 W"
             assert (words in err, "  ! above power limit\n" in out) == (is_above, is_above)

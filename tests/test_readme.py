@@ -14,6 +14,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURED = (ROOT / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8")
 SHIPPED = (
     "mlscale predict simulated-gcn3.mlscale ",
+    "mlscale advise layernorm-",
     "mlscale advise datasets/",
     "mlscale predict datasets/",
 )
@@ -30,20 +31,20 @@ def read(page: str) -> str:
 
 
 def test_the_readme_fits_on_a_page() -> None:
-    assert len(README.splitlines()) <= 120
-    assert len(README.split()) <= 900
+    assert len(README.split()) <= 700
 
 
 def test_the_first_answer_is_short() -> None:
+    """It is of a measured run, and the way in stands before it."""
     command, text = shown(README)[0]
-    assert command in README[:1500]
+    above, _, _ = README.partition(command)
+    assert len(above) <= 1500
+    assert "    sudo mlscale measure --two-clocks " in above
+    assert "[measured by others]" in above
     assert len(text.splitlines()) <= 14
-    assert "written by hand" in README[: README.index(command)]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/howto/predict.md", "docs/howto/advice.md", "docs/howto/training-job.md"]
-)
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/predict.md", "docs/howto/advice.md"])
 def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
     commands = [pair for pair in shown(read(page)) if pair[0].startswith(SHIPPED)]
     assert commands
@@ -119,14 +120,3 @@ def test_intervals_hold_nine_of_ten() -> None:
 def test_four_tables_of_thirty_kernels() -> None:
     for table in FILES:
         assert f"\n{table}: error of time [%], 30 kernels" in MEASURED
-
-
-def test_a_real_gpu(data_folder: Path, tmp_path: Path) -> None:
-    public = data_folder / FILES["gtx980-low"]
-    (tmp_path / public.name).symlink_to(public)
-    real = [pair for pair in shown(read("docs/howto/predict.md")) if not pair[0].startswith(SHIPPED)]
-    for command, text in real:
-        printed = output(command, tmp_path)
-        assert NUMBER.sub("N", printed) == NUMBER.sub("N", text)
-        numbers = [float(number) for number in NUMBER.findall(text)]  # the last digit may differ
-        assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(numbers, rel=0.005)

@@ -16,6 +16,7 @@ GROUPS = {
     "M": "A monitor's log, files of several GPUs",
     "T": "Tables and profiles",
     "R": "Readings of a run at several clocks",
+    "V": "LLM servers under limits of latency",
     "P": "Predictions and advice",
 }
 HEAD = """\

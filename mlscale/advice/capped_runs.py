@@ -5,9 +5,9 @@ Between two neighbouring readings of watts W1 > W2, with u = (W1 - W) / (W1 - W2
     1 / T = r1 - (r1 - r2) ((1 - B) u + B u^2),    B = 0.8: how much it bends
 
 is a concave quadratic: near W1 the clock falls little, near W2 more. B, and the ends of its
-interval, are from runs of eight GPUs under caps (docs/howto/set-clocks.md). Below the lowest reading no
-one form holds: nothing is said there. Of a cap a run draws the share that it drew of the next lower
-one that was read, as training runs draw less in mean than a cap that slows them.
+interval, are from runs of eight GPUs under caps (docs/howto/set-clocks.md). Below the lowest
+reading no one form holds: nothing is said there. Of a cap a run draws the share that it drew of the
+next lower one that was read, as training runs draw less in mean than a cap that slows them.
 """
 
 import math

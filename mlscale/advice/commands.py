@@ -1,7 +1,7 @@
 """Commands that set and reset what the advice names, for the GPU's vendor; printed, never run.
 
-The page of power caps in the documentation says in which manual each spelling was read, and
-which were not verified; none was run on a GPU. Each is for one GPU, by the number, UUID or bus id
+docs/howto/set-clocks.md says in which manuals the spellings were read, and which were not verified;
+none was run on a GPU. Each is for one GPU, by the number, UUID or bus id
 of the vendor's tool; the files of a run may name it.
 """
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from mlscale import __version__
+from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Interval, Recommendation, Row, Setting
 from mlscale.advice.sureness import Grounds, level, reasons
 from mlscale.data.grid import HardwareConfig
@@ -21,6 +22,7 @@ from mlscale.text import short_names
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice, CapPoint
     from mlscale.advice.commands import Commands
+    from mlscale.advice.server import ServerAdvice
 
 SCHEMA = 1
 
@@ -118,6 +120,48 @@ def capped_document(
         "caps": [_cap_row(point, caps) for point in caps.points],
     }
     return {**row, **_cap_answer(caps, row["base"])}
+
+
+def server_document(
+    advice: "ServerAdvice", notes: Iterable[Note] = (), commands: "Commands | None" = None
+) -> Row:
+    """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens."""
+    best, expected = advice.best(is_sure=True), advice.best()
+    expected = None if expected is best else expected
+    (first, *_), base = advice.readings, advice.setting(advice.clocks[0])
+    result, device = first.result, first.log.device
+    lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
+    why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity
+    why += reasons(Grounds(device, is_learnt=False, readings=2, power_readings=2))
+    run = {"kernels": 1, "launches": None, "counters_cover_percent": 100.0, "is_bounded": False}
+    return {
+        **_head("runs", device, _at(base.config)),
+        "objective": "energy",
+        "limits": asdict(Limits()),
+        "coverage": COVERAGE,
+        "run": run | _costs(base),
+        "answer": choice(advice.setting(best), base) if best else None,
+        "expected": choice(advice.setting(expected), base) if expected else None,
+        "menu": None,
+        "caps": None,
+        **_sure(why),
+        "notes": note_rows([*notes, *advice.notes]),
+        **_steps(commands, None),
+        "kernels": [],
+        "front": [],
+        "measured": [choice(advice.setting(c), base) for c in advice.clocks if c["is_measured"]],
+        "server": {
+            "load": "open" if advice.is_open else "closed",
+            "request_per_s": result.request_per_s,
+            "rate_per_s": _known(result.rate_per_s),
+            "clients": result.clients,
+            "requests": result.completed,
+            "pool": advice.pool,
+            "limits": [{"latency": slo.name, "limit_ms": ms} for slo, ms in advice.limits],
+            "withheld": advice.withheld or None,
+            "clocks": advice.clocks,
+        },
+    }
 
 
 # Settings.

@@ -25,6 +25,8 @@ REASONS = {
     "S03": Reason("medium", "The model did not learn from this GPU"),
     "S04": Reason("low", "The model learnt from unlike GPUs alone"),
     "S08": Reason("medium", "The files tell no clock: caps follow from power alone"),
+    "S09": Reason("medium", "The server's capacity was not measured"),
+    "S10": Reason("low", "The server seems near its capacity"),
     "S05": Reason("low", "Power was read at one setting: energy is uncertain"),
     "S06": Reason("low", "Time was read at one clock: it is between bounds"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),

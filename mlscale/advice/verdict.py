@@ -27,6 +27,10 @@ def answer_lines(document: Row) -> tuple[str, ...]:
         ('Set the engine clock to 1905 MHz (now 1980): 2.4 % slower.',
          '1830 MHz would be 4.9 % slower, and above 5 % about every second time.')
     """
+    if document.get("server"):
+        from mlscale.advice.server_verdict import server_lines
+
+        return server_lines(document)
     lines = [_answer(document)]
     if document["expected"]:
         lines.append(_expected(document))

@@ -9,7 +9,7 @@ from mlscale import subject
 from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
 from mlscale.advice.document import capped_document
 from mlscale.advice.recommendation import Advice, Row
-from mlscale.cli import answer, options, outputs
+from mlscale.cli import answer, options, outputs, server
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
@@ -19,10 +19,11 @@ from mlscale.errors import UsageError, extra_named
 FORMATS = ("table", "csv", "json")
 
 _EXAMPLES = """\
-examples, of a profile of ncu, two logs of nvidia-smi, a training step:
+examples, of a profile of ncu, two logs of nvidia-smi, a training step, a server:
   mlscale advise ncu.csv --max-slowdown 5
   mlscale advise fast.csv --also slow.csv --commands
   mlscale advise ncu.csv trace.json.gz --power power.csv
+  mlscale advise fast.json fast.csv --also slow.json slow.csv --slo ttft=1s@p90
 """
 
 
@@ -35,6 +36,10 @@ def add_arguments(parser: Parser) -> None:
     outputs.add_notes(parser)
     outputs.add_colours(parser)
     options.add_subject(parser)
+    server.add_arguments(parser)
+    parser.set_defaults(rest=[])  # words that are left: logs of --also RESULT LOG
+    what = "work per second in each log, such as tokens, in place of its time, e.g. 2400:2250"
+    parser.add_more("--rate", metavar="N:N", type=options.rates, help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
@@ -46,9 +51,15 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.advise(arguments)
         return
+    is_of_server = server.is_asked(arguments)
+    if is_of_server and (arguments.output or "").endswith(".html"):
+        raise UsageError(server.NO_PAGE)
     form = outputs.format_of_output(arguments, FORMATS)
     if arguments.kernel is not None and form != "table":
         raise UsageError("--kernel is for the terminal; csv and json have all kernels")
+    if is_of_server:
+        give(server.advised(arguments), arguments, form)
+        return
     give(answered(arguments).document, arguments, form)
 
 
@@ -99,7 +110,11 @@ def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
 def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
     """The advice on a run. Raises InputError."""
     with held_warnings() as told:
-        found = subject.read(options.asked_run(arguments, arguments.weights))
+        asked = options.asked_run(arguments, arguments.weights)
+        asked = subject.with_rates(asked, arguments.rate) if arguments.rate else asked
+        found = subject.read(asked)
+        if arguments.rate:
+            told.append(subject.rate_note(found.profiles))
         advice, caps = advised(found.model, found.profiles, goal)
     step = next_step(found, goal, advice, caps)
     if step and step.engine_mhz:

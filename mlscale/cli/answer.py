@@ -31,6 +31,7 @@ MOST_CAPS = 7
 LEAST_NAME, LONGEST_NAME = 24, 32  # characters of a kernel's name
 UNLIMITED = 10_000  # columns of a table that is asked for whole
 _OTHERWISE = "To set it: --commands.  To look around: mlscale report, or --all."
+_OF_SERVER = "To set it: --commands.  All clocks: --all."
 _PARTS = ("slowdown_percent", "energy_percent", "power_percent", "time_ms", "power_w", "energy_mj")
 
 
@@ -65,6 +66,10 @@ def _tables(document: Row, layout: Layout) -> list[Line]:
     """The menu, or the kernels and the run; the caps where these are asked for; with --all all."""
     shows_all, menu = layout.shows_all, document["menu"]
     width = UNLIMITED if shows_all else layout.width
+    if document.get("server"):
+        from mlscale.cli.server_clocks import clock_lines
+
+        return [Line(), *clock_lines(document, width, shows_all)]
     is_cap, has_caps = "power_cap_w" in document["base"], bool(document["caps"])
     parts = [_menu(document, width)] if menu else []
     if not is_cap and (shows_all or not menu):
@@ -247,7 +252,8 @@ def _closing(document: Row, width: int) -> list[Line]:
     if document["next"]:
         lines += sentences(document["next"], "dim", width=width)
     if not document["commands"] and document["answer"] and document["answer"]["set"]:
-        lines += sentences(_OTHERWISE, "dim", width=width)
+        otherwise = _OF_SERVER if document.get("server") else _OTHERWISE
+        lines += sentences(otherwise, "dim", width=width)
     return lines
 
 
@@ -332,8 +338,12 @@ def require(found: Row, least: str | None) -> None:
 def rows(document: Row, shows_all: bool) -> list[Row]:
     """A row for each choice of the run and each kernel: `at` says which, as the document names it.
 
-    shows_all: the front, what was measured, and all caps too.
+    shows_all: the front, what was measured, and all caps too. Of a server a row for each clock.
     """
+    if server := document.get("server"):
+        from mlscale.cli.server_clocks import clock_row
+
+        return [clock_row(clock) for clock in server["clocks"]]
     cap = "power_cap_w" in document["base"]
     run = {"kernel": "whole run", "number": None, "share_percent": 100.0}
     run["launches"] = document["run"]["launches"]

@@ -134,7 +134,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
             ):
                 failed = carry_out(plan, folder, bar.update)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted; go on with --resume -o {folder}") from None
+            raise KeyboardInterrupt(f"interrupted; continue with --resume -o {folder}") from None
         for name, why in failed.items():
             warn("T09", f"{name} is left out: {why}")
         plan = replace(plan, entries=tuple(e for e in plan.entries if e.name not in failed))

@@ -12,13 +12,12 @@ from mlscale.cli.parser import Parser
 from mlscale.data import datasets
 from mlscale.data.measurements import Measurements
 from mlscale.data.table_files import read_table
-from mlscale.files import write_text
 from mlscale.model.predictions import COVERAGE
 
 SEED = 0
 LIBRARIES = ("matplotlib", "pyarrow", "sklearn", "torch")  # one of each extra that training needs
 TABLE, KERNEL = "headroom-rtx5060ti.csv", "layernorm"
-READ_MHZ = {"fast.csv": 2782, "slow.csv": 1702}  # the highest clock, and about 0.6 of it
+FAST, SLOW = "layernorm-2782.csv", "layernorm-1702.csv"  # at its highest clock, and 0.6 of it
 MAX_SLOWDOWN = 5
 
 
@@ -36,9 +35,10 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advise a clock for a measured run; then train, show the errors, and name the page."""
     with outputs.output_folder(arguments.output) as folder:
-        fast, slow = _write_readings(folder)
-        answer = mlscale.advise(fast, also=slow, max_slowdown=MAX_SLOWDOWN)
-        _show_advice(fast, slow)
+        answer = mlscale.advise(
+            datasets.path(FAST), also=datasets.path(SLOW), max_slowdown=MAX_SLOWDOWN
+        )
+        _show_advice()
         _show_measured(answer.best.engine_mhz)
         missing = [name for name in LIBRARIES if find_spec(name) is None]
         if missing:
@@ -46,28 +46,17 @@ def run(arguments: argparse.Namespace) -> None:
                 f"\nNot installed: {', '.join(missing)} (pip install 'mlscale[train]').\n"
                 "So the demo leaves out training on simulated data.\n"
             )
-        written = [fast, slow, *([] if missing else _train_on_simulated(folder))]
+        written = [] if missing else _train_on_simulated(folder)
         page = folder / "report.html"
         answer.save(page)
-        print(
-            f"Written to {folder}: {', '.join(path.name for path in written)}, and a page:\n{page}"
-        )
+        for path in written:
+            print(f"Written: {path}")
+        print(f"The answer as a page:\n{page}")
 
 
-def _write_readings(folder: Path) -> list[Path]:
-    """Write a table for each of the two clocks that are read. Returns their paths."""
-    header, *lines = datasets.path(TABLE).read_text(encoding="utf-8").splitlines()
-    paths = []
-    for name, mhz in READ_MHZ.items():
-        [row] = [line for line in lines if f",{KERNEL}," in line and f",{mhz}," in line]
-        paths.append(folder / name)
-        write_text(paths[-1], f"{header}\n{row}\n")
-    return paths
-
-
-def _show_advice(fast: Path, slow: Path) -> None:
+def _show_advice() -> None:
     """Print the command of `mlscale advise` and its answer."""
-    words = [str(fast), "--also", str(slow), "--max-slowdown", str(MAX_SLOWDOWN)]
+    words = [FAST, "--also", SLOW, "--max-slowdown", str(MAX_SLOWDOWN)]
     print(f"$ mlscale advise {' '.join(words)}", flush=True)
     parser = Parser(prog="mlscale advise")
     advise.add_arguments(parser)
@@ -85,8 +74,9 @@ def _show_measured(engine_mhz: float) -> None:
         f"\nMeasured at {clocks[at]:g} MHz, the nearest clock: "
         f"{100 * (time[at] / time[top] - 1):.1f} % slower, "
         f"{100 * (1 - energy[at] / energy[top]):.0f} % less energy.\n"
-        f"(`{KERNEL}` on an RTX 5060 Ti, by github.com/imaoofu/headroom, CC BY 4.0. The model "
-        "learnt from\nthis GPU too; the README has errors on GPUs that were left out.)"
+        f"(`{KERNEL}` on an RTX 5060 Ti, measured by github.com/imaoofu/headroom, CC BY 4.0; both\n"
+        "files ship with mlscale. The model learnt from this GPU too: the README has errors on\n"
+        "GPUs that were left out.)"
     )
 
 

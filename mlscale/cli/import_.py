@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif first == "kernel-tuner" and files:
         text = _import_tuned(files, arguments.device, arguments.base, output)
     elif is_table(Path(first)):
-        raise InputError(f"{first}: is a tidy table; other commands take it as it is")
+        raise InputError(f"{first}: is a tidy table; other commands read it directly")
     else:
         paths = [input_file(name) for name in arguments.file]
         given = options.given(arguments, arguments.application, arguments.each)

@@ -135,6 +135,8 @@ def _run(words: Sequence[str]) -> int:
             words = [command, "--help"]
         arguments, unknown = parser.parse_known_args(words)
         program = arguments.program
+        if hasattr(arguments, "rest") and not any(word.startswith("-") for word in unknown):
+            arguments.rest, unknown = unknown, []
         if unknown:
             said = f"unrecognized arguments: {' '.join(unknown)}"
             raise InputError(with_help(said, program))

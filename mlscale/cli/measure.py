@@ -8,21 +8,23 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import stdev
 
 from mlscale.cli import measure_text as text
 from mlscale.cli import options
 from mlscale.cli.parser import Parser
+from mlscale.cli.terminal import si
 from mlscale.cli.text import print_line
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
-from mlscale.sensors.board import BUSY, ENGINE, SettingError
+from mlscale.sensors.board import ENGINE, SettingError
 from mlscale.sensors.boards import VISIBLE, GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
-from mlscale.sensors.log import Measured, kept, measured, warn_of_run, write_log
+from mlscale.sensors.log import Measured, at_work, kept, measured, warn_of_run, write_log
 from mlscale.sensors.program import Signals, Work
-from mlscale.sensors.recorder import IDLE_PERCENT, USUAL_HZ, Recorder
+from mlscale.sensors.recorder import USUAL_HZ, Recorder
 
 _EXAMPLES = """\
 examples:
@@ -65,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: its exit status, what was sampled, and the times of all that were repeated [s]."""
+    """One run: its exit status, what was sampled, and if it was repeated the times of all [s]."""
 
     status: int
     recorder: Recorder
@@ -84,10 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
             _hold(stack, arguments, board)
         held = {board.index: _set(board, arguments.at) for board in boards if arguments.at}
         outcome = _repeated(arguments, boards, signals)
-    if signals.last and outcome.status:  # else the program ended well, in its own way
-        print_line("mlscale: interrupted; no log is written")
-        return outcome.status
-    _write_and_tell(arguments, boards, outcome, held)
+        if signals.last and outcome.status:  # else the program ended well, in its own way
+            print_line("mlscale: interrupted; no log is written")
+        else:  # before the clocks are put back, which may fail
+            _write_and_tell(arguments, boards, outcome, held)
     return outcome.status
 
 
@@ -124,8 +126,8 @@ def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError on options that do not suit each other."""
     if bool(arguments.program_words) == bool(arguments.seconds):
         raise UsageError("give a program behind '--', or --for SECONDS of what runs already")
-    if arguments.two_clocks and arguments.seconds:
-        raise UsageError("what runs already has a --rate of its own at each clock: use --at twice")
+    if arguments.two_clocks and (arguments.seconds or arguments.rate):
+        raise UsageError("a --rate is of one clock: for --for or --rate use --at, once for each")
     if arguments.max_slowdown is not None and not arguments.two_clocks:
         raise UsageError("--max-slowdown is for the advice that --two-clocks ends in")
     if arguments.repeat > 1 and arguments.seconds:
@@ -183,17 +185,21 @@ def _command(arguments: argparse.Namespace, at_mhz: int | None = None) -> str:
 def _repeated(
     arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals
 ) -> Outcome:
-    """The run in the middle of all that were asked for; one that fails or is ended is the last."""
+    """The run in the middle of all that were asked for, by the time that the first GPU worked.
+
+    One that fails or is ended is the last. Raises InputError on a GPU that is lost.
+    """
     outcomes: list[tuple[float, Outcome]] = []
     for _ in range(arguments.repeat):
         outcome = _once(arguments, boards, signals)
-        rows = outcome.recorder.rows[boards[0].index]
-        outcomes.append((rows[-1][0] - rows[0][0] if rows else 0.0, outcome))
-        if outcome.status or signals.last:
+        if arguments.repeat == 1 or outcome.status or signals.last:
             return outcome
+        working = at_work(kept(outcome.recorder, boards[0], arguments.skip))
+        took_s = working[-1][0] - working[0][0] if working else 0.0
+        outcomes.append((took_s + 1 / arguments.hz, outcome))
     outcomes.sort(key=lambda one: one[0])
     _, middle = outcomes[(len(outcomes) - 1) // 2]
-    return Outcome(middle.status, middle.recorder, tuple(seconds for seconds, _ in outcomes))
+    return replace(middle, times_s=tuple(seconds for seconds, _ in outcomes))
 
 
 def _once(arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals) -> Outcome:
@@ -216,9 +222,9 @@ def _logged(
     are_several: bool = False,
 ) -> Path:
     """Write the log of one GPU, and warn of what it does not tell. Raises InputError."""
-    recorder, words = outcome.recorder, arguments.program_words
+    recorder, words, times_s = outcome.recorder, arguments.program_words, outcome.times_s
     rows = kept(recorder, board, arguments.skip)
-    clocks = [s[ENGINE] for _, s in rows if ENGINE in s and s.get(BUSY, 100) > IDLE_PERCENT]
+    clocks = [sample[ENGINE] for _, sample in at_work(rows) if ENGINE in sample]
     mhz = set_mhz or (round(sum(clocks) / len(clocks)) if clocks else 0)
     path = _path(arguments, board if are_several else None, mhz)
     facts = {
@@ -226,7 +232,8 @@ def _logged(
         "engine_mhz": set_mhz,
         "skip_s": arguments.skip,
         "work_per_s": arguments.rate,
-        "times_s": [round(seconds, 3) for seconds in outcome.times_s[1:] and outcome.times_s],
+        "times_s": [round(seconds, 3) for seconds in times_s],
+        "log_time_sd": stdev(map(math.log, times_s)) if times_s else None,
     }
     if path.exists():
         text.tell(f"{path}: was there before, and is replaced")
@@ -234,9 +241,9 @@ def _logged(
     warn_of_run(recorder, board, bool(arguments.seconds))
     if outcome.status:
         warn("M02", f"{path}: the program ended with {outcome.status}: it may have done less work")
-    if len(outcome.times_s) > 1:
-        low, *_, high = outcome.times_s
-        text.tell(f"{len(outcome.times_s)} runs took {low:.3g} to {high:.3g} s in all")
+    if times_s:
+        low, high = (si(seconds, "s") for seconds in (times_s[0], times_s[-1]))
+        text.tell(f"{len(times_s)} runs were busy for {low} to {high}")
     return path
 
 
@@ -263,15 +270,19 @@ def _tell_next(
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
     if was_set:
-        told = shlex.join(["mlscale", "advise", "LOG", "--also", str(found.path)])
-        text.tell(f"For the answer, with the LOG of the clock as it was: {told}")
+        log = shlex.quote(str(found.path))
+        told = f"with the LOG of the clock as it was: mlscale advise LOG --also {log}"
+        if arguments.seconds and not arguments.rate:
+            told = f"with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT {log}"
+        text.tell(f"For the answer, {told}")
         return
     if math.isnan(found.engine_mhz):
         return
     if arguments.seconds:
         text.tell("For an answer, once more at 0.6 of the clock, with the --rate there")
         if not arguments.rate:
-            text.tell("(this log tells no rate: measure it again with --rate, the work per second)")
+            text.tell("(this log tells no rate: measure it again with --rate, the work per second,")
+            text.tell("or give a benchmark's results: mlscale advise RESULT LOG --also RESULT LOG)")
     else:
         text.tell("For an answer, once more at 0.6 of the clock (needs root):")
     mhz = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz)
@@ -286,28 +297,26 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
     [board, *others] = boards
     if others:
         raise UsageError("--two-clocks measures one GPU; name it with --gpu")
-    slow_mhz = 0
+    set_mhz: int | None = None
     logs: list[Measured] = []
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         _hold(stack, arguments, board)
-        for number, what in ((1, "free clock"), (2, "")):
-            if number == 2:
+        for number in (1, 2):
+            if logs:
                 if math.isnan(logs[0].engine_mhz):
                     raise InputError(f"{logs[0].path}: tells no engine clock; name one: --at MHZ")
-                slow_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
+                set_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
             outcome = _repeated(arguments, boards, signals)
             if outcome.status or signals.last:
                 break
-            path = _logged(arguments, board, outcome, slow_mhz or None)
+            path = _logged(arguments, board, outcome, set_mhz)
             with warnings.catch_warnings(action="ignore", category=DataWarning):
                 logs.append(measured(path))  # the advice warns of it
-            if number == 1:
-                text.tell(text.numbered_line(number, what, logs[0]))
+            text.tell(text.numbered_line(number, set_mhz, logs[-1]))
     if len(logs) < 2:
         print_line(f"mlscale: the clock is put back; the program ended with {outcome.status}")
         return outcome.status
-    text.tell(f"{text.numbered_line(2, f'{slow_mhz} MHz', logs[1])}, clock put back")
     return _advise(arguments, [str(log.path) for log in logs])
 
 
@@ -320,7 +329,8 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     words = [logs[0], "--also", logs[1]]
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
-    text.tell(f"The answer of: {shlex.join(['mlscale', 'advise', *words])}")
+    answer = shlex.join(["mlscale", "advise", *words])
+    text.tell(f"The clock is put back. The answer of: {answer}")
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]
     advise.run(asked)

@@ -50,7 +50,8 @@ def line(found: Measured, was_set: bool, rate: float | None) -> str:
     return f"{found.name}, GPU {found.gpu}: {', '.join(filter(None, told))} -> {found.path}"
 
 
-def numbered_line(number: int, what: str, found: Measured) -> str:
-    """One of the runs of --two-clocks."""
+def numbered_line(number: int, set_mhz: int | None, found: Measured) -> str:
+    """One of the runs of --two-clocks, at the clock that was set, if any."""
+    what = f"{set_mhz} MHz" if set_mhz else "free clock"
     told = f"{si(found.time_s, 's'):>7}, {found.engine_mhz:4.0f} MHz, {si(found.mean_w, 'W'):>6}"
     return f"{number}/2  {what:<11} {told} -> {found.path}"

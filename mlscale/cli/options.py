@@ -171,6 +171,11 @@ def mapping(text: str) -> dict[str, str | float]:
     return found
 
 
+def rates(text: str) -> tuple[float, ...]:
+    """Positive numbers that colons part."""
+    return tuple(positive_number(part) for part in text.split(":"))
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names that commas part."""
     return tuple(name.strip() for name in text.split(","))
@@ -408,7 +413,7 @@ def predictor_names() -> str:
 
     return (
         f"{', '.join(PREDICTORS)}, package.module:Class for one of your own, or default: what "
-        "'train' takes on the table"
+        "'train' chooses for the table"
     )
 
 

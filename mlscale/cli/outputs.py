@@ -157,6 +157,6 @@ def in_order(
             raise
         raise KeyboardInterrupt(
             f"interrupted; {len(progress.done)} of {total} parts are kept in {folder}; "
-            "go on with --resume"
+            "continue with --resume"
         ) from None
     return [results[number] for number in range(total)]

@@ -37,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
     options.add_subject(parser)
     what = (
         "profiles of other kernels of a GPU without training data, at the same base: what they "
-        "reach is taken for its peak"
+        "reach counts as its peak"
     )
     parser.add_more("--peaks", metavar="PROFILES", help=what)
     what = "by kernel: how much slower each one is at these settings"
@@ -141,7 +141,7 @@ def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -
     if not any(ABOVE_LIMIT in row for row in flags):
         return []
     warning = (
-        f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_in_words}: there "
-        "the GPU lowers its clock, draws less and takes longer than they say"
+        f"rows marked '{ABOVE_LIMIT}' exceed {predictions.supply.most_in_words}: there the GPU "
+        "lowers its clock, draws less and takes longer than they say"
     )
     return [Note("P03", warning, "warning")]

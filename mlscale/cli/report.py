@@ -7,14 +7,14 @@ import numpy as np
 
 from mlscale import subject
 from mlscale.advice.recommendation import Row
-from mlscale.cli import advise, options, outputs
+from mlscale.cli import advise, options, outputs, server
 from mlscale.cli.parser import Parser
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.table_files import is_tidy
-from mlscale.errors import InputError
+from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.text import counted
 
@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    parser.set_defaults(commands=True)
+    parser.set_defaults(commands=True, rate=None, rest=[])
     parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
     options.add_subject(parser)
@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the page. Raises InputError."""
     from mlscale.report.page import Shown, page
 
+    if server.is_asked(arguments):
+        raise UsageError(server.NO_PAGE)
     output = outputs.output_file(arguments.output)
     runs = [advise.answered(arguments)]
     if arguments.compare:

@@ -37,7 +37,8 @@ OF_PREDICTORS = ("loss", "log_ratios", "counters")  # hyper-parameters that are 
 AGAIN = "may be given again"
 LEGEND = (
     "std. error: over {}. behind best: mean difference to the best, paired by {}, +- its "
-    "standard error; = not told from the best (paired t test, 5 %)."
+    "standard error; = does not differ significantly from the best "
+    "(paired t test, 5 %)."
 )
 KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
 

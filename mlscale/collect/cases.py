@@ -1,6 +1,14 @@
 """Cases of the suite's kernels: made arguments, and what a launch must leave, by NumPy.
 
-suite.json names the functions, without their underscore.
+suite.json names the functions, without their underscore. A new kernel needs
+
+- a file in `kernels/` with one `ENTRY KERNEL(…)` in the words of `languages.h`; `KERNEL` becomes
+  the name in the table,
+- a function here that returns its `Case`,
+- a line of suite.json for each size, and a tiny size in tests/collect/test_suite.py.
+
+One launch is one row. Inputs and outputs are separate buffers, so that every launch does the same.
+Choose sizes that take 20 us to some 10 ms.
 """
 
 from collections.abc import Mapping, Sequence

@@ -31,7 +31,7 @@ _START_S, _KERNEL_S = 60, 30
 
 
 def metrics(capability: int) -> tuple[str, ...]:
-    """What Nsight Compute is asked for, as in docs/howto/profile.md, of a GPU of that capability."""
+    """What Nsight Compute counts on a GPU of that capability, as in docs/howto/profile.md."""
     names = tuple((_HERE / "ncu_metrics.txt").read_text(encoding="utf-8").split())
     if capability < 75:  # no uniform pipe
         names = tuple(name for name in names if "pipe_uniform" not in name)
@@ -86,7 +86,7 @@ def collect_counters(
                 counters[kernel] = _read(plan, kernel, base, folder / kernel)
             except InputError as error:
                 if not counters:
-                    return {}, [f"there are no counters: {error}"]
+                    return {}, [f"no counters: {error}"]
                 missing.append(f"{kernel} has no counters: {error}")
     return counters, missing
 

@@ -76,15 +76,15 @@ class DeviceInfo:
         """Why clocks and power limits cannot be set, and what serves in their place, or ''."""
         if self.sensors != "nvml":
             return (
-                "clocks and power limits are set by NVML alone. For AMD set them with amd-smi (on "
-                "a Jetson with nvpmodel) and collect once for each setting; an MI300X refuses to "
-                "hold its clocks (--setsclk), performance determinism caps them instead"
+                "mlscale sets clocks and power limits through NVML alone. On AMD set them with "
+                "amd-smi (on a Jetson with nvpmodel) and collect once for each setting; an MI300X "
+                "refuses to hold its clocks (--setsclk), performance determinism caps them instead"
             )
         if os.geteuid() != 0:
             return (
-                "clocks and power limits are set by root; the CU count, time and power need no "
-                "rights. For a program of yours nvidia-smi's logs at two engine clocks do, whoever "
-                "sets them: mlscale advise LOG --also LOG"
+                "only root sets clocks and power limits; the CU count, time and power need no "
+                "rights. For your own program, two logs of nvidia-smi at two engine clocks are "
+                "enough, whoever sets them: mlscale advise LOG --also LOG"
             )
         return ""
 

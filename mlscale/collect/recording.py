@@ -45,7 +45,7 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
     if not resume:
         what = "a finished" if there["finished"] else "an unfinished"
         raise InputError(
-            f"{folder}: holds {what} collection; go on with --resume, or name another folder"
+            f"{folder}: holds {what} collection; continue with --resume, or name another folder"
         )
     return there
 
@@ -73,9 +73,7 @@ def samples(folder: Path, plan: Plan) -> pd.DataFrame:
     silent = frame["kernel"][frame["power_w"].isna()].unique()
     if 0 < len(silent) < frame["kernel"].nunique():
         names = ", ".join(silent)
-        warn(
-            "T09", f"the sensor ({plan.device.sensors}) gave no power of, and left out are: {names}"
-        )
+        warn("T09", f"left out, because the sensor ({plan.device.sensors}) gave no power: {names}")
         frame = frame[~frame["kernel"].isin(silent)].reset_index(drop=True)
     for axis in _CLOCKS:
         observed = frame[f"{axis}_observed"]
@@ -174,13 +172,13 @@ def warn_of_samples(frame: pd.DataFrame, plan: Plan) -> None:
     if not plan.settings["engine_mhz"] and len(moved := _moved_clocks(frame)):
         warn(
             "L04",
-            f"the engine clock was not the same at all numbers of CUs, so that ratios over them "
-            f"have it in them (column 'engine_mhz_observed'): {', '.join(moved)}",
+            "the engine clock differed between numbers of CUs, which distorts ratios over them "
+            f"(column 'engine_mhz_observed'): {', '.join(moved)}",
         )
     if device.lacks_sensors:
         warn("P04", f"neither power nor clocks were observed: {device.lacks_sensors}")
     if plan.power_s and frame["power_w"].isna().any():
-        warn("P04", f"there is no power: the sensor ({device.sensors}) gave none")
+        warn("P04", f"no power: the sensor ({device.sensors}) gave none")
     if device.key not in device_keys() and device.backend != "opencl":
         warn(
             "G03",

@@ -7,7 +7,7 @@ predicate in predicates.py.
 
 A code keeps its meaning for ever. G is for the GPU and its settings, L for a profiler's launches, M
 for a monitor's log and files of several GPUs, T for tables and profiles, R for readings of a run at
-several clocks, and P for predictions and advice.
+several clocks, V for LLM servers, and P for predictions and advice.
 """
 
 from collections.abc import Callable, Iterator, Sequence

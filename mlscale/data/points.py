@@ -26,6 +26,7 @@ from mlscale.data.profiles import (
     configurations,
     in_application,
     launches_of_rows,
+    log_time_sd,
     warn_of_parts,
 )
 from mlscale.data.repetitions import Rows
@@ -45,12 +46,13 @@ _TOLD = 0.01  # of the run's time, from which on it is told that a trace lacks k
 
 @dataclass(frozen=True)
 class _Reading:
-    """One kernel at one configuration, its rows made one; power_w is NaN where it is not known."""
+    """One kernel at one configuration, its rows made one; NaN is what is not known."""
 
     kernel: str
     config: HardwareConfig
     time_ms: float
     power_w: float
+    log_time_sd: float
     file: str
     source: str
 
@@ -89,7 +91,9 @@ def add_points(
         here = [one for one in readings if one.config == config]
         times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
-        points.append(MeasuredPoint(config, times, powers if has_power else None, here[0].source))
+        sd = _medians(profiles.kernels, [(one.kernel, one.log_time_sd) for one in here])
+        watts = powers if has_power else None
+        points.append(MeasuredPoint(config, times, watts, here[0].source, sd))
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
     _refuse_copies(base, points)
     if are_of_runs:
@@ -235,10 +239,11 @@ def _made_one(
     power_w = np.full(len(positions), np.nan)
     if chosen.has_values("power_w"):
         power_w = made.power_w(samples(chosen.positive("power_w")))
-    numbers = zip(made.time_ms.tolist(), power_w.tolist(), strict=True)
+    sd = log_time_sd(chosen, samples)
+    numbers = zip(made.time_ms.tolist(), power_w.tolist(), sd.tolist(), strict=True)
     return [
-        _Reading(kernel, at, time, watts, table.source, f"{table.source}: {table.row(row)}")
-        for ((at, kernel), row), (time, watts) in zip(first_rows.items(), numbers, strict=True)
+        _Reading(kernel, at, *one, file=table.source, source=f"{table.source}: {table.row(row)}")
+        for ((at, kernel), row), one in zip(first_rows.items(), numbers, strict=True)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
-# Columns that `mlscale collect` writes beside the measurements: how each row was measured.
+# Columns that `mlscale collect` and `measure` write beside the measurements: how each was made.
 CONDITIONS = (
     "cu_count_observed",
     "engine_mhz_requested",
@@ -33,6 +33,7 @@ CONDITIONS = (
     "memory_mhz_locked",
     "memory_mhz_observed",
     "time_spread_percent",
+    "log_time_sd",
     "power_window_s",
     "temperature_c",
     "throttled",
@@ -49,13 +50,15 @@ NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 class MeasuredPoint:
     """Time and power of K kernels at a further configuration, NaN where not measured.
 
-    time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages.
+    time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages;
+    log_time_sd (K,): of the log of time, between repeated runs; None where none was repeated.
     """
 
     config: HardwareConfig
     time_ms: Floats
     power_w: Floats | None
     source: str = "a further point"
+    log_time_sd: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +69,7 @@ class Profiles:
     counters (K, F), a column per name in counter_names, NaN where missing;
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
-    whole; None where the table does not say.
+    whole; None where the table does not say; log_time_sd (K,): as of `MeasuredPoint`.
     """
 
     device: str
@@ -80,6 +83,7 @@ class Profiles:
     metadata: dict[str, Any] = field(default_factory=dict)
     points: tuple[MeasuredPoint, ...] = ()
     launches: Floats | None = None
+    log_time_sd: Floats | None = None
 
     @property
     def weights(self) -> Floats:
@@ -121,6 +125,17 @@ class Profiles:
         """Which kernels were timed at a further configuration too, (K,)."""
         further = [np.isfinite(point.time_ms) for point in self.points]
         return np.asarray(np.any([np.zeros(len(self.kernels), dtype=bool), *further], axis=0))
+
+    @property
+    def factor_sd(self) -> Floats:
+        """The deviation of the log of time over the base's at each point (P, K), by repeated runs.
+
+        0 of runs that were not repeated.
+        """
+        nothing = np.zeros(len(self.kernels))
+        told = [self.log_time_sd, *(point.log_time_sd for point in self.points)]
+        at_base, *each = (nothing if sd is None else np.nan_to_num(sd) for sd in told)
+        return np.array([np.hypot(at_base, sd) for sd in each]).reshape(-1, len(nothing))
 
     @property
     def profiled(self) -> "Profiles":
@@ -177,8 +192,14 @@ class Profiles:
             power_w=chosen(self.power_w),
             counters=self.counters[positions],
             launches=chosen(self.launches),
+            log_time_sd=chosen(self.log_time_sd),
             points=tuple(
-                replace(point, time_ms=point.time_ms[positions], power_w=chosen(point.power_w))
+                replace(
+                    point,
+                    time_ms=point.time_ms[positions],
+                    power_w=chosen(point.power_w),
+                    log_time_sd=chosen(point.log_time_sd),
+                )
                 for point in self.points
             ),
         )
@@ -345,7 +366,19 @@ def _profiles(
         counters=made.counters(samples(np.column_stack([np.empty((len(table), 0)), *counters]))),
         metadata=dict(table.metadata),
         launches=made.launches,
+        log_time_sd=log_time_sd(table, samples),
     )
+
+
+def log_time_sd(table: Table, samples: Callable[[Floats], Floats]) -> Floats:
+    """The largest deviation that the rows of each cell tell of, NaN where none does.
+
+    samples: makes of a column's rows samples (R, ...). Raises InputError on a negative one.
+    """
+    name, none = "log_time_sd", np.full(len(table), np.nan)
+    is_there = name in table.numbers
+    values = table.positive(name, optional=True, or_zero=True) if is_there else none
+    return np.asarray(np.fmax.reduce(samples(values)))
 
 
 def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:

@@ -51,6 +51,7 @@ from mlscale.predictors.board_memory import (
 )
 from mlscale.predictors.board_readings import from_highest_reading, without_crossings
 from mlscale.predictors.conditioning import (
+    RATIO_NOISE,
     MeasuredRatios,
     SurfacePosterior,
     condition,
@@ -371,7 +372,14 @@ def _is_held(device: str, scores: Sequence[Floats], groups: Sequence[str]) -> bo
 
 
 def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:
-    return replace(measured_ratios(profiles, grid, quantity), are_kept=True)
+    """The readings over the base's, with the noise of time that repeated runs show, if it is more.
+
+    Never with less: what a GPU does alike in runs on one day, as by its heat, they do not show.
+    """
+    readings = replace(measured_ratios(profiles, grid, quantity), are_kept=True)
+    if quantity == "time":
+        return replace(readings, noise=np.fmax(RATIO_NOISE, profiles.factor_sd.T))
+    return readings
 
 
 def _rising(logs: Floats, grid: ConfigGrid) -> Floats:

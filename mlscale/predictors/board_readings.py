@@ -21,7 +21,9 @@ def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) ->
     it is outside the grid's range.
     """
     base, name = profiles.base, QUANTITIES[quantity]
-    top = first = MeasuredPoint(base, profiles.time_ms, profiles.power_w)
+    top = first = MeasuredPoint(
+        base, profiles.time_ms, profiles.power_w, log_time_sd=profiles.log_time_sd
+    )
     for point in profiles.points if grid.spans(base) else ():
         values = getattr(point, name)
         is_known = values is not None and not np.isnan(values).any()
@@ -31,8 +33,9 @@ def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) ->
     others = [point for point in (first, *profiles.points) if point is not top]
     others.sort(key=lambda point: (_core(point), point.config.memory_mhz))
     return replace(
-        profiles, base=top.config, time_ms=top.time_ms, power_w=top.power_w, points=tuple(others)
-    )
+        profiles, base=top.config, time_ms=top.time_ms, power_w=top.power_w, points=tuple(others),
+        log_time_sd=top.log_time_sd,
+    )  # fmt: skip
 
 
 def without_crossings(profiles: Profiles) -> Profiles:

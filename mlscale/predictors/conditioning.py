@@ -71,13 +71,13 @@ class SurfacePrior:
 class MeasuredRatios:
     """Measured log ratios (K, P), NaN where missing; at (P, M): the outputs' weights in each.
 
-    noise: their standard deviation. are_kept: whether the outputs go through them all the same,
-    by the misfit.
+    noise: their standard deviation, of all or of each (K, P). are_kept: whether the outputs go
+    through them all the same, by the misfit.
     """
 
     at: Floats
     logs: Floats
-    noise: float = RATIO_NOISE
+    noise: float | Floats = RATIO_NOISE
     are_kept: bool = False
 
 

@@ -200,16 +200,21 @@ class ReadingBounds:
 
     @classmethod
     def by(cls, profiles: Profiles, grid: ConfigGrid, quantity: str) -> Self:
-        """Those of the base and every further point."""
-        readings = [(profiles.base, np.ones(len(profiles.kernels)))]
+        """Those of the base and every further point; where repeated runs spread, further out."""
+        at_base = np.ones(len(profiles.kernels))
+        factors = [(profiles.base, at_base), *profiles.measured_factors(quantity)]
+        further = [at_base * 0] * len(factors)
+        if quantity == "time":
+            further[1:] = np.fmax(2 * profiles.factor_sd - NOISE, 0)
         sides: list[list[Floats]] = []
-        for config, factors in [*readings, *profiles.measured_factors(quantity)]:
-            reading = np.log(factors)[:, None]
+        for (config, factor), more in zip(factors, further, strict=True):
+            reading = np.log(factor)[:, None]
             low, high = (end.ravel() for end in one_sided_reach(quantity, grid, config))
             floor, ceiling = np.where(low < -NOISE, -np.inf, 0), np.where(high > NOISE, np.inf, 0)
             if quantity == "power":  # no end of it crosses a reading
                 low, high = low + NOISE, high - NOISE
-            farthest = reach(quantity, grid, config).ravel() + 0 * reading
+            low, high = low - more[:, None], high + more[:, None]
+            farthest = reach(quantity, grid, config).ravel() + 0 * reading + more[:, None]
             sides.append([*(reading + side for side in (floor, ceiling, low, high)), farthest])
         floors, ceilings, lows, highs, distances = zip(*sides, strict=True)
         largest, smallest = np.fmax.reduce, np.fmin.reduce

@@ -1,9 +1,10 @@
 """Readers of profilers' exports, traces and monitors' logs: files become profiles.
 
 `registry` has a line for each kind of file: by what it is known, and which module reads it. `ncu`,
-`nsys`, `rocprof`, `rocpd` and `torch_trace` read launches, `monitor` samples; each has one function
-`read`, and is imported when a file of its own is met. A new one is such a module and a line of the
-registry; one that counts needs its formulas in mapping.json too.
+`nsys`, `rocprof`, `rocpd` and `torch_trace` read launches, `monitor` samples, `serving` results of
+benchmarks of LLM servers; each has one function `read`, and is imported when a file of its own is
+met. A new one is such a module and a line of the registry; one that counts needs its formulas in
+mapping.json too.
 
 `reading` is the way through: `files` opens a file, whose `columns` come in blocks, `launches` sums
 them up, `join` puts passes and traces of one run together by `names`, `run` finds the GPU and its

@@ -247,6 +247,8 @@ def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, flo
     known = [name for name in SHARES if name in log.columns]
     means = {"power_w": mean_power(log, span)}
     means |= {name: mean_of(log.columns[name][span.inside]) for name in known}
+    if not log.time_ms:
+        means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     if "power_w" in means:
         known_device = find_device(setup.device)

@@ -11,7 +11,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -190,6 +190,14 @@ def open_file(path: Path, progress: ByteProgress = no_progress) -> Sheet | None:
         return Sheet(path, kind, progress=progress) if kind else None
     encoding = "utf-16" if mark[:2] in _UTF_16 else "utf-8-sig"
     return _open_text(path, encoding, progress)
+
+
+def is_benchmark(path: Path) -> bool:
+    """Whether a file is a result of a benchmark of a server; not what cannot be opened."""
+    with suppress(InputError):
+        sheet = open_file(path)
+        return sheet is not None and sheet.kind.is_benchmark
+    return False
 
 
 def _any(names: Mapping[str, object], begin: str) -> bool:

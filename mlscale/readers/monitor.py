@@ -94,7 +94,8 @@ class Samples:
             board's limit) [W], energy_j (a counter) [J], engine_mhz, memory_mhz,
             engine_mhz_requested [MHz], and shares from 0 to 1 by the names of SHARES.
         facts: what `mlscale measure` says of the run, numbers by name: engine_mhz that it set,
-            skip_s that it left out at the beginning, work_per_s of a program that goes on.
+            skip_s that it left out at the beginning, work_per_s of a program that goes on,
+            log_time_sd between repeated runs.
     """
 
     source: str

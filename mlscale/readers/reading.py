@@ -177,6 +177,12 @@ def sum_up(path: Path, given: Given, progress: ByteProgress = no_progress) -> Su
             f"{path}: is nothing that mlscale knows; 'mlscale import --help' has commands that "
             "write a profile, or a monitor's log"
         )
+    if sheet.kind.is_benchmark:
+        raise InputError(
+            f"{path}: is a result of {sheet.kind.title}; give it with the log of power and clocks "
+            "of its run, and both of a run at a second clock: mlscale advise RESULT LOG --also "
+            "RESULT LOG"
+        )
     if sheet.kind.is_log:
         raise InputError(
             f"{path}: is a log of {sheet.kind.title}, no profiler's export; give it alone, or as "

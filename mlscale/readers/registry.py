@@ -6,7 +6,8 @@ To add a reader, put a module into this folder and a line into READERS. The modu
 
 which gives the launches of an open file block by block, notes in `facts` what it says besides, and
 takes those counters that the tool's formulas in mapping.json need; `nsys` is a short one. A module
-is imported when the first of its files is met. That of the monitors, `monitor`, gives samples.
+is imported when the first of its files is met. That of the monitors, `monitor`, gives samples, that
+of the benchmarks of LLM servers, `serving`, results.
 """
 
 import re
@@ -51,6 +52,11 @@ class Kind:
     json: str = ""
     tables: str = ""
     instead: str = ""
+
+    @property
+    def is_benchmark(self) -> bool:
+        """Whether a benchmark of a server wrote it."""
+        return self.module == "serving"
 
     @property
     def is_log(self) -> bool:
@@ -107,6 +113,10 @@ READERS = (
          "device, sclk clock speed:|Average Graphics Package Power (W)|GPU use (%)"),
     Kind("monitor", "amd-smi", "amd-smi metric --csv", "gpu, socket_power"),
     Kind("monitor", "amd-smi", "amd-smi monitor --csv", "gpu, power_usage|gfx_clk"),
+    Kind("serving", "aiperf", "AIPerf or GenAI-Perf", json="output_token_throughput"),
+    Kind("serving", "trtllm-bench", "trtllm-bench", json="streaming_metrics"),
+    Kind("serving", "sglang", "SGLang's bench_serving", json="random_range_ratio"),
+    Kind("serving", "vllm", "vLLM's bench serve", json="num_prompts"),
     Kind("", "ncu", "Nsight Compute's summary of kernels",
          "Kernel Name, Invocations, Metric Name, Average", instead=_NO_LAUNCHES),
     Kind("", "nsys", "this report of Nsight Systems",

@@ -8,8 +8,10 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from mlscale.errors import InputError, warn
@@ -62,7 +64,14 @@ def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any])
     for seconds, sample in rows:
         cells = [_cell(name, sample.get(name)) for name in headings]
         writer.writerow([f"{seconds:.3f}", board.index, board.name, *cells])
-    write_text(path, text.getvalue())
+    try:
+        write_text(path, text.getvalue())
+    except InputError as error:  # as of a full disk: the run may have taken hours
+        with suppress(OSError):
+            elsewhere = Path(mkdtemp(prefix="mlscale-")) / path.name
+            elsewhere.write_text(text.getvalue(), encoding="utf-8")
+            raise InputError(f"{error}; the log is in {elsewhere}") from None
+        raise
 
 
 def _cell(name: str, value: float | None) -> str:
@@ -80,6 +89,11 @@ def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
     if len(rows) < 2:
         raise InputError(f"GPU {board.index}: there is no more to sample after {skip_s:g} s")
     return rows
+
+
+def at_work(rows: Rows) -> Rows:
+    """The samples at which the GPU is not idle."""
+    return [row for row in rows if row[1].get(BUSY, 100) > IDLE_PERCENT]
 
 
 def measured(path: Path) -> Measured:
@@ -110,9 +124,8 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
 
     ran_before: what is measured was on the GPU before, so that it is no other program.
     """
-    rows, gpu = recorder.rows[board.index], f"GPU {board.index}"
-    at_work = [sample for _, sample in rows if sample.get(BUSY, 100) > IDLE_PERCENT]
-    told = [int(sample[REASONS]) for sample in at_work if REASONS in sample]
+    rows, gpu = at_work(recorder.rows[board.index]), f"GPU {board.index}"
+    told = [int(sample[REASONS]) for _, sample in rows if REASONS in sample]
     for code, bits, what in (("P03", _CAP, "the power limit"), ("L04", _HEAT, "heat")):
         share = sum(bool(one & bits) for one in told) / max(1, len(told))
         if share > _OFTEN:

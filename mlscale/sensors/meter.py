@@ -1,6 +1,7 @@
 """The work of a block of Python, measured."""
 
 import math
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -14,6 +15,8 @@ from mlscale.sensors.recorder import Recorder
 
 class Meter:
     """Samples a GPU while a block runs, and writes its log where the block ends well.
+
+    A log that is there is replaced then, as by `mlscale measure -o`; a warning says so.
 
     Attributes:
         path: the log.
@@ -34,6 +37,8 @@ class Meter:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        if self.path.exists():
+            warnings.warn(f"{self.path}: is there, and is replaced", stacklevel=2)
         self._stack.enter_context(given_back(self._board, sets_board=False))
         self._stack.enter_context(self._recorder)
         return self

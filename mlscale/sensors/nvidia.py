@@ -110,23 +110,22 @@ class NvidiaBoard:
         if self._last is False:
             return {}
         nvml = self._nvml
-        if self._last is None:
-            support = self._ask("nvmlGpmQueryDeviceSupport")
-            if not getattr(support, "isSupportedDevice", 0):
-                self._last = False
-                return {}
-            self._last, self._spare = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
-            self._ask("nvmlGpmSampleGet", self._last)
-            return {}
-        if self._ask("nvmlGpmSampleGet", self._spare) is None:
-            return {}
-        asked = nvml.c_nvmlGpmMetricsGet_t()
-        asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(_ACTIVITIES)
-        asked.sample1, asked.sample2 = self._last, self._spare
-        for place, metric in enumerate(_ACTIVITIES.values()):
-            asked.metrics[place].metricId = metric
-        self._last, self._spare = self._spare, self._last
         try:
+            if self._last is None:
+                self._last = False  # unless all of this works
+                support = self._ask("nvmlGpmQueryDeviceSupport")
+                if getattr(support, "isSupportedDevice", 0):
+                    first, self._spare = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
+                    nvml.nvmlGpmSampleGet(self.handle, first)
+                    self._last = first
+                return {}
+            nvml.nvmlGpmSampleGet(self.handle, self._spare)
+            asked = nvml.c_nvmlGpmMetricsGet_t()
+            asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(_ACTIVITIES)
+            asked.sample1, asked.sample2 = self._last, self._spare
+            for place, metric in enumerate(_ACTIVITIES.values()):
+                asked.metrics[place].metricId = metric
+            self._last, self._spare = self._spare, self._last
             nvml.nvmlGpmMetricsGet(asked)
         except nvml.NVMLError:  # as of samples too close to each other
             return {}

@@ -1,8 +1,8 @@
 """What is measured until it ends: a program, or what runs already, as if nobody measured it."""
 
+import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -42,7 +42,7 @@ class Signals:
 
     def _received(self, number: int, _: FrameType | None) -> None:
         self.last = number
-        if self.process is not None and not (number in _FROM_KEYS and sys.stdin.isatty()):
+        if self.process is not None and not (number in _FROM_KEYS and os.isatty(0)):
             self.process.send_signal(number)
 
 

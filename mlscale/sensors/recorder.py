@@ -29,6 +29,7 @@ class Recorder(threading.Thread):
         self.rows: dict[str, list[tuple[float, Sample]]] = {one.index: [] for one in boards}
         self.lost: dict[str, str] = {}
         self.others: Mapping[str, Mapping[int, str]] = {}
+        self._sum_w = dict.fromkeys(self.rows, 0.0)
         self._ended, self._began = threading.Event(), threading.Event()
         self._epoch_s = time.time() - time.monotonic()
 
@@ -51,6 +52,7 @@ class Recorder(threading.Thread):
             except LostError as error:
                 self.lost[board.index] = str(error)
                 continue
+            self._sum_w[board.index] += sample.get(POWER, sample.get(MEAN_POWER, 0.0))
             self.rows[board.index].append((self._epoch_s + time.monotonic(), sample))
 
     def __enter__(self) -> Self:
@@ -76,5 +78,4 @@ class Recorder(threading.Thread):
     def energy_j(self, index: str) -> float:
         """Of a board until now, by its power [J]."""
         rows = self.rows[index]
-        watts = [sample.get(POWER, sample.get(MEAN_POWER, 0.0)) for _, sample in rows]
-        return (rows[-1][0] - rows[0][0]) * sum(watts) / len(watts) if rows else 0.0
+        return (rows[-1][0] - rows[0][0]) * self._sum_w[index] / len(rows) if rows else 0.0

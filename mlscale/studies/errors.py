@@ -86,7 +86,8 @@ class TestedTable:
             if trained.device != self.data.device:
                 return (
                     f"'{candidate.name}' cannot predict a GPU that it was not trained on: "
-                    f"'{self.name}' is of '{self.data.device}', {names} of '{trained.device}'"
+                    f"'{self.name}' is a table of '{self.data.device}', {names} one of "
+                    f"'{trained.device}'"
                 )
             if not is_asked or self.base != trained_base:
                 return (

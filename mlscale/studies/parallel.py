@@ -178,7 +178,8 @@ def connected(address: str) -> Iterator["Client"]:
                 raise
             raise InputError(
                 f"the Dask cluster at {address} lost all its workers or its scheduler "
-                f"({type(error).__name__}); with -o DIR what is done is kept: go on with --resume"
+                f"({type(error).__name__}); with -o DIR what is done is kept: continue with "
+                "--resume"
             ) from None
 
 

@@ -108,7 +108,7 @@ def test_the_whole_small_suite_killed_goes_on_and_is_trained_on(
 
     again = ("collect", "--backend", "opencl", *given)
     message = refuse(capsys, folder, *again)
-    assert "holds an unfinished collection; go on with --resume" in message
+    assert "holds an unfinished collection; continue with --resume" in message
     resumed = pocl.collect(cache, *given, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert read_document(first)["cache"] == before
@@ -209,7 +209,9 @@ def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 130
         assert process.stderr is not None
-        assert process.stderr.read() == f"mlscale: interrupted; go on with --resume -o {folder}\n"
+        assert (
+            process.stderr.read() == f"mlscale: interrupted; continue with --resume -o {folder}\n"
+        )
     assert json.loads((folder / "collect.json").read_text())["finished"] is None
 
 
@@ -257,7 +259,7 @@ def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:
     [
         ("--kernels copi", "no kernel or application 'copi' in the suite 'full'; is 'copy' meant?"),
         ("--cu-counts 9999", f"has {CPUS} CUs"),
-        ("--engine 800", "set by NVML alone"),
+        ("--engine 800", "through NVML alone"),
         ("--cu-counts 0", "is not a whole number of at least 1"),
         ("--power-seconds -1", "is not a finite number of at least 0"),
     ],

@@ -147,7 +147,7 @@ def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path)
         message = refuse(capsys, tmp_path, "predict", *given)
         assert "a.csv: is a table, and several files are exports of one run" in message
     message = refuse(capsys, tmp_path, "import", tables[0], "-o", tmp_path / "new.csv")
-    assert "a.csv: is a tidy table; other commands take it as it is" in message
+    assert "a.csv: is a tidy table; other commands read it directly" in message
 
 
 def details(folder: Path) -> Path:

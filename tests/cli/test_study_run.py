@@ -79,8 +79,8 @@ def test_processes_that_are_stopped(
     assert ended.returncode == 130
     assert ended.stdout == ""
     assert ended.stderr == (
-        f"mlscale: interrupted; 3 of 18 parts are kept in {tmp_path / 'stopped'}; go on with "
-        "--resume\n"
+        f"mlscale: interrupted; 3 of 18 parts are kept in {tmp_path / 'stopped'}; continue "
+        "with --resume\n"
     )
     assert [path.name for path in (tmp_path / "stopped").iterdir()] == [PROGRESS]
     assert len(kept(tmp_path / "stopped")) == 1 + 3
@@ -108,7 +108,7 @@ class TestInOneProcess:
     @pytest.mark.parametrize(
         ("options", "problem"),
         [
-            ([], "holds an unfinished study; go on with --resume, or name another folder"),
+            ([], "holds an unfinished study; continue with --resume, or name another folder"),
             (["--resume", "--seeds", "2"], "was made of other data, with other settings"),
             (["--resume", "--protocol", "holdout"], "was made of other data, with other settings"),
             (["--resume", "data"], "was made of other data, with other settings"),

@@ -135,8 +135,8 @@ def model() -> Model:
 def test_random_pairs(model: Model) -> None:
     """60 pairs: power rises, the order does not matter, and intervals keep to their side.
 
-    The side is that of docs/howto/advice.md: at a lower clock time does not fall and power does not rise,
-    but for 2 %, from either reading.
+    The side is that of docs/howto/advice.md: at a lower clock time does not fall and power does not
+    rise, but for 2 %, from either reading.
     """
     for device, base, also in pairs(60):
         ends = {}

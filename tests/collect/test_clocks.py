@@ -21,9 +21,9 @@ def test_what_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without NVML, and without root."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert GPU.why_fixed == ""
-    assert "set by NVML alone" in replace(GPU, sensors="").why_fixed
+    assert "through NVML alone" in replace(GPU, sensors="").why_fixed
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert "set by root; the CU count, time and power need no rights" in GPU.why_fixed
+    assert "only root sets clocks and power limits; the CU count, time" in GPU.why_fixed
 
 
 def test_what_is_set_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ WRITES = "import sys\nopen(sys.argv[sys.argv.index('--log-file') + 1], 'w').writ
     [
         ("ncu", "print('no right')\nraise SystemExit(1)", "ncu ended with 1: no right"),
         ("ncu", "import sys\nsys.exit('no right')", "ncu ended with 1: no right"),
-        ("ncu", "", "there are no counters: "),
+        ("ncu", "", "no counters: "),
         ("ncu", WRITES.format("no table"), "ncu.csv"),
         # What it started would keep its output open.
         (

@@ -227,6 +227,30 @@ class TestProperties:
         assert found[0, 0, 4, 0] == pytest.approx(truth[0, 0, 4, 0], rel=RATIO_NOISE)
         assert found[1:] == pytest.approx(without[1:], rel=1e-9)
 
+    @pytest.mark.parametrize("at_base", [False, True])
+    def test_repeated_runs_that_spread_widen_time_and_energy(self, at_base: bool) -> None:
+        """Below and above the second reading; by less than a reading's usual noise not at all."""
+
+        def found(sd: float | None) -> list[Surfaces]:
+            read = with_readings(OTHER, LAST, 4)
+            spread = None if sd is None else np.full(len(read.kernels), sd)
+            if at_base:
+                read = replace(read, log_time_sd=spread)
+            else:
+                read = replace(read, points=(replace(read.points[0], log_time_sd=spread),))
+            times = TIME.predict_interval(read, 0.9, made.GRID)
+            return [times, POWER.with_times(times).predict_energy(read, 0.9, made.GRID)]
+
+        once, alike, some, much = map(found, (None, RATIO_NOISE, 0.03, 0.1))
+        for place in (0, 1):
+            for side in ("values", "low", "high"):
+                assert same_bits(getattr(once[place], side), getattr(alike[place], side))
+            widths = [np.log(one[place].high / one[place].low)[:, 0] for one in (once, some, much)]
+            assert (np.diff(widths, axis=0) > -1e-9).all()
+            below, above = (np.mean(widths, axis=1)[:, part, 0] for part in (np.s_[:4], np.s_[5:8]))
+            assert (np.diff(below, axis=0) > 0.003).all()
+            assert (np.diff(above, axis=0) > 0).all()
+
     def test_unsure_times_widen_power_and_energy_is_their_product(self) -> None:
         profiles, true = with_readings(OTHER, LAST, 4), OTHER.relative("time", made.TOP)
         exact = Surfaces(made.GRID, made.TOP, true)

@@ -235,7 +235,7 @@ def test_it_runs_no_code(formula: str) -> None:
 
 @pytest.mark.parametrize("tool", ["ncu", "rocprof"])
 def test_the_commands_of_the_docs_ask_for_every_feature(tool: str) -> None:
-    """Each feature has an alternative whose counters docs/howto/profile.md names, all it must have."""
+    """Each feature has an alternative all of whose counters docs/howto/profile.md names."""
     page = (Path(__file__).parents[2] / "docs" / "howto" / "profile.md").read_text(encoding="utf-8")
     entry = TOOLS[tool]
 

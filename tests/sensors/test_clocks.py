@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -21,14 +22,17 @@ from synthetic.made_gpu import MadeGpu
 
 from mlscale.cli.main import main
 from mlscale.errors import DataWarning, InputError
+from mlscale.readers.monitor import read_log
 from mlscale.sensors import clocks
 from mlscale.sensors.boards import GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
 
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 30
-# No job in the background: one that a signal reaches as it starts may not die of it.
-UNTIL_A_SIGNAL = "touch $MADE_NVML/at; while :; do sleep 0.05; done"
+# No program that the shell runs beside or after a signal decides: one may be late, or lose it. A
+# redirection makes the file in the shell itself, and what waits goes on until there is `on`.
+BEGUN = ": > $MADE_NVML/at"
+UNTIL_ON = f"{BEGUN}; for i in $(seq 1200); do [ -e $MADE_NVML/on ] && break; sleep 0.05; done"
 
 
 @pytest.fixture
@@ -132,17 +136,17 @@ def await_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "program", "status"),
     [
-        (signal.SIGTERM, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 143),
-        (signal.SIGINT, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 130),
-        (signal.SIGHUP, ("sh", "-c", "touch $MADE_NVML/at; exec sleep 60"), 129),
+        (signal.SIGTERM, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 143),
+        (signal.SIGINT, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 130),
+        (signal.SIGHUP, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 129),
         (  # a program that ends in its own way
             signal.SIGTERM,
-            ("sh", "-c", f"trap 'exit 7' TERM; {UNTIL_A_SIGNAL}"),
+            ("sh", "-c", f"trap 'exit 7' TERM; {UNTIL_ON}"),
             7,
         ),
         (  # one that goes on until it is done
             signal.SIGTERM,
-            ("sh", "-c", "trap '' TERM; touch $MADE_NVML/at; sleep 0.3; exit 5"),
+            ("sh", "-c", f"trap '' TERM; {UNTIL_ON}; exit 5"),
             5,
         ),
     ],
@@ -156,6 +160,8 @@ def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
         await_file(gpu.folder / "at")
         assert gpu.locked_mhz == 840
         process.send_signal(number)
+        if status == 5:
+            (gpu.folder / "on").touch()
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
     assert err == "mlscale: interrupted; no log is written\n"
@@ -166,7 +172,7 @@ def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
 @pytest.mark.usefixtures("library")
 def test_a_program_that_a_signal_ends_well_has_its_log(gpu: MadeGpu) -> None:
     """As a server that Ctrl-C ends."""
-    with measuring("sh", "-c", f"trap 'exit 0' INT; {UNTIL_A_SIGNAL}") as process:
+    with measuring("sh", "-c", f"trap 'exit 0' INT; {UNTIL_ON}") as process:
         await_file(gpu.folder / "at")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
@@ -179,9 +185,10 @@ def test_a_program_that_a_signal_ends_well_has_its_log(gpu: MadeGpu) -> None:
 def test_under_nohup_the_terminal_may_go(gpu: MadeGpu) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with measuring("sh", "-c", "touch $MADE_NVML/at; sleep 0.3") as process:
+        with measuring("sh", "-c", UNTIL_ON) as process:
             await_file(gpu.folder / "at")
             process.send_signal(signal.SIGHUP)
+            (gpu.folder / "on").touch()
             process.communicate(timeout=PATIENCE_S)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -200,21 +207,36 @@ def test_ctrl_c_while_the_clock_is_set(
     assert (gpu.locked_mhz, gpu.marker.exists(), Path("ran").exists()) == (None, False, False)
 
 
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (("no-such-program",), "no-such-program: cannot be run: No such file or directory"),
-        (("sh", "-c", "rmdir logs; sh job.sh"), "logs/log.csv: cannot be written: No such file"),
-    ],
-    ids=["not started", "no place for the log"],
-)
-def test_an_error_puts_the_clocks_back(
-    gpu: MadeGpu, capsys: Capture, program: tuple[str, ...], message: str
-) -> None:
-    Path("logs").mkdir()
-    words = ("measure", "--at", "840", "-o", "logs/log.csv", "--", *program)
-    assert message in refuse(capsys, Path(), *words)
+def test_a_program_that_is_not_started_puts_the_clocks_back(gpu: MadeGpu, capsys: Capture) -> None:
+    message = refuse(capsys, Path(), "measure", "--at", "840", "--", "no-such-program")
+    assert message == "no-such-program: cannot be run: No such file or directory"
     assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+
+
+def test_a_log_without_a_place_is_kept_in_the_temporary_folder(
+    gpu: MadeGpu, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk; the clocks are put back."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    Path("logs").mkdir()
+    program = ("sh", "-c", "rmdir logs; sh job.sh")
+    words = ("measure", "--at", "840", "-o", "logs/log.csv", "--", *program)
+    message, _, kept = refuse(capsys, Path(), *words).partition("; the log is in ")
+    assert message == "logs/log.csv: cannot be written: No such file or directory"
+    assert len(read_log(Path(kept))) == 1
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+
+
+def test_a_log_is_there_though_the_clocks_cannot_be_put_back(gpu: MadeGpu, capsys: Capture) -> None:
+    """The right to set them goes while the program runs."""
+    (gpu.folder / "later.json").write_text('{"no_permission": true}')
+    with Path("job.sh").open("a") as job:
+        job.write("mv later.json made.json\n")
+    assert main(["measure", "--at", "840", "-o", "log.csv", "--", "sh", "job.sh"]) == 2
+    err = capsys.readouterr().err
+    assert "840 MHz (set), 151 W mean, " in err
+    assert "error: GPU 0 is not as before (Insufficient Permissions); as root: nvidia-smi" in err
+    assert len(read_log(Path("log.csv"))) == 1
 
 
 def test_without_a_place_for_the_marker_no_clock_is_set(gpu: MadeGpu, capsys: Capture) -> None:
@@ -226,9 +248,10 @@ def test_without_a_place_for_the_marker_no_clock_is_set(gpu: MadeGpu, capsys: Ca
 
 @pytest.mark.usefixtures("library")
 def test_after_kill_9_the_next_start_puts_back(gpu: MadeGpu, capsys: Capture) -> None:
-    with measuring("sh", "-c", "touch $MADE_NVML/at; sleep 1") as process:
+    with measuring("sh", "-c", UNTIL_ON) as process:
         await_file(gpu.folder / "at")
         process.kill()
+    (gpu.folder / "on").touch()
     assert (gpu.locked_mhz, gpu.marker.exists()) == (840, True)
     _, err = succeed(capsys, "measure", "--", "sh", "job.sh")
     assert "an earlier run was killed while it held the clocks; they are put back first" in err

@@ -5,12 +5,14 @@ Expected: what the made GPU is made of; 1395 MHz and 310 W at work, 210 MHz and 
 
 # ruff: noqa: ARG002
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import llm_server
 from synthetic.made_gpu import MadeGpu
 
 import mlscale
@@ -22,6 +24,7 @@ from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.recorder import Recorder
 
 JOB = ("--", "sh", "job.sh")
+UNTIL_LOST = 'until [ "$(wc -c < "$MADE_NVML/reads")" -ge 10 ]; do sleep 0.01; done\n'
 
 
 def facts(log: str | Path) -> dict[str, object]:
@@ -100,9 +103,30 @@ class TestOneRun:
         assert read_table([Path("log.csv")]).table.metadata["open_ends"] == {}
 
     def test_of_three_runs_the_middle_is_kept(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """Runs of 2.4, 2.0 and 2.2 s, whose spread widens the intervals."""
+        with Path("job.sh").open("a") as job:
+            job.write("[ ! -e next ] || mv next made.json; [ ! -e last ] || mv last next\n")
+        (gpu.folder / "next").write_text('{"work": 20}')
+        (gpu.folder / "last").write_text('{"work": 22}')
+        gpu.special(work=24)
         _, err = succeed(capsys, "measure", "--repeat", "3", "-o", "log.csv", *JOB)
-        assert "  3 runs took " in err
-        assert len(facts("log.csv")["times_s"]) == 3  # type: ignore[arg-type]
+        assert "  3 runs were busy for 2.00 s to 2.40 s\n" in err
+        assert "GPU 0: 2.20 s busy of " in err
+        told = facts("log.csv")
+        assert told["times_s"] == [2.0, 2.2, 2.4]
+        assert told["log_time_sd"] == pytest.approx(np.std(np.log([2.0, 2.2, 2.4]), ddof=1))
+        gpu.special(work=22)
+        succeed(capsys, "measure", "--at", "840", "-o", "slow.csv", *JOB)
+        _, *rest = Path("log.csv").read_text().splitlines(keepends=True)
+        del told["log_time_sd"]
+        Path("once.csv").write_text("".join([f"{FACTS}{json.dumps(told)}\n", *rest]))
+        once, spread = (
+            mlscale.predict(log, also="slow.csv", at={"engine": 1050}).frame.iloc[0]
+            for log in ("once.csv", "log.csv")
+        )
+        for end in ("time_ms", "power_w"):
+            low, high = f"{end}_low", f"{end}_high"
+            assert spread[low] < once[low] < once[high] < spread[high]
 
 
 class TestClocks:
@@ -124,11 +148,10 @@ class TestClocks:
         out, err = succeed(capsys, "measure", "--two-clocks", "--max-slowdown", "5", *JOB)
         lines = err.splitlines()
         assert lines[0] == "  1/2  free clock   2.00 s, 1395 MHz,  310 W -> job-1395.csv"
-        assert lines[1] == (
-            "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv, clock put back"
-        )
+        assert lines[1] == "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv"
         assert lines[2] == (
-            "  The answer of: mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5"
+            "  The clock is put back. The answer of: "
+            "mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5"
         )
         assert out.lstrip().startswith("Set the engine clock to ")
         assert gpu.locked_mhz is None
@@ -188,14 +211,14 @@ class TestWhatIsAmiss:
         self, gpu: MadeGpu, capsys: Capture, special: dict[str, object], message: str
     ) -> None:
         gpu.special(**special)
-        Path("job.sh").write_text("sleep 0.1\n")
+        Path("job.sh").write_text(UNTIL_LOST)
         assert message in refuse(capsys, Path(), "measure", *JOB)
 
     def test_a_lost_gpu_leaves_a_failed_program_its_status(
         self, gpu: MadeGpu, capsys: Capture
     ) -> None:
         gpu.special(lost_after=9)
-        Path("job.sh").write_text("sleep 0.1; exit 9\n")
+        Path("job.sh").write_text(f"{UNTIL_LOST}exit 9\n")
         assert main(["measure", *JOB]) == 9
         assert "does not answer any more" in capsys.readouterr().err
 
@@ -211,7 +234,8 @@ class TestWhatIsAmiss:
         [
             ((), "give a program behind '--', or --for SECONDS of what runs already"),
             (("--for", "1s", *JOB), "give a program behind '--', or --for SECONDS"),
-            (("--two-clocks", "--for", "1s"), "what runs already has a --rate of its own"),
+            (("--two-clocks", "--for", "1s"), "a --rate is of one clock: for --for or --rate"),
+            (("--two-clocks", "--rate", "9", *JOB), "a --rate is of one clock"),
             (("--max-slowdown", "5", *JOB), "--max-slowdown is for the advice that --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat is for a program"),
             (("--two-clocks", "--gpu", "0,1", *JOB), "there is no GPU 1; there are 0"),
@@ -243,7 +267,20 @@ class TestWhatGoesOn:
     def test_without_a_rate_it_is_asked_for(self, gpu: MadeGpu, capsys: Capture) -> None:
         gpu.special(serves=True)
         _, err = succeed(capsys, "measure", "--for", "2s")
-        assert "(this log tells no rate: measure it again with --rate, the work per second)" in err
+        assert "(this log tells no rate: measure it again with --rate, the work per second," in err
+
+    def test_a_server_by_its_benchmark(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """Two logs of a part of the run, and the results of a benchmark of another made server."""
+        gpu.special(serves=True)
+        words = []
+        for mhz in (1395, 840):
+            _, err = succeed(capsys, "measure", "--for", "5s", "--at", f"{mhz}", "-o", f"{mhz}.csv")
+            run = llm_server.serve(llm_server.Server(highest_mhz=1395.0), mhz, 5.0)
+            result, _ = llm_server.write(run, mhz, Path())
+            words += ["--also", str(result), f"{mhz}.csv"]
+        assert "with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT 840.csv" in err
+        out, _ = succeed(capsys, "advise", *words[1:], "--slo", "tpot=1.2x@p90")
+        assert re.match(r"  Set the engine clock to \d+ MHz \(now 1395\): tpot p90 ", out)
 
 
 class TestSensors:
@@ -301,6 +338,15 @@ class TestFromPython:
         assert (log.mean_w, log.engine_mhz) == (310, 1395)
         assert log.energy_j == pytest.approx(310 * 1e6 / 100)
         assert Path("fast.csv").exists()
+
+    def test_a_log_is_not_replaced_without_a_word(self, gpu: MadeGpu) -> None:
+        gpu.special(serves=True)
+        Path("fast.csv").write_text("of before")
+        said = pytest.warns(UserWarning, match="fast.csv: is there, and is replaced")
+        with said as told, mlscale.measure("fast.csv"):
+            assert Path("fast.csv").read_text() == "of before"
+        assert told[0].filename == __file__
+        assert facts("fast.csv")["gpu"]
 
     def test_one_that_fails_has_no_log(self, gpu: MadeGpu) -> None:
         with pytest.raises(KeyError), mlscale.measure("fast.csv"):

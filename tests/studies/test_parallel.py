@@ -138,7 +138,7 @@ class TestInterrupted:
     @pytest.mark.parametrize(
         ("mark", "resume", "problem"),
         [
-            ("mark", False, "holds an unfinished study; go on with --resume, or name another fold"),
+            ("mark", False, "holds an unfinished study; continue with --resume, or name another"),
             ("other", True, "was made of other data, with other settings or by another version"),
         ],
     )

@@ -254,8 +254,8 @@ class Bottleneck(Learner, Predictor):
                 return Target(gpus[number], number)
         if self.time_.shares == 1 and grid.cu_count != (profiles.base.cu_count,):
             raise InputError(
-                "no training table has several CU counts, so the model does not tell what other "
-                f"counts do; predict at the profile's, cu={profiles.base.cu_count}"
+                "no training table has several CU counts, so the model cannot predict others; "
+                f"predict at the profile's, cu={profiles.base.cu_count}"
             )
         if not trained:
             return self._untrained(profiles, grid)

@@ -1,0 +1,266 @@
+"""The clock for an LLM server under limits of its latencies, from readings at two clocks or more.
+
+Between readings latencies follow `server_law`, tokens per second and power the laws of a run.
+Nothing is advised outside them, above 85 % of a measured capacity, or near saturation.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from mlscale.advice.recommendation import Row, Setting
+from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
+from mlscale.advice.slo import Slo
+from mlscale.arrays import Floats
+from mlscale.data.logs import RATED_UNITS
+from mlscale.data.profiles import MeasuredPoint
+from mlscale.errors import InputError
+from mlscale.model.model import Model
+from mlscale.model.shipped import model_for
+from mlscale.notes import Note
+from mlscale.predictors.board import Board
+from mlscale.predictors.server_law import (
+    BUSY,
+    ONE_KIND_WIDTH,
+    POWER_WIDTH,
+    TOKENS_WIDTH,
+    Between,
+    Kinds,
+    split,
+    width,
+)
+from mlscale.readers.serving import METRICS, ServingResult
+
+MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
+POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
+SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
+UNKNOWN_CAPACITY = Note(
+    "V01",
+    "how near the server is to its capacity is not known; run both clocks with --request-rate inf "
+    "too, and give the results: --capacity",
+    "warning",
+)
+LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
+
+
+@dataclass(frozen=True, eq=False)
+class ServerAdvice:
+    """The server at N clocks, as JSON has them, between the `readings` that were used.
+
+    limits: each with its ms. withheld: why no clock is advised though the limits may be kept.
+    """
+
+    readings: tuple[ServerReading, ...]
+    is_open: bool
+    pool: str | None
+    limits: tuple[tuple[Slo, float], ...]
+    clocks: list[Row]
+    withheld: str
+    notes: list[Note]
+
+    def best(self, is_sure: bool = False) -> Row | None:
+        """The clock of most tokens per joule that keeps the limits; None where none does.
+
+        is_sure: by the upper ends of their intervals.
+        """
+        keeping = [clock for clock in self.clocks if not _broken(clock, self.limits, is_sure)]
+        if self.withheld or not keeping:
+            return None
+        return max(keeping, key=lambda clock: clock["tokens_per_joule"][0])
+
+    def setting(self, clock: Row) -> Setting:
+        """A clock with time, power and energy of RATED_UNITS output tokens."""
+        top, work = self.clocks[0], 1e3 * RATED_UNITS
+        power_w, (tokens, least, most) = clock["power_w"], clock["tokens_per_joule"]
+        return Setting(
+            replace(self.readings[0].log.base, engine_mhz=clock["engine_mhz"]),
+            work / clock["output_per_s"],
+            power_w[0],
+            work / tokens,
+            slowdown_percent=100 * (top["output_per_s"] / clock["output_per_s"] - 1),
+            saving_percent=100 * (1 - top["tokens_per_joule"][0] / tokens),
+            power_range=(power_w[1], power_w[2]) if least else None,
+            energy_range=(work / most, work / least) if least else None,
+        )
+
+
+def advise_server(
+    model: Model,
+    readings: Sequence[ServerReading],
+    slos: Sequence[Slo] = (),
+    pool: str | None = None,
+    capacity: Sequence[ServingResult] = (),
+) -> ServerAdvice:
+    """The clock of most tokens per joule that keeps the limits, between the readings.
+
+    model: the shipped one of runs. readings: two or more, highest clock first. pool: 'prefill' or
+    'decode', of a server that does that alone. capacity: results of all requests at once, at the
+    highest and the lowest clock read. Raises InputError.
+    """
+    if pool not in POOLS:
+        raise InputError(f"a pool is 'prefill' or 'decode', not {pool!r}")
+    is_rate, top = is_open(readings), readings[0]
+    used, withheld, notes = _unsaturated(readings) if is_rate else (tuple(readings), "", [])
+    shown = _shown(readings, slos, pool)
+    clocks, output_per_s, power_w = _run(model, used)
+    law = cast("Board", model.lead).laws_["time"]
+    has_kinds = is_rate and pool is None
+    kinds = _kinds(used) if has_kinds else []
+    one_kind = {slo for slo in shown if slo.is_of_long_gaps and has_kinds and not kinds}
+    logs, off = {slo: np.zeros(len(clocks)) for slo in shown}, np.zeros(len(clocks))
+    for place, pair in enumerate(pairwise(used)):
+        fast, slow = (one.engine_mhz for one in pair)
+        inside = (clocks <= fast) & (clocks >= slow)
+        between = Between.at(law, clocks[inside], fast, slow)
+        off[inside] = between.off
+        for slo in shown:
+            values = np.log([one.result.latency_ms(slo.name) for one in pair])
+            logs[slo][inside] = _latency(between, slo, values, is_rate, kinds[place : place + 2])
+    off[np.isin(clocks, [one.engine_mhz for one in used])] = 0
+    ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
+    shares = _shares(ends, readings, capacity) if capacity else [None] * len(clocks)
+    widths = {
+        slo: ONE_KIND_WIDTH if slo in one_kind else width(slo.metric, slo.percentile, is_rate)
+        for slo in shown
+    }
+    limits = tuple((slo, slo.most_ms(top.result.latency_ms(slo.name))) for slo in slos)
+    rows: list[Row] = [
+        {
+            "engine_mhz": float(clocks[at]),
+            "is_measured": not part,
+            "latency_ms": {
+                slo.name: _ends(np.exp(ms[at]), part * widths[slo]) for slo, ms in logs.items()
+            },
+            "power_w": _ends(power_w[at], part * POWER_WIDTH),
+            "output_per_s": float(output_per_s[at]),
+            "tokens_per_joule": _ends(output_per_s[at] / power_w[at], part * TOKENS_WIDTH),
+            "capacity_share": shares[at],
+        }
+        for at, part in enumerate(off)
+    ]
+    rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
+    notes += _notes(readings, slos, one_kind)
+    notes += [UNKNOWN_CAPACITY] if is_rate and not capacity else []
+    return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes)
+
+
+def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, Floats]:
+    """Clocks between the readings, tokens per second, and power of all GPUs; raises InputError.
+
+    All (N,) [MHz], [1/s], [W]; of the clocks those that the GPU offers, the highest first.
+    """
+    first, times_ms = used[0].log, [1e3 / one.result.output_per_s for one in used]
+    gpus, points = np.ones(len(first.kernels)), []
+    for one, time_ms in zip(used[1:], times_ms[1:], strict=True):
+        config = replace(one.log.base, memory_mhz=first.base.memory_mhz)
+        longer_ms = gpus * max(times_ms[0], time_ms)
+        points.append(MeasuredPoint(config, longer_ms, one.log.power_w))
+    profiles = replace(first, time_ms=gpus * times_ms[0], points=tuple(points))
+    found = model_for(model, profiles).predict(profiles)
+    clocks = np.array(found.grid.engine_mhz)[::-1]
+    kept = (clocks >= used[-1].engine_mhz) & (clocks <= used[0].engine_mhz)
+    slower, power = (found[q].values[:, 0, ::-1, 0][:, kept] for q in ("time", "power"))
+    return clocks[kept], 1e3 / (times_ms[0] * slower[0]), profiles.base_power_w @ power
+
+
+def _kinds(used: Sequence[ServerReading]) -> list[Kinds]:
+    """Of each reading the short gaps and the long ones; none where not all files tell them."""
+    kinds = [split(one.result.gaps_ms) for one in used if one.result.gaps_ms is not None]
+    known = [each for each in kinds if each]
+    return known if len(known) == len(used) else []
+
+
+def _latency(
+    between: Between, slo: Slo, values: Floats, is_rate: bool, kinds: Sequence[Kinds]
+) -> Floats:
+    """The log of a latency at clocks between two readings (N,), through its values (2,) there."""
+    if kinds and slo.is_of_long_gaps:
+        return between.mixed(kinds, values, slo.percentile)
+    ratio = values[1:] - values[:1]
+    if is_rate and not slo.is_of_long_gaps:
+        return np.asarray(values[0] + between.queued(ratio, BUSY[slo.metric])[0])
+    return np.asarray(values[0] + between.followed(ratio)[0])
+
+
+def _broken(clock: Row, limits: Iterable[tuple[Slo, float]], is_sure: bool = False) -> list[str]:
+    """The limits that a clock breaks; is_sure: by the upper ends of its intervals."""
+    ends = {
+        name: (is_sure and high) or value for name, (value, _, high) in clock["latency_ms"].items()
+    }
+    broken = [slo.name for slo, ms in limits if ends[slo.name] > ms * (1 + 1e-9)]
+    return broken + ["capacity"] * ((clock["capacity_share"] or 0) > MOST_OF_CAPACITY)
+
+
+def _ends(value: float, width: float) -> list[float | None]:
+    """A value with its interval, as JSON has it; width: half of it [%], 0 for none."""
+    ends = [float(value) * (1 + sign * width / 100) if width else None for sign in (-1, 1)]
+    return [float(value), *ends]
+
+
+def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None) -> list[Slo]:
+    """The limits, and the usual latencies of other kinds. Raises InputError on what files lack."""
+    for slo in slos:
+        if slo.metric not in POOLS[pool]:
+            raise InputError(f"a pool of {pool} alone does not tell {slo.metric}; leave it away")
+        for reading in readings:
+            reading.result.latency_ms(slo.name)
+    others = {*POOLS[pool]} - {slo.metric for slo in slos}
+    usual = [slo for slo in SHOWN if slo.metric in others]
+    usual = [slo for slo in usual if all(slo.name in one.result.latencies_ms for one in readings)]
+    named = {slo.name: slo for slo in (*usual, *slos)}
+    return sorted(named.values(), key=lambda slo: METRICS.index(slo.metric))
+
+
+def _unsaturated(
+    readings: Sequence[ServerReading],
+) -> tuple[tuple[ServerReading, ...], str, list[Note]]:
+    """The readings that do not seem saturated, why nothing is said, and notes on the others."""
+    why = {slow: why_saturated(readings[0], slow) for slow in readings[1:]}
+    used = (readings[0], *(slow for slow in readings[1:] if not why[slow]))
+    if len(used) == 1:
+        return tuple(readings), next(iter(why.values())), []
+    told = [f"{slow.result.source}: {text}: it is not used" for slow, text in why.items() if text]
+    return used, "", [Note("V01", text, "warning") for text in told]
+
+
+def _shares(
+    between: Between, readings: Sequence[ServerReading], capacity: Sequence[ServingResult]
+) -> list[float]:
+    """The rate of requests over the capacity at each clock. Raises InputError."""
+    first = readings[0].result
+    asked = [(one.rate_per_s, one.model) for one in capacity]
+    if asked != [(np.inf, first.model)] * 2 or not is_open(readings):
+        raise InputError(
+            "--capacity takes two results with --request-rate inf, of the same model, at the "
+            "highest and the lowest clock that was run; it is for runs at a rate"
+        )
+    most = sorted((one.request_per_s for one in capacity), reverse=True)
+    logs = np.log((first.rate_per_s or first.request_per_s) / np.array(most))
+    shares = np.exp(logs[0] + between.followed(logs[1:] - logs[:1])[0])
+    if shares[-1] > SATURATED:
+        raise InputError(
+            f"{readings[-1].result.source}: is at {100 * shares[-1]:.0f} % of the capacity; lower "
+            "the rate, or take a slow clock at 0.75 to 0.8 of the highest"
+        )
+    return [float(share) for share in shares]
+
+
+def _notes(
+    readings: Sequence[ServerReading], slos: Sequence[Slo], one_kind: set[Slo]
+) -> list[Note]:
+    """What to know of the readings."""
+    notes, count = [], readings[0].result.completed
+    needed = {slo.name: LEAST_REQUESTS.get(slo.statistic, 0) for slo in slos}
+    if names := [name for name, least in needed.items() if count < least]:
+        text = f"{count:g} requests are few for {', '.join(names)}; send {max(needed.values())}"
+        notes.append(Note("V02", text))
+    if names := [slo.name for slo in slos if slo in one_kind]:
+        text = (
+            f"no file has the single gaps that {', '.join(names)} needs, so its interval is wide; "
+            "run vLLM with --save-detailed, or limit tpot in its place"
+        )
+        notes.append(Note("V02", text, "warning"))
+    return notes

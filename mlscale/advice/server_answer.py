@@ -1,0 +1,44 @@
+"""From the files of a server to the document of its advice."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mlscale.advice.commands import Commands, commands_for_further_run
+from mlscale.advice.document import server_document
+from mlscale.advice.recommendation import Row
+from mlscale.advice.server import advise_server
+from mlscale.advice.server_readings import read_readings
+from mlscale.advice.slo import read_slos
+from mlscale.errors import InputError
+from mlscale.model.shipped import RUNS
+from mlscale.notes import Note
+from mlscale.readers.files import is_benchmark
+from mlscale.readers.given import Given
+from mlscale.readers.serving import read_result
+from mlscale.subject import load_model
+
+
+def server_answer(
+    files: Sequence[Path],
+    given: Given,
+    slo: str | Mapping[str, str] = "",
+    pool: str | None = None,
+    capacity: Sequence[Path] = (),
+    notes: Sequence[Note] = (),
+    has_commands: bool = True,
+) -> Row:
+    """The document. files: a result, its log, and so on. notes: a list that reading fills."""
+    if len(files) % 2 or not files:
+        raise InputError("give each result its log, in pairs: RESULT LOG --also RESULT LOG")
+    pairs = [*zip(files[::2], files[1::2], strict=True)]
+    for result, log in pairs:
+        if is_benchmark(log):
+            told = f"is a result where the log of {result} belongs"
+            raise InputError(f"{log}: {told}; give each result its log: RESULT LOG")
+    slos, results = read_slos(slo), [read_result(path) for path in capacity]
+    readings = read_readings(pairs, given)
+    advice = advise_server(load_model(RUNS), readings, slos, pool, results)
+    commands: Commands | None = None
+    if has_commands and (best := advice.best(is_sure=True)):
+        commands = commands_for_further_run(readings[0].log, best["engine_mhz"])
+    return server_document(advice, notes, commands)

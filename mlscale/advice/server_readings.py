@@ -1,0 +1,145 @@
+"""Readings of an LLM server: a benchmark's result and the log beside it, at two clocks or more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf, log
+from pathlib import Path
+
+import numpy as np
+
+from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
+from mlscale.readers.busy_span import busy_span
+from mlscale.readers.given import Given
+from mlscale.readers.monitor import read_log
+from mlscale.readers.reading import read as read_run
+from mlscale.readers.serving import ServingResult, read_result
+
+STEADY = 1.03  # highest over lowest clock, in four of five samples, that counts as one
+APART = 0.05  # least difference of two clocks
+MOST_FAILED = 0.01  # of the requests
+SAME_OUTPUT = 0.01  # by which output tokens may differ
+SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
+MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
+FASTER = 0.98  # of all latencies at the lower clock over those at the higher: logs are swapped
+_ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
+          "sent": "number of requests", "backend": "backend", "model": "model",
+          "input_tokens": "number of input tokens"}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ServerReading:
+    """A server at one clock: the benchmark's result, and its GPUs' log, a row for each GPU."""
+
+    result: ServingResult
+    log: Profiles
+
+    @property
+    def engine_mhz(self) -> float:
+        """Its clock [MHz]."""
+        return self.log.base.engine_mhz
+
+
+def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[ServerReading]:
+    """The readings of (result, log), that of the highest clock first. Raises InputError."""
+    readings = [_reading(read_result(result), path, given) for result, path in pairs]
+    readings.sort(key=lambda reading: -reading.engine_mhz)
+    if len(readings) < 2:
+        raise InputError(
+            f"{pairs[0][0]}: one clock does not tell how latencies follow it; run the same at "
+            "about two thirds of the clock, and give its result and log too: --also RESULT LOG"
+        )
+    for upper, lower in pairwise(readings):
+        if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
+            raise InputError(
+                f"{lower.result.source}: ran at {lower.engine_mhz:g} MHz, {upper.result.source} at "
+                f"{upper.engine_mhz:g}, which tells little; take two thirds of the clock"
+            )
+        _require_alike(readings[0], lower)
+    return readings
+
+
+def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
+    """A result with its log, which must have a steady clock and power. Raises InputError."""
+    if result.failed > MOST_FAILED * result.sent:
+        told = f"{result.failed:g} of {result.sent:g} requests failed; run it where none does"
+        raise InputError(f"{result.source}: {told}")
+    if result.rate_per_s == inf and result.clients is None:
+        raise InputError(
+            f"{result.source}: all requests came at once (rate inf), which tells of no latency; "
+            "run with --request-rate or --max-concurrency, and give this as --capacity"
+        )
+    for samples in read_log(path):
+        if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
+            continue
+        try:
+            span = busy_span(samples)
+        except InputError:
+            continue  # an idle one of several; where all are, `read_run` says it
+        low, high = np.nanquantile(samples.columns["engine_mhz"][span.working], [0.1, 0.9])
+        if high > STEADY * low:
+            raise InputError(
+                f"{samples}: the clock swings from {low:.0f} to {high:.0f} MHz within the run; "
+                "lock it, and run again"
+            )
+    profiles = read_run([path], replace(given, time_ms=1e3 * result.duration_s))
+    if profiles.power_w is None or np.isnan(profiles.power_w).any():
+        raise InputError(f"{path}: has no power of the board; log that too")
+    return ServerReading(result, profiles)
+
+
+def _require_alike(first: ServerReading, other: ServerReading) -> None:
+    """Raise InputError where two readings are of other servers, loads or requests."""
+    one, two = first.result, other.result
+    if (one.latencies_ms, one.duration_s) == (two.latencies_ms, two.duration_s):
+        raise InputError(f"{two.source}: holds the same as {one.source}; give that of another run")
+    facts = [
+        {words: getattr(at.result, name) for name, words in _ALIKE.items()}
+        | {"number of GPUs": len(at.log.kernels), "GPU": at.log.device}
+        for at in (first, other)
+    ]
+    for name, ours in facts[0].items():
+        if ours != (theirs := facts[1][name]):
+            raise InputError(
+                f"{two.source}: its {name} is {theirs}, that of {one.source} {ours}; run the same "
+                "command, with one --seed, at both clocks"
+            )
+    both = one.latencies_ms.keys() & two.latencies_ms.keys()
+    if both and max(two.latencies_ms[name] / one.latencies_ms[name] for name in both) < FASTER:
+        raise InputError(
+            f"{two.source}: all latencies are shorter than those of {one.source}, which ran at a "
+            "higher clock; give each result the log of its own run"
+        )
+    outputs = one.output_tokens or 1, two.output_tokens or 1
+    if abs(outputs[1] / outputs[0] - 1) > SAME_OUTPUT:
+        raise InputError(
+            f"{two.source}: has {outputs[1]:g} output tokens, {one.source} {outputs[0]:g}; give "
+            "both runs the same requests: --seed, --ignore-eos"
+        )
+
+
+def is_open(readings: Sequence[ServerReading]) -> bool:
+    """Whether requests came at a rate; where no file says it, whether the rate hardly fell."""
+    result = readings[0].result
+    if result.rate_per_s is not None:
+        return result.rate_per_s != inf
+    fall = 1 - readings[-1].result.request_per_s / result.request_per_s
+    return result.clients is None and fall < SAME_RATE
+
+
+def why_saturated(first: ServerReading, slow: ServerReading) -> str:
+    """Why a reading under a rate of requests seems saturated; '' where it does not."""
+    for reading in (first, slow):
+        growth = reading.result.growth
+        if growth > MOST_GROWTH:
+            return (
+                f"at {reading.engine_mhz:g} MHz the last third of the requests waits {growth:.1f} "
+                "times as long for the first token as the first third"
+            )
+    if not all("ttft p50" in one.result.latencies_ms for one in (first, slow)):
+        return ""
+    fast_ms, slow_ms = (one.result.latencies_ms["ttft p50"] for one in (first, slow))
+    exponent = log(slow_ms / fast_ms) / log(first.engine_mhz / slow.engine_mhz)
+    told = f"the first token takes {slow_ms / fast_ms:.1f} times as long at {slow.engine_mhz:g} MHz"
+    return told if exponent > MOST_EXPONENT else ""

@@ -1,0 +1,113 @@
+"""How latencies of an LLM server follow the engine clock, between two readings: NumPy.
+
+f is the clock, Q a latency, R = Q2 / Q1 at the readings f1 > f2. With a fixed number of clients Q
+follows the law of time of `board`. Where requests come at a rate, a slower step lets more of them
+run side by side: by Little's law a step takes a / (1 - q s), so
+
+    s2 = R / (1 - q + q R),    Q(f) = Q1 s(f) (1 - q) / (1 - q s(f)),
+
+s being the law of time through s2, and q how busy the server is: one for all does. Gaps between
+tokens are then of two kinds, steps with a prefill and without: each follows the clock quantile by
+quantile, and its share is log-linear in it. K latencies, N clocks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.predictors.board_law import Population, log_times
+from mlscale.predictors.conditioning import MeasuredRatios, condition
+
+BUSY = {"itl": 0.5, "tpot": 0.5, "ttft": 0.3}  # q, of simulated servers
+QUANTILES = 200  # of a kind of gaps, evenly
+LEAST_SHORT, LEAST_LONG = 50, 20  # gaps of a kind, below which they are not told apart
+BINS = 256  # of the log of gaps
+# Half-widths of 90 % intervals [%] midway between the readings: at the median, the 90th and the
+# 99th percentile, by whether requests come at a rate; and of gaps of which no kind is known, power,
+# and tokens per joule.
+WIDTHS = {
+    True: {"itl": (2.5, 7.0, 10.0), "tpot": (3.6, 4.2, 6.0), "ttft": (5.0, 6.5, 10.5)},
+    False: {"itl": (1.2, 1.5, 3.3), "tpot": (1.3, 1.5, 2.0), "ttft": (2.3, 4.2, 4.8)},
+}
+ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 9.2, 9.5
+LEAST_OF_WIDTH = 0.5  # beside a reading, which has noise too
+Kinds = tuple[Floats, Floats]
+
+
+def width(metric: str, percentile: float, is_rate: bool) -> float:
+    """The half-width of a latency's 90 % interval midway between the readings [%]."""
+    return float(np.interp(percentile, [50, 90, 99], WIDTHS[is_rate][metric]))
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Clocks between two readings: ln(f / f1), (N,) each at most 0, and that of the slow one."""
+
+    law: Population
+    log_clock: Floats
+    slow: float
+
+    @classmethod
+    def at(cls, law: Population, clocks: Floats, fast: float, slow: float) -> Self:
+        """From clocks (N,) and those of the readings."""
+        return cls(law, np.log(clocks / fast), float(np.log(slow / fast)))
+
+    @property
+    def along(self) -> Floats:
+        """How far each clock is from the fast reading to the slow one, 0 to 1, (N,)."""
+        return self.log_clock / self.slow
+
+    @property
+    def off(self) -> Floats:
+        """How wide intervals are, of their width midway, (N,): as of a random walk between ends."""
+        return np.maximum(np.sqrt(np.maximum(4 * self.along * (1 - self.along), 0)), LEAST_OF_WIDTH)
+
+    def followed(self, logs: Floats) -> Floats:
+        """The law of time through ln R (K,): ln(Q / Q1), (K, N)."""
+        at = np.append(self.log_clock, self.slow)
+        prior = self.law.prior(lambda z: log_times(at, z), at, len(logs))
+        reading = np.eye(len(at))[-1:]
+        fit = condition(prior, MeasuredRatios(reading, logs[:, None], are_kept=True))
+        return fit.logs[:, :-1]
+
+    def queued(self, logs: Floats, busy: float) -> Floats:
+        """The same where requests come at a rate."""
+        ratio = np.exp(logs)
+        step = self.followed(np.log(ratio / (1 - busy + busy * ratio)))
+        return np.asarray(step + np.log((1 - busy) / (1 - busy * np.exp(step))))
+
+    def mixed(self, kinds: Sequence[Kinds], values: Floats, percentile: float) -> Floats:
+        """The log of a percentile of gaps (N,), through its values (2,) at the readings."""
+        ends = Between(self.law, np.append(self.log_clock, [0, self.slow]), self.slow)
+        even = (np.arange(QUANTILES) + 0.5) / QUANTILES
+        logs = []
+        for busy, *kind in zip((BUSY["itl"], BUSY["ttft"]), *kinds, strict=True):
+            first, second = (np.log(np.quantile(gaps, even)) for gaps in kind)
+            logs.append(first[:, None] + ends.queued(second - first, busy))
+        first, second = (np.log(len(long) / (len(short) + len(long))) for short, long in kinds)
+        share = np.exp(first + (second - first) * ends.along)
+        weights = np.repeat([1 - share, share], QUANTILES, axis=0) / QUANTILES  # (2 Q, N)
+        found = []
+        for gaps, weight in zip(np.concatenate(logs).T, weights.T, strict=True):
+            order = np.argsort(gaps)
+            middles = np.cumsum(weight[order]) - weight[order] / 2
+            found.append(np.interp(percentile / 100, middles, gaps[order]))
+        left = values - found[-2:]
+        return np.asarray(found[:-2] + left[0] + (left[1] - left[0]) * self.along)
+
+
+def split(gaps: Floats) -> Kinds | None:
+    """The short gaps and the long ones, by Otsu's threshold on their logs; None of too few.
+
+    N. Otsu, IEEE Trans. Systems, Man, and Cybernetics 9 (1), 1979.
+    """
+    counts, edges = np.histogram(np.log(gaps), BINS)
+    below, middles = np.cumsum(counts), (edges[1:] + edges[:-1]) / 2
+    sums, above = np.cumsum(counts * middles), len(gaps) - np.cumsum(counts)
+    apart = (sums[-1] / len(gaps) * below - sums) ** 2 / np.maximum(below * above, 1)
+    threshold = np.exp(edges[int(apart.argmax()) + 1])
+    short, long = gaps[gaps <= threshold], gaps[gaps > threshold]
+    return (short, long) if len(short) >= LEAST_SHORT and len(long) >= LEAST_LONG else None

@@ -1,0 +1,329 @@
+"""mlscale advise --slo: the clock for an LLM server, from two runs of a benchmark and their logs.
+
+Truth: synthetic.llm_server serves the same requests at every clock. The example pair, and real
+files of each tool, are public or made (MLSCALE_DATA, servers/).
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from command import Capture, note_texts, refuse, succeed
+from synthetic import llm_server as made
+
+import mlscale
+from mlscale.errors import InputError
+
+SCHEMA = Path(__file__).parents[2] / "mlscale/advice/schema.json"
+PAGE = Path(__file__).parents[2] / "docs/howto/servers.md"
+SERVER, HIGH, LOW, RATE, COUNT = made.Server(), 1980.0, 1320.0, 5.0, 400
+SLO = "tpot=1.1x@p90,ttft=200ms@p90"
+Words = list[str]
+
+
+def write(folder: Path, rate: float = RATE, **options: Any) -> Words:
+    """The words of a command on two readings."""
+    pairs = []
+    for seed, mhz in enumerate((HIGH, LOW)):
+        run = made.serve(
+            SERVER, mhz, rate, options.get("count", COUNT), options.get("clients"), seed
+        )
+        pairs.append(made.write(run, mhz, folder, options.get("is_detailed", True)))
+    (fast, log), (slow, slow_log) = pairs
+    return ["advise", str(fast), str(log), "--also", str(slow), str(slow_log)]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """Two readings under a rate of requests."""
+    return write(tmp_path_factory.mktemp("server"))
+
+
+def document(capsys: Capture, *words: str) -> dict[str, Any]:
+    """The answer as JSON, which must fit the schema."""
+    out, _ = succeed(capsys, *words, "--format", "json")
+    found: dict[str, Any] = json.loads(out)
+    jsonschema.validate(found, json.loads(SCHEMA.read_text("utf-8")))
+    return found
+
+
+def test_the_answer_keeps_the_limits_in_truth(capsys: Capture, words: Words) -> None:
+    found = document(capsys, *words, "--slo", SLO)
+    limits = {one["latency"]: one["limit_ms"] for one in found["server"]["limits"]}
+    clocks = [found[name]["set"]["engine_mhz"] for name in ("answer", "expected")]
+    assert HIGH > clocks[0] > clocks[1] >= LOW
+    for mhz, most in zip(clocks, (1.0, 1.03), strict=True):
+        run = made.serve(SERVER, mhz, RATE, COUNT, None, 7)
+        true = made.result(run)
+        assert true["p90_tpot_ms"] <= most * limits["tpot p90"]
+        assert true["p90_ttft_ms"] <= most * limits["ttft p90"]
+        clock = next(c for c in found["server"]["clocks"] if c["engine_mhz"] == mhz)
+        low, high = clock["power_w"][1:]
+        assert low <= run.power_w <= high
+        assert clock["output_per_s"] == pytest.approx(true["output_throughput"], rel=0.02)
+
+
+@pytest.mark.parametrize("clients", [None, 32])
+def test_latencies_between_the_readings_are_those_of_the_truth(
+    capsys: Capture, tmp_path: Path, clients: int | None
+) -> None:
+    asked = write(tmp_path, np.inf if clients else RATE, clients=clients)
+    slo = "itl=1s@p50,itl=1s@p90,itl=1s@p99,tpot=1s@p90,ttft=9s@p50,ttft=9s@p90"
+    found = document(capsys, *asked, "--slo", slo)["server"]
+    assert found["load"] == ("closed" if clients else "open")
+    bounds = {"itl p50": 2, "itl p90": 6, "itl p99": 8, "tpot p90": 4, "ttft p50": 6, "ttft p90": 8}
+    for mhz in (1800.0, 1650.0, 1500.0):
+        true = made.result(made.serve(SERVER, mhz, RATE, COUNT, clients, 7))
+        clock = min(found["clocks"], key=lambda one: abs(one["engine_mhz"] - mhz))
+        for name, percent in bounds.items():
+            metric, statistic = name.split()
+            off = np.log(clock["latency_ms"][name][0] / true[f"{statistic}_{metric}_ms"])
+            assert abs(100 * off) < percent, (name, mhz)
+
+
+def test_the_text_is_short_and_says_what_it_rests_on(capsys: Capture, words: Words) -> None:
+    out, err = succeed(capsys, *words, "--slo", SLO)
+    lines = out.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("  Set the engine clock to ")
+    assert (
+        f"Open load: {RATE:g} requests/s, the same {COUNT} requests each; latencies in ms." in out
+    )
+    with_commands, _ = succeed(capsys, *words, "--slo", SLO, "--commands")
+    mhz = re.search(r"engine clock to (\d+) MHz", out)
+    assert mhz is not None
+    assert f"nvidia-smi -i 0 -lgc {mhz[1]},{mhz[1]}\n" in with_commands
+    assert "How sure: medium. The server's capacity was not measured." in out
+    assert "warning V01: how near the server is to its capacity is not known" in err
+
+
+def test_without_limits_most_tokens_per_joule(capsys: Capture, words: Words) -> None:
+    found = document(capsys, *words)
+    clocks = found["server"]["clocks"]
+    best = max(clocks, key=lambda one: one["tokens_per_joule"][0])
+    assert found["answer"]["at"]["engine_mhz"] == best["engine_mhz"]
+
+
+def test_python_gives_the_same(capsys: Capture, words: Words) -> None:
+    fast, log, slow, slow_log = (word for word in words[1:] if word != "--also")
+    limits = dict(part.split("=") for part in SLO.split(","))
+    answer = mlscale.advise(fast, log, also=(slow, slow_log), slo=limits)
+    found = document(capsys, *words, "--slo", SLO, "--commands")
+    assert {**answer.document(), "notes": 0} == {**found, "notes": 0}
+    assert len(answer.frame) == len(found["server"]["clocks"])
+    assert str(answer).startswith("  Set the engine clock to ")
+    assert answer.frame["tpot p90"].is_monotonic_increasing
+    with pytest.raises(InputError, match="no page"):
+        answer.save("page.html")
+    assert "<table><tr></tr></table>" in answer._repr_html_()  # no kernels
+    mlscale.advise(fast, log, also=[(slow, slow_log)])  # pairs too, and no limits
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"slo": 5}, "'5' is no limit"),
+        ({"slo": "", "pool": "both"}, "a pool is 'prefill' or 'decode', not 'both'"),
+        ({"slo": "", "max_slowdown": 5}, "of a server the limits are slo="),
+        ({"slo": "", "power": 5}, "advise on a server has no 'power'"),
+    ],
+)
+def test_python_refuses_what_no_server_has(words: Words, asked: dict[str, Any], told: str) -> None:
+    fast, log, slow, slow_log = (word for word in words[1:] if word != "--also")
+    with pytest.raises(InputError, match=re.escape(told)):
+        mlscale.advise(fast, log, also=(slow, slow_log), **asked)
+
+
+def test_csv_has_a_row_for_each_clock(capsys: Capture, words: Words) -> None:
+    lines = succeed(capsys, *words, "--format", "csv")[0].splitlines()
+    assert lines[0].startswith("engine_mhz,is_measured,output_per_s,itl p50,itl p50_low,")
+    assert len(lines) == 1 + len(document(capsys, *words)["server"]["clocks"])
+
+
+def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Path) -> None:
+    files = []
+    for mhz in (HIGH, LOW):
+        told = made.result(made.serve(SERVER, mhz, np.inf, 300, 64), is_detailed=False)
+        told |= {"max_concurrency": None, "request_throughput": None}
+        told["duration"] = 300 / (RATE / (0.6 if mhz == HIGH else 0.9))  # by hand
+        files.append(tmp_path / f"inf-{mhz:g}.json")
+        files[-1].write_text(json.dumps(told), encoding="utf-8")
+    found = document(capsys, *words, "--capacity", ",".join(map(str, files)))
+    clocks = found["server"]["clocks"]
+    assert [clocks[end]["capacity_share"] for end in (0, -1)] == pytest.approx([0.6, 0.9])
+    assert "capacity" in clocks[-1]["breaks"]
+    assert found["answer"]["at"]["engine_mhz"] > LOW
+    assert found["sure"] == "high"
+    turned = document(capsys, *words, "--capacity", ",".join(map(str, files[::-1])))
+    assert turned["server"] == found["server"]
+    closed = write(tmp_path, np.inf, clients=32)
+    told = refuse(capsys, tmp_path, *closed, "--capacity", ",".join(map(str, files)))
+    assert "it is for runs at a rate" in told
+
+
+def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> None:
+    asked = write(tmp_path, 22.0)
+    out, _ = succeed(capsys, *asked, "--slo", SLO)
+    assert out.startswith("  No clock is advised, the server seems near its capacity: ")
+    assert "\n  Lower the rate, or take 0.75 to 0.8 of 1980 MHz in place of 1320.\n" in out
+    assert document(capsys, *asked, "--slo", SLO)["answer"] is None
+
+
+@pytest.mark.parametrize(
+    ("slo", "options", "told"),
+    [
+        ("ttft=1ms@p90", [], "No clock from 1980 to 1320 MHz keeps the limits"),
+        ("tpot=1s@p90", ["--pool", "decode"], "Set the engine clock"),
+        ("", ["--pool", "prefill"], "No latency is limited; to do so: --slo"),
+    ],
+)
+def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, told: str) -> None:
+    assert told in succeed(capsys, *words, "--slo", slo, *options)[0]
+
+
+def test_few_requests_and_no_gaps_are_noted(capsys: Capture, tmp_path: Path) -> None:
+    asked = write(tmp_path, is_detailed=False, count=150)
+    texts = note_texts(document(capsys, *asked, "--slo", "itl=1s@p90"))
+    assert any(text.startswith("150 requests are few for itl p90; send 200") for text in texts)
+    assert any(text.startswith("no file has the single gaps") for text in texts)
+
+
+def in_result(**changes: Any) -> Callable[[Path, Path], None]:
+    """What changes the slow result."""
+
+    def change(result: Path, log: Path) -> None:
+        told = json.loads(result.read_text("utf-8")) | changes
+        result.write_text(json.dumps(told), encoding="utf-8")
+
+    return change
+
+
+def test_a_prefill_pool_has_no_gaps(capsys: Capture, tmp_path: Path) -> None:
+    asked = write(tmp_path)
+    for result in (asked[1], asked[4]):
+        in_result(itls=[[]] * COUNT)(Path(result), tmp_path)
+    found = document(capsys, *asked, "--pool", "prefill", "--slo", "ttft=1s@p95")
+    assert list(found["server"]["clocks"][0]["latency_ms"]) == ["ttft p95"]
+
+
+def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], None]:
+    """What changes the slow log."""
+
+    def change(result: Path, log: Path) -> None:
+        log.write_text(log.read_text("utf-8").replace(before, after, count), encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (in_result(request_rate=4.0), "its rate of requests is 4.0, that of"),
+        (in_result(max_concurrency=8), "its number of clients is 8.0, that of"),
+        (in_result(num_prompts=90, completed=90), "its number of requests is 90.0, that of"),
+        (in_result(model_id="made/70B"), "its model is made/70B, that of"),
+        (in_result(backend="vllm"), "its backend is vllm, that of"),
+        (in_result(total_input_tokens=5), "its number of input tokens is 5.0, that of"),
+        (in_result(total_output_tokens=5), "has 5 output tokens"),
+        (in_result(failed=40), "40 of 440 requests failed"),
+        (in_result(request_rate="inf"), "all requests came at once"),
+        (in_result(mean_ttft_ms=-1), "ttft mean cannot be -1"),
+        (in_result(completed=0), "completed cannot be 0"),
+        (in_result(ttfts=[0.0] * COUNT), "the requests' times are not all positive numbers"),
+        (in_result(itls=[[-1.0]] * COUNT), "the requests' times are not all positive numbers"),
+        (in_result(itls=["many"] * COUNT), "could not convert string to float: 'many'"),
+        (in_log("1320 MHz", "1980 MHz"), "which tells little; take two thirds of the clock"),
+        (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
+        (in_log("power.draw.instant [W]", "other"), "has no power of the board"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    capsys: Capture, tmp_path: Path, change: Callable[[Path, Path], None], told: str
+) -> None:
+    asked = write(tmp_path)
+    change(Path(asked[-2]), Path(asked[-1]))
+    assert told in refuse(capsys, tmp_path, *asked, "--slo", SLO)
+
+
+@pytest.mark.parametrize(
+    ("cut", "more", "told"),
+    [
+        (3, [], "one clock does not tell how latencies follow it"),
+        (6, ["-o", "page.html"], "a server's answer has no page; 'mlscale advise' prints it"),
+        (5, [], "give each result its log"),
+        (6, ["--slo", "ttft=500ms"], "'ttft=500ms' is no limit; write ttft=500ms@p90"),
+        (6, ["--slo", "ttft=fast@p90"], "'fast' is not a number"),
+        (6, ["--slo", "itl<50"], "'itl<50' is no limit; write ttft=500ms@p90"),
+        (6, ["--slo", "tpot 30 ms"], "'tpot 30 ms' is no limit; write ttft=500ms@p90"),
+        (6, ["--slo", "tpot=-3ms@p90"], "a limit is a positive number"),
+        (6, ["--max-slowdown", "5"], "--max-slowdown is of no use for a server; give --slo"),
+        (6, ["--minimize", "time"], "most tokens per joule is advised"),
+        (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a pool of decode alone does not tell"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    capsys: Capture, words: Words, cut: int, more: Words, told: str
+) -> None:
+    assert told in refuse(capsys, Path(words[1]).parent, *words[:cut], *more)
+
+
+def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Path) -> None:
+    fast, log, *_, slow_log = words[1:]
+    told = refuse(capsys, tmp_path, "advise", fast, log, "--also", fast, slow_log)
+    assert "holds the same as" in told
+    told = refuse(capsys, tmp_path, "advise", fast, slow_log, "--also", words[4], log)
+    assert "all latencies are shorter than those of" in told
+    told = refuse(capsys, tmp_path, "advise", fast, words[4], "--also", log, slow_log)
+    assert "is a result where the log of" in told
+    told = refuse(capsys, tmp_path, "report", *words[1:], "-o", str(tmp_path / "page.html"))
+    assert "a server's answer has no page" in told
+    middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
+    found = document(capsys, *words, "--also", *map(str, middle))
+    clocks = found["server"]["clocks"]
+    assert [c["engine_mhz"] for c in clocks if c["is_measured"]] == [HIGH, 1650.0, LOW]
+
+
+def test_limits_need_a_result(capsys: Capture, words: Words) -> None:
+    folder = Path(words[1]).parent
+    assert "needs the result of a benchmark" in refuse(
+        capsys, folder, "advise", words[2], "--slo", SLO
+    )
+    assert "unrecognized arguments" in refuse(
+        capsys, folder, "advise", words[2], "--also", words[5], words[5]
+    )
+
+
+def test_rates_stand_for_times_of_logs(capsys: Capture, words: Words) -> None:
+    found, _ = succeed(
+        capsys, "advise", words[2], "--also", words[5], "--rate", "2400:2250", "--format", "json"
+    )
+    assert json.loads(found)["run"]["time_ms"] == pytest.approx(1e9 / 2400)
+
+
+def test_the_example_is_answered_as_its_page_shows(
+    capsys: Capture, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for mhz in (1980, 1320):
+        for kind, name in (("bench", f"bench-{mhz}.json"), ("log", f"{mhz}.csv")):
+            packed = data_folder / "servers" / f"example-{kind}-{mhz}{Path(name).suffix}.gz"
+            Path(name).write_bytes(gzip.decompress(packed.read_bytes()))
+    shown = re.search(r"(?s)\$ mlscale (advise [^\n]*)\n(.*?)```", PAGE.read_text("utf-8"))
+    assert shown is not None
+    asked = shown[1].split()
+    assert succeed(capsys, *asked)[0] == shown[2]
+    found = document(capsys, *asked)
+    assert found["expected"]["set"] == {"engine_mhz": 1455.0}
+    truth = {"itl p50": 14.9, "tpot p90": 22.3, "ttft p90": 194}
+    clock = next(c for c in found["server"]["clocks"] if c["engine_mhz"] == 1455)
+    for name, value in truth.items():
+        assert clock["latency_ms"][name][0] == pytest.approx(value, rel=0.035)
+    assert clock["power_w"][0] == pytest.approx(305, rel=0.04)
+    assert clock["tokens_per_joule"][0] == pytest.approx(6.15, rel=0.04)
