@@ -23,7 +23,9 @@ def test_every_gpu_is_in_the_table() -> None:
 
 
 def test_every_data_set_is_in_the_table() -> None:
-    assert re.findall(r"^\| `(.*?)`", generated.datasets(), flags=re.MULTILINE) == list(all_datasets())
+    assert re.findall(r"^\| `(.*?)`", generated.datasets(), flags=re.MULTILINE) == list(
+        all_datasets()
+    )
 
 
 def keys(value: Any) -> Iterator[str]:

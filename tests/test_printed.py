@@ -59,4 +59,4 @@ def test_numbers_may_differ_in_their_last_digit(printed: str, before: str, expec
 def test_only_blocks_of_a_console_have_commands() -> None:
     page = "```text\n$ not run\n```\n```\n$ not run\n```\n```console\n$ run\nold\n```\n"
     assert shown(page) == [("run", "old")]
-    assert refreshed(page, lambda command: "new") == page.replace("old", "new")
+    assert refreshed(page, lambda _: "new") == page.replace("old", "new")

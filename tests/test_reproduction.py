@@ -1,7 +1,7 @@
 """The scripts of reproduction/: each runs, draws its figures, and gives the verdicts that it gave.
 
-Verdicts are regression only, but where docs/papers/reproduction.md says why; the made set is split twice
-instead of twelve times, and the claim that two splits cannot decide is left out.
+Verdicts are regression only, but where docs/papers/reproduction.md says why; the made set is split
+twice instead of twelve times, and the claim that two splits cannot decide is left out.
 """
 
 import os

@@ -45,7 +45,7 @@ def near(printed: str, before: str) -> bool:
 
 
 def faults(command: str, before: str, folder: Path) -> tuple[str, list[str]]:
-    """What the command prints now (what the page shows where it fails), and what is wrong with it."""
+    """What the command prints now (the page's words where it fails), and what is wrong with it."""
     try:
         ended = process(command, folder, seconds=SECONDS)
     except subprocess.TimeoutExpired:
@@ -109,7 +109,7 @@ def show_printed(app: Sphinx, page: str, text: list[str]) -> None:
     """Put what the commands printed into the page's source."""
     if page in PRINTED:
         outputs = iter(PRINTED[page])
-        text[0] = refreshed(text[0], lambda command: next(outputs))
+        text[0] = refreshed(text[0], lambda _: next(outputs))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -2,7 +2,8 @@
 
 Source: Nagasaka, Maruyama, Nukada, Endo and Matsuoka, "Statistical power modeling of GPU kernels
 using performance counters", 2010 International Green Computing Conference, pages 115 to 122.
-Section, equation and figure numbers are those of the paper; docs/papers/equations.md has the symbols.
+Section, equation and figure numbers are those of the paper; docs/papers/equations.md has the
+symbols.
 
 The model, Eq. (1): p = sum_i alpha_i c_i + beta, with p the average power of a kernel [W], c_i its
 counters per second [1/s], alpha_i the energy of one event [J] and beta the constant intercept [W].

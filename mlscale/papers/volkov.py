@@ -18,8 +18,8 @@ InputError on warps below 1, an intensity of 0 or less, or what is not finite.
 
 In the formulas, as on the poster: n warps, alpha the intensity, A and L the latencies of arithmetic
 and memory [cycles], I, T and B the peak rates of issue, arithmetic and memory [warp-instructions
-per cycle], t = 1/T and b = 1/B. docs/papers/equations.md has all of them, and the reason wherever the
-print is not followed.
+per cycle], t = 1/T and b = 1/B. docs/papers/equations.md has all of them, and the reason wherever
+the print is not followed.
 
 `simulate` is an event-driven simulation of an idealised CU, against which the models stand. It is
 not hardware and not a prediction. It verifies the algebra: that the bounds are bounds, and which
@@ -72,8 +72,8 @@ class ComputeUnit:
         )
 
 
-# A and L: those of Maxwell (docs/papers/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s, 82 %
-# of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
+# A and L: those of Maxwell (docs/papers/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s,
+# 82 % of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
 GTX_980 = ComputeUnit(
     arithmetic_latency_cycles=6,
     memory_latency_cycles=368,

@@ -1,4 +1,4 @@
-"""datasets list, show and fetch on the command line, against the registry and docs/reference/datasets.md."""
+"""datasets list, show and fetch on the command line, against the registry."""
 
 import hashlib
 from pathlib import Path
