@@ -55,7 +55,7 @@ STYLE = {
 }
 WIDTH = 5.2  # inches: a phone's 390 px show it nearly in its size
 MARGIN, ROUND = 0.03, 0.14  # inches, of the card
-STEP_MHZ = 60
+POINTS = 28  # of a curve
 Look = dict[str, str]
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 KEY: dict[str, Any] = {"handlelength": 1.2, "columnspacing": 1.2, "ncols": 3, "borderpad": 0}
@@ -118,12 +118,14 @@ def a_run(device: str, kernel: str) -> Measurements:
     raise SystemExit(f"no {kernel} among the runs of {device}")
 
 
-def curve(table: Measurements) -> tuple[list[float], Prediction]:
-    """What is predicted from two readings, at clocks in small steps [MHz]."""
-    clocks = table.grid.engine_mhz
-    steps = np.union1d(np.arange(clocks[0], clocks[-1], STEP_MHZ), clocks).tolist()
-    grid = ConfigGrid(table.grid.cu_count, tuple(steps), table.grid.memory_mhz)
-    return steps, by_board(table, read_at(table, (SECOND,)), grid)
+def curve(table: Measurements) -> tuple[Floats, Prediction]:
+    """What is predicted from two readings over the clock [MHz], but for what was read."""
+    clocks, read = np.array(table.grid.engine_mhz), read_at(table, (SECOND,))
+    steps = np.union1d(np.linspace(clocks[0], clocks[-1], POINTS), clocks[read])
+    grid = ConfigGrid(table.grid.cu_count, tuple(steps.tolist()), table.grid.memory_mhz)
+    new = ~np.isin(steps, clocks[read[:-1]]) | (steps == clocks[0])
+    predicted = by_board(table, read, grid)
+    return steps[new], {name: values[:, :, new] for name, values in predicted.items()}
 
 
 def band(panel: Axes, steps: Any, ends: Floats, look: Look) -> None:
@@ -157,7 +159,7 @@ def over_clock(panel: Axes, look: Look, table: Measurements, quantity: str, ever
     panel.plot(at[read], 100 * truth[read] - 100, "o", ms=10, mfc="none", color=look["ink"])
     panel.set_title(f"{quantity.capitalize()}, against the highest clock")
     panel.yaxis.set_major_formatter(signed)
-    panel.yaxis.set_major_locator(MaxNLocator(5))
+    panel.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     panel.margins(x=0.03)
 
 
@@ -233,17 +235,17 @@ def caps(look: Look) -> Figure:
     bent = {"color": look["advised"], "lw": 1.5}
     over_clocks.plot([steps[0], clock, clock], [CAP_W, CAP_W, power_w.min()], **bent)
     over_clocks.text(steps[0], CAP_W + 4, f"cap: {CAP_W} W", color=look["advised"], weight="bold")
-    words = f" predicted: {clock:.0f} MHz"
+    words = f" {clock:.0f} MHz"
     over_clocks.text(clock, power_w.min() + 2, words, color=look["advised"], weight="bold")
     over_clocks.set(title="Power over the clock [W]", xlabel="engine clock of an A100 [MHz]")
     caps_w = np.linspace(power_w[1].min(), run.caps_w.max(), CAP_STEPS)
-    under = cap_curve(caps_w, np.array(steps), times, power_w[1][None]).run_time_ms
+    under = cap_curve(caps_w, steps, times, power_w[1][None]).run_time_ms
     free = run.times[run.caps_w.argmax()]
     under_caps.plot(caps_w, 100 * under / free - 100, color=look["predicted"], lw=1.8)
     under_caps.plot(run.caps_w, 100 * run.times / free - 100, "o", ms=4.5, color=look["ink"])
     under_caps.set(title="Time, against no cap", xlabel="power cap [W]")
     under_caps.yaxis.set_major_formatter(signed)
-    under_caps.yaxis.set_major_locator(MaxNLocator(5))
+    under_caps.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     key(figure, look)
     return figure
 
@@ -389,8 +391,10 @@ def pareto(look: Look) -> Figure:
         (engine, memory) for engine in data.grid.engine_mhz for memory in data.grid.memory_mhz
     ]
     for n in (front[0], front[-1]):
-        words = "  {:g} / {:g} MHz".format(*settings[n])
-        panel.text(time[n] - 100, energy[n] - 100, words, color=look["best"], va="bottom")
+        at = {"xytext": (3, 11), "textcoords": "offset points", "color": look["best"]}
+        panel.annotate(
+            "{:g} / {:g} MHz".format(*settings[n]), (time[n] - 100, energy[n] - 100), **at
+        )
     panel.set(title="Energy, against the highest clocks", xlabel="time, against the highest clocks")
     panel.xaxis.set_major_formatter(signed)
     panel.yaxis.set_major_formatter(signed)
