@@ -61,6 +61,8 @@ def test_readings_and_rules() -> None:
     wanted = [[by_readings[name][column] for column in (*columns, "regret")] for name in names]
     check("Read at", wanted)
     means = re.findall(r"are ([\d.]+) % \(advised\), ([\d.]+) % .* and ([\d.]+) % \(highest", TEXT)
+    claim = r"took ([\d.]+) % more energy than the best one; the highest clock took ([\d.]+) %"
+    assert all(map(agrees, re.findall(claim, TEXT)[0], (means[0][0], means[0][2])))
     kinds = ("1, 0.6", "1, 0.6: straight line", "highest clock")
     assert means == [tuple(by_readings[name]["regret"] for name in kinds)]
 
