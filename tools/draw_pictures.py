@@ -252,13 +252,10 @@ def caps(look: Look) -> Figure:
 
 def regret(look: Look) -> Figure:
     """By GPU, the energy above the least at the clock that is advised, and by simple rules."""
-    rows = sorted(
-        (row for row in rows_of("by-gpu") if row["regret"]), key=lambda r: float(r["highest clock"])
-    )
-    bars = {
-        "advised": ("regret", look["advised"]),
-        "straight line": ("straight line", look["faint"]),
-    }
+    known = [row for row in rows_of("by-gpu") if row["regret"]]
+    rows = sorted(known, key=lambda row: float(row["highest clock"]))
+    bars = {"advised": ("regret", look["advised"])}
+    bars["straight line"] = ("straight line", look["faint"])
     bars["highest clock"] = ("highest clock", look["edge"])
     figure = card(5.4, look)
     (panel,) = panels(figure, 1)
@@ -266,7 +263,7 @@ def regret(look: Look) -> Figure:
         heights = np.arange(len(rows)) + 0.27 * (1 - place)
         values = [float(row[column]) for row in rows]
         panel.barh(heights, values, 0.25, color=color, label=label)
-    panel.set_yticks(np.arange(len(rows)), [names(row["GPU"]) for row in rows])
+    panel.set_yticks(np.arange(len(rows)), [full_name(row["GPU"]) for row in rows])
     panel.tick_params(axis="y", length=0)
     panel.xaxis.set_major_formatter("{x:.0f} %")
     panel.set_title("Energy above the least possible", x=0)
@@ -274,24 +271,21 @@ def regret(look: Look) -> Figure:
     return figure
 
 
-def names(gpu: str) -> str:
+def full_name(gpu: str) -> str:
     """A GPU as its maker writes it."""
     return NAMES.get(gpu, gpu.upper().replace("RTX", "RTX "))
 
 
 def errors(look: Look) -> Figure:
     """Mean errors of time with standard errors, by predictor and table."""
-    found = [row for row in rows_of("new-kernels") if row["quantity"] == "time"]
+    suited = ("", "utilisation")  # the counters that suit these tables
+    rows = [row for row in rows_of("new-kernels") if row["features"] in suited]
+    found = [row for row in rows if row["quantity"] == "time"]
     figure = card(5.2, look)
     (panel,) = panels(figure, 1)
     for n, (table, color) in enumerate(zip(FOUR, SERIES, strict=True)):
         for place, name in enumerate(reversed(PREDICTORS)):
-            (row,) = (
-                r
-                for r in found
-                if (r["table"], r["predictor"]) == (table, name)
-                and r["features"] in ("", "utilisation")
-            )
+            (row,) = (r for r in found if (r["table"], r["predictor"]) == (table, name))
             value, spread = float(row["mape"]), float(row["standard_error"])
             height = place + 0.16 * (1.5 - n)
             panel.errorbar(
@@ -330,7 +324,7 @@ def intervals(look: Look) -> Figure:
             if row[f"intervals hold, {quantity}"]
         ]
         panel.plot(*zip(*known, strict=True), marker, ms=6, color=color, alpha=0.9, label=quantity)
-    panel.set_yticks(range(len(rows)), [names(row["GPU"]) for row in rows[::-1]])
+    panel.set_yticks(range(len(rows)), [full_name(row["GPU"]) for row in rows[::-1]])
     panel.tick_params(axis="y", length=0)
     panel.set_xlim(50, 102)
     panel.xaxis.set_major_formatter("{x:.0f} %")
