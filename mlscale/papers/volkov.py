@@ -72,8 +72,8 @@ class ComputeUnit:
         )
 
 
-# A and L: those of Maxwell (docs/papers/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s,
-# 82 % of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
+# A and L: those of Maxwell (docs/papers/equations.md). I and T: 4 schedulers, 128 lanes.
+# B: 224 GB/s, 82 % of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
 GTX_980 = ComputeUnit(
     arithmetic_latency_cycles=6,
     memory_latency_cycles=368,

@@ -100,7 +100,8 @@ def test_bandwidth_per_listed_mhz(key: str, gb_per_s_per_mhz: float) -> None:
     # CUs; FP32, FP64 and special-function lanes, schedulers and waves of a CU.
     [
         # CUs and waves: docs/papers/equations.md, 1.4. Lanes and schedulers: the vendor's guide by
-        # compute capability (FP64: lanes / 32, lanes / 2 on p100 and v100; special functions: lanes / 4).
+        # compute capability (FP64: lanes / 32, lanes / 2 on p100 and v100; special functions:
+        # lanes / 4).
         ("gtx980", (16, 128, 4, 32, 4, 64)),
         ("gtx1080ti", (28, 128, 4, 32, 4, 64)),
         ("titanx", (28, 128, 4, 32, 4, 64)),

@@ -1,7 +1,7 @@
 """Folds and trainings: who is held out, what is learnt from instead, and that nothing leaks.
 
-Folds are tested by properties of their definitions in docs/howto/errors.md. Kernels of trainings are
-made ones of the bottleneck curve; a copy of the table plays another GPU.
+Folds are tested by properties of their definitions in docs/howto/errors.md. Kernels of trainings
+are made ones of the bottleneck curve; a copy of the table plays another GPU.
 """
 
 from dataclasses import replace
