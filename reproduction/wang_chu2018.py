@@ -192,7 +192,7 @@ def clocks_of(name: str) -> tuple[float, float]:
 def as_printed_ms(inputs: WarpInputs, gpu: GpuParameters, engine: Floats, memory: Floats) -> Floats:
     """Return the times [ms] of `predict_time_ms` with the print taken at its word.
 
-    docs/papers/equations.md, section 1.3, has the places: (5a) multiplies (4) by the ratio of the clocks
+    equations.md, section 1.3, has the places: (5a) multiplies (4) by the ratio of the clocks
     again, (7a) has one transaction a period, (10b) and (12b) are exchanged and have #Aw - 1, and
     shared memory is charged by (16) to (21) alone.
     """

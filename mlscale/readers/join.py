@@ -65,8 +65,8 @@ def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]
         )
     if counting and timing and any(key.launch for key in counting[0].groups):
         raise InputError(
-            f"{timing[0].source}: its launches cannot be matched with those of {counting[0].source}; "
-            "leave out --each, or this file"
+            f"{timing[0].source}: its launches cannot be matched with those of "
+            f"{counting[0].source}; leave out --each, or this file"
         )
     files, geometries = _without_unknown_geometries(_under_common_names(counting, timing))
     counts = _counts_of_same_launches(counting, files[: len(counting)])

@@ -21,7 +21,7 @@ from mlscale.papers.nagasaka import (
     fit_power_model,
 )
 
-# An independent implementation (docs/papers/equations.md, 3.4): error ratio [%] and mean squared error
+# An independent implementation (equations.md, 3.4): error ratio [%] and mean squared error
 # [W^2] of the sets in the order of SETS, 30 kernels, ten folds by kernel, nested lambda, mean of 5
 # shuffles.
 EXPECTED = {
@@ -97,7 +97,7 @@ def test_kernels_that_it_cannot_see(name: str) -> None:
 @pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize(
     ("name", "percent"),
-    # docs/papers/equations.md, 3.4: the intercept of least squares in percent of the mean power; the
+    # equations.md, 3.4: the intercept of least squares in percent of the mean power; the
     # paper has about 70.
     [("gtx980-low", 86), ("gtx980-high", 84), ("gtx1080ti", 70), ("p100", 36)],
 )
@@ -106,7 +106,7 @@ def test_intercept_and_energies(name: str, percent: float) -> None:
     found = inputs(name, False)
     model = fit(found)
     assert 100 * model.intercept_w / found.power_w.mean() == pytest.approx(percent, abs=2.5)
-    # docs/papers/equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
+    # equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
     assert (model.energy_j > np.array([0.55e-9, 0.2e-9])).all()
     assert (model.energy_j < np.array([2.95e-9, 0.67e-9])).all()
 

@@ -1,4 +1,4 @@
-"""Volkov's survey: numbers by hand and from docs/papers/equations.md, and the models' invariants."""
+"""Volkov's survey: numbers by hand and from equations.md, and the models' invariants."""
 
 import dataclasses
 import math
@@ -61,7 +61,7 @@ def test_throughput_bound_takes_each_of_its_three_terms() -> None:
 
 @pytest.mark.parametrize(
     ("model", "warps", "intensity", "expected"),
-    # By hand, six digits (docs/papers/equations.md, 2.4); the others there are the functions' examples.
+    # By hand, six digits (equations.md, 2.4); the others there are the functions' examples.
     [
         (survey.latency_bound, 8, 128, 0.908451),
         (survey.hong_kim, 8, 128, 2.578389),
@@ -110,7 +110,7 @@ def test_hong_kim_reaches_case_3_without_a_jump_and_case_2_with_one() -> None:
 
 
 def test_gtx_980_follows_from_the_device_table() -> None:
-    # docs/papers/equations.md, 2.1: 224 GB/s, 82 % of it reached, 16 SMs, 128 bytes a warp, 1.126 GHz.
+    # equations.md, 2.1: 224 GB/s, 82 % of it reached, 16 SMs, 128 bytes a warp, 1.126 GHz.
     device = load_device("gtx980")
     assert device.schedulers_per_cu == GTX_980.issue_per_cycle
     assert device.lanes_per_cu / device.wave_size == GTX_980.arithmetic_per_cycle

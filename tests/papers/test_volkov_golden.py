@@ -80,7 +80,7 @@ def test_mean_error(name: str, percent: float, tolerance: float, golden: Columns
 
 @pytest.mark.parametrize(
     ("limit", "name", "expected"),
-    # docs/papers/equations.md, 2.4, claim (i): mean ratio where latency limits; and where throughput does.
+    # equations.md, 2.4, claim (i): mean ratio where latency limits; and where throughput does.
     [
         ("latency", "Hong & Kim", {"mean": 1.59, "max": 4.4}),
         ("latency", "Zhang & Owens, Sim", {"mean": 1.29, "max": 1.96}),
@@ -129,7 +129,7 @@ def test_claim_2_underestimates_the_warps_needed(
 
 
 def test_claim_3_baghsorkhi_far_below_where_memory_limits(golden: Columns) -> None:
-    # docs/papers/equations.md, 2.4: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
+    # equations.md, 2.4: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
     memory_intensive = (golden["a"] <= 8) & (golden["n"] >= 32)
     ratio = ratio_to_simulation("Baghsorkhi*", golden)[memory_intensive]
     assert len(ratio) == 20

@@ -28,7 +28,7 @@ def warp_inputs(
     warps: float = 1e5,
     memory_instructions: float | None = None,
 ) -> WarpInputs:
-    """One kernel; by default 4 transactions to a memory instruction (docs/papers/equations.md, 1.5)."""
+    """One kernel; by default 4 transactions to a memory instruction (equations.md, 1.5)."""
     values = (
         *(warps, resident_warps, transactions, 1 - miss_rate),
         *(memory_instructions or transactions / 4, shared, compute, 0.0),
@@ -38,7 +38,7 @@ def warp_inputs(
 
 @pytest.mark.parametrize(
     ("engine", "memory", "latency", "delay", "half", "mostly"),
-    # docs/papers/equations.md, 1.5: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
+    # equations.md, 1.5: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
     [
         (400, 400, 500.1, 10.188775, (361.05, 5.594387), (228.9525, 1.229719)),
         (700, 700, 500.1, 9.326243, (361.05, 5.163121), (228.9525, 1.208156)),
@@ -162,7 +162,7 @@ def test_a_period_and_its_case() -> None:
 
 
 def test_golden_cases_of_matrix_multiplication() -> None:
-    """docs/papers/equations.md, 1.5: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
+    """equations.md, 1.5: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
     inputs = warp_inputs(260.00671, 0.52646, 1600, 1324.99832, 63.68435, 32768)
     found = model.kernel_round(inputs, GTX_980, np.array([700, 1000, 400]), [700, 400, 1000])
     assert found.case.tolist() == [[9, 11, 9]]

@@ -99,7 +99,7 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
         assert bias[kernel] == pytest.approx(offset, abs=0.06), kernel
     for kernel, error in OTHERS.items():
         assert mape[kernel] == pytest.approx(error, abs=0.06), kernel
-    # docs/papers/equations.md, 1.6: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
+    # equations.md, 1.6: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
     assert np.mean([mape[kernel] for kernel in TABLE_VI]) == pytest.approx(3.65, abs=0.01)
     assert np.mean(list(mape.values())) == pytest.approx(9.07, abs=0.01)
     eleven = found[[kernel in TABLE_VI for kernel in data.kernels]]
@@ -150,7 +150,7 @@ def test_errors_of_every_table(
 
 @pytest.mark.parametrize(
     ("name", "base", "expected"),
-    # docs/papers/equations.md, 1.6: bases in a corner; and the specification alone, whose ideal delay
+    # equations.md, 1.6: bases in a corner; and the specification alone, whose ideal delay
     # loses 0.3 to 0.5 points. For the 1080 Ti it has 2.06; the default here also leaves out that
     # row's corrections to issue, L2 and shared memory.
     [

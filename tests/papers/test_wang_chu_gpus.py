@@ -1,4 +1,4 @@
-"""GPUs of Wang and Chu's model against docs/papers/equations.md and the vendor's sheets; the fits."""
+"""GPUs of Wang and Chu's model against equations.md and the vendor's sheets; the fits."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ from mlscale.papers.wang_chu_inputs import (
     specification_gpu,
 )
 
-# docs/papers/equations.md, 1.4, row by row: aL, bL, aD, bD, L2 latency and delay, shared latency and
+# equations.md, 1.4, row by row: aL, bL, aD, bD, L2 latency and delay, shared latency and
 # delay, instruction factor x 32 / cores, #SM, ideal DRAM delay; FP64 delay, 32 / FP64 lanes.
 PARAMETERS = {
     "gtx980": (222.78, 277.32, 805.03, 8.1762, 222, 1, 28, 1, 0.25, 16, 8.0, 8),
@@ -28,7 +28,7 @@ PARAMETERS = {
     "p100": (26.73, 266.23, 176.26, 1.8, 263, 1, 28, 1, 0.7, 56, 1.75, 1),
     "v100": (26.73, 133.23, 251.26, 2.5, 263, 1, 28, 1, 0.25, 80, 2.5, 0.5),
 }
-# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (docs/papers/equations.md, 1.3).
+# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (equations.md, 1.3).
 TABLE_II = np.array(
     [
         (400, 500),
@@ -99,7 +99,7 @@ def test_ideal_delay_against_the_data_sheet(key: str) -> None:
 
 
 def test_ideal_delay_against_table_iii() -> None:
-    """docs/papers/equations.md, 1.4: delay x efficiency is 7.61 to 7.67, 5 % under the ideal 8.0."""
+    """equations.md, 1.4: delay x efficiency is 7.61 to 7.67, 5 % under the ideal 8.0."""
     products = TABLE_III[:, 1] * TABLE_III[:, 2]
     assert products.min() >= 7.61
     assert products.max() <= 7.67

@@ -134,7 +134,8 @@ class TestRefused:
             join([a_run("sysinfo.csv")])
 
     def test_each_launch_of_counters_beside_a_trace(self) -> None:
-        with refused("^trace.json: its launches cannot be matched with those of counts.csv; leave out --each"):
+        message = "launches cannot be matched with those of counts.csv; leave out --each"
+        with refused(f"^trace.json: its {message}"):
             join([counts(key=F._replace(launch="1")), trace(key=TRACED_F._replace(launch="7"))])
 
     @pytest.mark.parametrize("skips", [False, True])
