@@ -64,9 +64,9 @@ reproduction: $(READY)
 	$(BIN)/python reproduction/runs.py
 	$(BIN)/python reproduction/servers.py
 
-# Runs the notebooks anew, in place.
+# Runs the tutorials anew, in place.
 notebooks: $(READY)
-	$(BIN)/python tools/run_notebooks.py notebooks notebooks/*.ipynb
+	$(BIN)/python tools/run_notebooks.py docs/start docs/start/*.ipynb
 
 # Trains the models that learnt from public measurements; MLSCALE_DATA: a folder with the files.
 shipped: $(READY)

@@ -1,6 +1,7 @@
 """What the scripts of this folder share: the public tables, claims with verdicts, and figures."""
 
 import argparse
+import csv
 import os
 import sys
 import time
@@ -82,9 +83,13 @@ class Report:
         self.claims.append((where, verdict))
         print(f"{where}: {claim} -> {value} -> {verdict}", flush=True)
 
-    def rows(self, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Print a small table."""
+    def rows(
+        self, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]], name: str = ""
+    ) -> None:
+        """Print a small table, and with --csv write one that has a name."""
         lines = [list(map(str, row)) for row in (header, *rows)]
+        if name and self.options.csv:
+            write_csv(self.options.csv / f"{name}.csv", lines)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         print(f"\n{title}")
         for line in lines:
@@ -120,6 +125,25 @@ class Report:
         figure.savefig(self.folder / f"{name}.png", dpi=120)
 
 
+def write_csv(path: Path, lines: Sequence[Sequence[str]]) -> None:
+    """Write a header and rows as CSV, '-' as an empty cell.
+
+    A column whose cells are `time / power / energy` becomes three.
+    """
+    columns = []
+    for head, *cells in zip(*lines, strict=True):
+        if any(" / " in cell for cell in cells):
+            heads = [f"{head}, {quantity}" for quantity in ("time", "power", "energy")]
+            parts = zip(*(cell.split(" / ") for cell in cells), strict=True)
+            columns += [[name, *part] for name, part in zip(heads, parts, strict=True)]
+        else:
+            columns.append([head, *cells])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for line in zip(*columns, strict=True):
+            csv.writer(file, lineterminator="\n").writerow(["" if c == "-" else c for c in line])
+
+
 def _figure(title: str, count: int) -> tuple[Figure, list[Axes]]:
     """Return a figure and so many panels, at most four in a row."""
     columns = min(count, 4)
@@ -139,6 +163,7 @@ def run(
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
     parser.add_argument("-o", "--output", type=Path, default=Path("out/reproduction"))
+    parser.add_argument("--csv", type=Path, help="folder for tables as CSV")
     options(parser)
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.parts) - set(parts)):

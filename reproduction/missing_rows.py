@@ -5,7 +5,7 @@
 Rows are taken out at random. First, how well single cells are filled in. Then predictors learn from
 what `--incomplete` makes of the rest, each application held out in turn; errors are of all cells of
 the whole table, to which a grid without some steps goes on by power laws. The base is the mid-grid
-of what is left. docs/trust/measured-errors.md has the figures.
+of what is left. docs/trust.md has one of the figures.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 """How well readings of a run tell its time, power and energy on GPUs that no model learnt from.
 
-    MLSCALE_DATA=FOLDER python reproduction/runs.py [PART ...]
+    MLSCALE_DATA=FOLDER python reproduction/runs.py [PART ...] [--csv docs/tables]
 
 Parts: `readings`, errors over the engine clock from one to three readings; `limits`, clocks that
 keep a limit of slowdown; `caps`, runs under power caps; `amd`, power alone on GPUs of other kinds;
 `apart`, a GPU that is never learnt from. Every GPU is left out of what predicts it, and
-weighs the same in a mean. docs/trust/sampled-errors.md shows what they print.
+weighs the same in a mean. docs/trust.md shows what they print; docs/tables has it as CSV.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,6 +61,7 @@ READINGS = (
 )  # beside the highest clock
 LIMITS = (2.0, 5.0, 10.0)  # of slowdown [%]
 OVER = 1.0  # points above a limit that count as a miss
+FULL = ("off by", "+-", "intervals hold", "half-width")
 S_RULE = (0.7, 1.2)  # % of time for one of power
 
 
@@ -113,9 +114,15 @@ def readings(report: Report) -> None:
         ", ".join(f"{share:.2g}" for share in (1, *shares)): outcomes
         for shares, outcomes in by_readings.items()
     }
-    for rule in (unchanged, in_proportion, straight_line):
-        name = f"1, {SECOND:.2g}: {rule.__name__.replace('_', ' ')}"
-        rows[name] = {device: outcome(found, rule, (SECOND,)) for device, found in tables().items()}
+    simple = {
+        rule.__name__.replace("_", " "): {
+            device: outcome(found, rule, (SECOND,)) for device, found in tables().items()
+        }
+        for rule in (unchanged, in_proportion, straight_line)
+    }
+    rows |= {f"1, {SECOND:.2g}: {name}": outcomes for name, outcomes in simple.items()}
+    # In proportion, energy is the same at all clocks, and of equal ones the lowest is taken.
+    ruled = {"straight line": simple["straight line"], "lowest clock": simple["in proportion"]}
     two = by_readings[(SECOND,)]
     names = list(zones(next(iter(two.values()))))
     report.rows(
@@ -125,15 +132,21 @@ def readings(report: Report) -> None:
             *([name, *_cells(found, names), _regret(found)] for name, found in rows.items()),
             ["highest clock", *["- / - / -"] * len(names), _regret(two, "highest_regret")],
         ],
+        "readings",
     )
     report.rows(
-        f"from 1, {SECOND:.2g}: off by +- standard error, 90 % intervals hold at half-width [%]",
-        ["", *names],
-        [[quantity, *(_full(two, quantity, name) for name in names)] for quantity in QUANTITIES],
+        f"from 1, {SECOND:.2g}: means over GPUs [%]; half-width: of 90 % intervals",
+        ["quantity", "clocks", *FULL],
+        [
+            [quantity, zone, *_full(two, quantity, zone)]
+            for quantity in QUANTITIES
+            for zone in names
+        ],
+        "intervals",
     )
     report.rows(
         f"from 1, {SECOND:.2g}: time / power / energy off by, by GPU [%]",
-        ["GPU", "runs", *names, "intervals hold", "regret", "highest clock"],
+        ["GPU", "runs", *names, "intervals hold", "regret", *ruled, "highest clock"],
         [
             [
                 device,
@@ -141,10 +154,12 @@ def readings(report: Report) -> None:
                 *_cells({device: one}, names),
                 triple([zone_means({device: one}, "held", q, names[-1])[0] for q in QUANTITIES], 0),
                 _regret({device: one}),
+                *(_regret({device: outcomes[device]}) for outcomes in ruled.values()),
                 _regret({device: one}, "highest_regret"),
             ]
             for device, one in two.items()
         ],
+        "by-gpu",
     )
 
 
@@ -164,16 +179,17 @@ def _regret(outcomes: dict[str, Outcome], values: str = "regret") -> str:
     return "-" if np.isnan(regret) else f"{regret:.2f}"
 
 
-def _full(outcomes: dict[str, Outcome], quantity: str, zone: str) -> str:
-    """Mean error, its standard error over several GPUs, what intervals hold, and their width."""
-    off, error = zone_means(outcomes, "errors", quantity, zone)
-    if np.isnan(off):
-        return "-"
-    held, width = (
+def _full(outcomes: dict[str, Outcome], quantity: str, zone: str) -> list[str]:
+    """By FULL: mean error, its standard error over GPUs, what intervals hold, and their width."""
+    numbers = [*zone_means(outcomes, "errors", quantity, zone)]
+    numbers += [
         zone_means(outcomes, values, quantity, zone)[0] for values in ("held", "half_widths")
-    )
-    spread = "" if np.isnan(error) else f" +- {error:.1f}"
-    return f"{off:.1f}{spread}, {held:.0f} at {width:.1f}"
+    ]
+    digits = (1, 1, 0, 1)
+    return [
+        "-" if np.isnan(value) else f"{value:.{digit}f}"
+        for value, digit in zip(numbers, digits, strict=True)
+    ]
 
 
 def limits(report: Report) -> None:
@@ -188,11 +204,12 @@ def limits(report: Report) -> None:
                     values.append(np.hstack([choice[name] for choice in choices]).mean(axis=1))
         for name, values in found.items():
             (over, _), (saved, error) = (mean(column) for column in np.array(values).T)
-            rows.append([f"{limit:g} %", name, f"{over:.0f}", f"{saved:.1f} +- {error:.1f}"])
+            rows.append([f"{limit:g} %", name, f"{over:.0f}", f"{saved:.1f}", f"{error:.1f}"])
     report.rows(
         f"within a limit of slowdown, from 1, {SECOND:.2g}, means over GPUs [%]",
-        ["limit", "clock", f"over it by {OVER:g} point", "energy saved"],
+        ["limit", "clock", f"over it by {OVER:g} point", "energy saved", "+-"],
         rows,
+        "limits",
     )
 
 
@@ -232,12 +249,17 @@ def caps(report: Report) -> None:
     for name, load, errors in with_clocks:
         if runs := _there(load):
             rows.append([name, len(runs), *_cap_cells(np.hstack([errors(one) for one in runs]))])
-    classes = (f"S <= {S_RULE[0]}: caps, time", f"to {S_RULE[1]}", "above")
+    low, high = S_RULE
+    classes = (f"S <= {low}", f"S <= {high}", f"S > {high}")
     report.rows(
         f"under caps, from 1 and {SECOND:.2g} of the clock, off by [%]; S: % of time for 1 % of "
         "power",
-        ["GPU", "runs", "caps", "time", "energy", "not told", "not kept", *classes],
+        [
+            *("GPU", "runs", "caps", "time", "energy", "below the lowest clock", "not kept"),
+            *(f"{name}: {value}" for name in classes for value in ("caps", "time")),
+        ],
         rows,
+        "caps",
     )
     loads = {gpu: partial(capped_zeus, gpu) for gpu in ("a40", "p100", "rtx6000", "v100")}
     loads |= {f"rtx{n}": partial(capped_club, f"RTX {n}") for n in ("3090", "4090", "5090")}
@@ -245,11 +267,12 @@ def caps(report: Report) -> None:
     for device, load in loads.items():
         if found := [errors_over_watts(one) for one in _there(load)]:
             told = sum(part.size > 0 for part in found)
-            rows.append([device, f"{told} of {len(found)}", _count_and_mean(np.hstack(found))])
+            rows.append([device, len(found), told, *_count_and_mean(np.hstack(found))])
     report.rows(
         f"rate of work over watts, from the most watts and {SECOND:.2g} of them: caps, off by [%]",
-        ["GPU", "runs slowed", "between"],
+        ["GPU", "runs", "runs slowed", "caps", "time"],
         rows,
+        "caps-by-watts",
     )
 
 
@@ -270,13 +293,13 @@ def _cap_cells(under: Floats) -> list[str]:
     cells += [str((~told).sum()), str((told & binds & (kept == 0)).sum())]
     low, high = S_RULE
     for where in (slope <= low, (slope > low) & (slope <= high), slope > high):
-        cells.append(_count_and_mean(time[told & (kept == 1) & where]))
+        cells += _count_and_mean(time[told & (kept == 1) & where])
     return cells
 
 
-def _count_and_mean(values: Floats) -> str:
+def _count_and_mean(values: Floats) -> list[str]:
     """How many there are, and their mean [%]."""
-    return f"{values.size}, {values.mean():.1f}" if values.size else "-"
+    return [str(values.size), f"{values.mean():.1f}" if values.size else "-"]
 
 
 def amd(report: Report) -> None:
@@ -293,13 +316,15 @@ def amd(report: Report) -> None:
         table = power_alone(device, file_name)
         for shares in ((), (SECOND,), (0.75, 0.5)):
             one = outcome([table], by_board_without_times, shares)
-            cells = [_full({device: one}, "power", name) for name in zones(one)]
-            name = ", ".join(f"{share:.2g}" for share in (1, *shares))
-            rows.append([device, len(table.kernels), name, *cells])
+            read = ", ".join(f"{share:.2g}" for share in (1, *shares))
+            for zone in zones(one):
+                off, _, *intervals = _full({device: one}, "power", zone)
+                rows.append([device, len(table.kernels), read, zone, off, *intervals])
     report.rows(
-        "power alone off by, 90 % intervals hold at half-width [%]",
-        ["GPU", "kernels", "read at", *zones(one)],
-        rows,
+        "power alone [%]; half-width: of 90 % intervals",
+        ["GPU", "kernels", "read at", "clocks", FULL[0], *FULL[2:]],
+        [row for row in rows if row[4] != "-"],
+        "power-alone",
     )
 
 
@@ -319,6 +344,7 @@ def apart(report: Report) -> None:
             for name in QUANTITIES
             for low, value, high in [predicted[name][:, 0, 0]]
         ],
+        "rtx-4000-ada",
     )
 
 

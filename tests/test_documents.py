@@ -14,11 +14,11 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("[dm]*s/README.md")])
 SOURCES = sorted(
     path
-    for folder in ("mlscale", "tests", "tools", "benchmarks", "notebooks", "reproduction")
+    for folder in ("mlscale", "tests", "tools", "benchmarks", "reproduction", "docs/start")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".json", ".ipynb", ".cu", ".txt"}
 )
-FOLDERS = "docs|mlscale|tests|tools|benchmarks|notebooks|reproduction|datasets|models"
+FOLDERS = "docs|mlscale|tests|tools|benchmarks|reproduction|datasets|models"
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[\w./-]*\w")
 DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")
 SOURCE = re.compile(
@@ -119,7 +119,7 @@ def test_every_decision_is_in_the_index() -> None:
 
 def test_every_page_stands_once_in_the_list_of_pages() -> None:
     listed = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
-    for page in [*DOCS.glob("*.md"), *DOCS.glob("[!ad]*/*.md")]:
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("[!ad]*/*.md"), *DOCS.glob("start/*.ipynb")]:
         name = str(page.relative_to(DOCS).with_suffix(""))
         assert listed.count(name) == (name != "index"), name
 

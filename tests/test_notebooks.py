@@ -1,4 +1,4 @@
-"""The notebooks run from first cell to last, and print what is committed."""
+"""The tutorials run from first cell to last, and print what is committed."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "docs" / "start").glob("*.ipynb"))
 
 
 def shown(notebook: Path) -> list[tuple[str, Any]]:
@@ -24,8 +24,19 @@ def shown(notebook: Path) -> list[tuple[str, Any]]:
     return found
 
 
-def test_there_are_three() -> None:
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four_short_ones() -> None:
+    assert len(NOTEBOOKS) == 4
+    for notebook in NOTEBOOKS:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        words = [
+            word for cell in cells if cell["cell_type"] == "markdown" for word in cell["source"]
+        ]
+        assert len(" ".join(words).split()) <= 900, notebook.name
+        for kind, text in shown(notebook):
+            if kind == "stdout":
+                lines = text.splitlines()
+                assert len(lines) <= 15, notebook.name
+                assert max(map(len, lines)) <= 80, notebook.name
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
 """Predictors as estimators of scikit-learn.
 
 Expected: by hand of two made kernels; power laws, which are known everywhere; the same predictor
-trained by mlscale itself; of a real GPU, what docs/trust/measured-errors.md has.
+trained by mlscale itself; of a real GPU, what docs/tables/new-kernels.csv has.
 """
 
 import importlib
 import pickle
-import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -40,7 +39,7 @@ from mlscale import Bottleneck, CoreBound, ExtraTrees, MeanSurface, Nearest, Wu
 from mlscale.predictors.base import Predictor
 from mlscale.sklearn import ScalingRegressor, counters, to_xy
 
-PAGE = (Path(__file__).parents[1] / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8")
+MEASURED = Path(__file__).parents[1] / "docs" / "tables" / "new-kernels.csv"
 
 
 @cache
@@ -274,9 +273,7 @@ def test_errors_of_a_real_gpu_are_those_of_the_study(quantity: str, data_folder:
     X, y, groups = to_xy(measured(data_folder, "gtx980-low"), "mid", quantity)
     regressor = ScalingRegressor(Nearest(quantity=quantity))
     predicted = cross_val_predict(regressor, X, y, groups=groups, cv=LeaveOneGroupOut())
-    _, _, table = PAGE.partition(f"\ngtx980-low: error of {quantity} [%]")
-    (shown,) = re.findall(
-        r"^nearest +utilisation +([\d.]+)", table.partition("\n\n")[0], re.MULTILINE
-    )
+    rows = pd.read_csv(MEASURED).set_index(["table", "quantity", "predictor", "features"])
+    shown = rows.loc[("gtx980-low", quantity, "nearest", "utilisation"), "mape"]
     error = 100 * mean_absolute_percentage_error(y, predicted)
     assert error == pytest.approx(float(shown), abs=0.02)

@@ -1,37 +1,22 @@
-"""The page "Which clock for my training job?": its numbers, and its made files."""
+"""The made files of the tutorial "A training job": trace, counters and power of one run."""
 
 import gzip
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from refresh_docs import output, shown
 
 import mlscale
 from mlscale import Profiles
-from mlscale.advice.verdict import answer_lines
 
 ROOT = Path(__file__).parents[1]
-PAGE = shown((ROOT / "docs" / "howto" / "training-job.md").read_text(encoding="utf-8"))
-COMMAND, ANSWER = PAGE[0]
 COUNTERS, TRACE, POWER = (
     ROOT / "datasets" / name
     for name in ("training-step-ncu.csv", "training-step-trace.json.gz", "training-step-power.csv")
 )
-
-
-@pytest.fixture(scope="module")
-def advice(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the page's command answers as JSON."""
-    folder = tmp_path_factory.mktemp("page")
-    (folder / "datasets").symlink_to(ROOT / "datasets")
-    command = COMMAND.replace("mlscale", f"'{sys.executable}' -m mlscale", 1)
-    command = command.replace("--commands", "--format json 2> /dev/null")
-    return json.loads(output(command, folder))
 
 
 @pytest.fixture(scope="module")
@@ -48,32 +33,10 @@ def profiles() -> Profiles:
         return mlscale.import_profile([COUNTERS, TRACE], base=clocks, power=POWER)
 
 
-def numbers(line: str) -> list[float]:
-    return [float(text) for text in re.findall(r"[-+]?\d+(?:\.\d+)?", line)]
-
-
-def test_the_page_shows_the_answer(advice: Any) -> None:
-    assert " ".join(answer_lines(advice)) in " ".join(ANSWER.split())
-
-
-def test_the_row_of_the_whole_run_is_what_json_gives(advice: Any) -> None:
-    """Percentages are shown with one decimal, ends from 10 % on without."""
-    (line,) = (line for line in ANSWER.splitlines() if line.startswith("     whole run, "))
-    line = line.partition("100 %")[2].replace(" to ", "  ")
-    slowdown, energy = (advice["answer"][f"{name}_percent"] for name in ("slowdown", "energy"))
-    assert numbers(line) == pytest.approx([*slowdown, energy[0]], abs=0.051)
-
-
-def test_the_commands_set_the_best_clock(advice: Any) -> None:
-    mhz = f"{advice['answer']['at']['engine_mhz']:g}"
-    assert f"    nvidia-smi -i 0 -lgc {mhz},{mhz}" in ANSWER.splitlines()
-
-
-def test_the_run_takes_its_kernels(advice: Any, kernels: list[dict[str, Any]]) -> None:
-    busy_ms = sum(event["dur"] for event in kernels) / 1e3
-    run = advice["run"]
+def test_the_run_takes_its_kernels(profiles: Profiles, kernels: list[dict[str, Any]]) -> None:
+    run = mlscale.advise(profiles, max_slowdown=5).document()["run"]
     assert run["launches"] == len(kernels)
-    assert run["time_ms"] == pytest.approx(busy_ms)
+    assert run["time_ms"] == pytest.approx(sum(event["dur"] for event in kernels) / 1e3)
 
 
 def test_names_of_both_tools_are_of_one_kernel(
@@ -98,7 +61,7 @@ def test_names_of_both_tools_are_of_one_kernel(
 
 
 def test_the_trace_alone_says_what_to_profile(tmp_path: Path) -> None:
-    """The kernel that the page's table names first takes most of the time."""
+    """It names the kernel that takes most of the time."""
     command = [sys.executable, "-m", "mlscale", "advise", str(TRACE), "--base"]
     run = subprocess.run(
         [*command, "engine=1410,memory=1593"],

@@ -5,9 +5,9 @@
 
 tools/net/commands.txt holds the commands; `mlscale` is the one that Python imports (PYTHONPATH
 chooses it). answers.json.gz keeps their exit status, the numbers and words of their JSON or table
-by flattened keys, and the figures of docs/trust/measured-errors.md. `compare` prints a line for each
-number that is off by more than 1e-9 relative, each word that differs, and the keys lost and new;
-its status is 1 if there is any. When an option is renamed, edit the command's words, not its name.
+by flattened keys. `compare` prints a line for each number that is off by more than 1e-9 relative,
+each word that differs, and the keys lost and new; its status is 1 if there is any. When an option
+is renamed, edit the command's words, not its name.
 What is trained differs by machine: if `compare` notes another, keep the old commit's answers anew.
 """
 
@@ -68,8 +68,6 @@ def answers(slow: bool, only: str) -> dict[str, dict[str, object]]:
             start = time.perf_counter()
             told[name] = flattened(answer(words, folder))
             print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
-    if re.search(only, "measured-errors"):
-        told["measured-errors"] = page_figures()
     return told
 
 
@@ -130,28 +128,6 @@ def as_number(value: object) -> object:
         return float(f"{float(value):.12g}")  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return str(value)
-
-
-def page_figures() -> dict[str, object]:
-    """Every figure of the tables of docs/trust/measured-errors.md, by command, table, row and column."""
-    figures: dict[str, object] = {}
-    lines = (ROOT / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8").splitlines()
-    command, spans = "", []
-    for place, line in enumerate(lines):
-        if line.startswith("$ "):
-            command = " ".join(line.split()[2:5])  # such as: study errors gtx980-low.parquet
-        elif re.fullmatch(r"-{3,}(  -+)* *", line):
-            spans = [match.span() for match in re.finditer("-+", line)]
-            header = [lines[place - 1][start:end].strip() for start, end in spans]
-            title = f"{command}: {lines[place - 2]}"
-        elif not line or line.startswith("`"):
-            spans = []
-        elif spans:
-            cells = [line[start:end].strip() for start, end in spans]
-            row = " ".join(cell for cell in cells[:2] if not re.match(r"[\d.-]+$", cell))
-            named = zip(header, cells, strict=True)
-            figures |= flattened({f"{title} | {row} | {name}": cell for name, cell in named})
-    return figures
 
 
 def differences(name: str, old: dict[str, object], new: dict[str, object]) -> list[str]:

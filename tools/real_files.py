@@ -1,36 +1,24 @@
-"""Print docs/trust/real-files.md: what mlscale makes of real files of public repositories.
+"""Write docs/tables/real-files.csv: what mlscale makes of real files of public repositories.
 
-    MLSCALE_DATA=FOLDER python tools/real_files.py > docs/trust/real-files.md
+    MLSCALE_DATA=FOLDER python tools/real_files.py
 
-FOLDER has the files, which do not ship, below traces/.
+FOLDER has the files, which do not ship, below traces/. `result` is the first line that `mlscale
+import FILE` says (of kernel_tuner's and T4 files `import kernel-tuner FILE`). `made_up` has the
+options that were given where a file does not say GPU or clocks.
 """
 
+import csv
 import io
 import os
 import re
-import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mlscale.cli.main import main
 
-HEAD = """\
-# Real files, and what came out
-
-These files were found in public repositories. We made none of them, and they do not ship with
-mlscale. The table has what `mlscale import FILE` says of each (of files of kernel_tuner and T4
-files, `import kernel-tuner FILE`). Where a file does not say GPU or clocks, they were made up: (1)
-engine and memory at 1000 MHz; (2) a GPU's name; (3) and 10 CUs; (4) and 1000 MHz; (5) an H100 at
-its highest clocks, sampled every second. [Measured errors](measured-errors.md) says how far off
-predictions are where there are measurements.
-
-| file | from | what came out |
-|---|---|---|
-"""
-TAIL = """
-This page is what `tools/real_files.py` prints; `MLSCALE_DATA` names the folder with the files.
-"""
+TABLE = Path(__file__).parents[1] / "docs" / "tables" / "real-files.csv"
+HEAD = ("file", "repository", "read", "made_up", "result")
 # What the files may not say, the least that is made up first.
 MADE_UP = (
     (),
@@ -45,20 +33,19 @@ KERNEL_TUNERS = ("kernel_tuner_cache", "t4_results")
 LONGEST_CELL = 200
 
 
-def page(folder: Path) -> str:
-    """The whole page, with the repository that the list of the files names. folder: has traces/."""
+def rows(folder: Path) -> list[tuple[str, ...]]:
+    """By HEAD; the repository is the one that the list of the files names. folder: has traces/."""
     traces = folder / "traces"
     text = (traces / "README.md").read_text(encoding="utf-8")
     repositories = dict(re.findall(r"^\| (\S+/\S+) \| ([\w.-]+/\S+) ", text, re.MULTILINE))
     names = {path: str(path.relative_to(traces)) for path in sorted(traces.glob("*/*"))}
-    rows = [f"| {n} | {repositories.get(n, '')} | {_outcome(p)} |\n" for p, n in names.items()]
-    return HEAD + "".join(rows) + TAIL
+    return [(name, repositories.get(name, ""), *_outcome(path)) for path, name in names.items()]
 
 
-def _outcome(path: Path) -> str:
-    """The first line that importing says, with the number of what was made up for it."""
+def _outcome(path: Path) -> tuple[str, str, str]:
+    """Whether it was read, the options that were made up for it, and the first line."""
     lacks, kind = "", ["kernel-tuner"] if path.parent.name in KERNEL_TUNERS else []
-    for number, options in enumerate(MADE_UP):
+    for options in MADE_UP:
         with (
             TemporaryDirectory() as folder,
             chdir(path.parent),
@@ -69,22 +56,27 @@ def _outcome(path: Path) -> str:
             status = main(["import", *kind, path.name, *options, "-o", output])
         if status == 0:
             first = printed.getvalue().splitlines()[0].removeprefix(f"{output}: ")
-            made_up = f"({number}) " if number else ""
-            return made_up + _cell(first.partition("; Table II")[0])
+            return "yes", " ".join(options), _cell(first.partition("; Table II")[0])
         error = complaints.getvalue().splitlines()[-1].removeprefix("mlscale: error: ")
         lacks = lacks or error
         if not re.search(LACKS, error):
             break
     else:
         error = lacks
-    return f"refused: {_cell(error.removeprefix(f'{path.name}: '))}"
+    return "no", "", _cell(error.removeprefix(f"{path.name}: "))
 
 
 def _cell(text: str) -> str:
-    """A text as a cell of a table in Markdown."""
-    shown = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
-    return f"`{shown.replace('|', '/').replace('`', '')}`"
+    """A text that is cut off where it is long."""
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
+
+
+def text_of(folder: Path) -> str:
+    """The whole table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([HEAD, *rows(folder)])
+    return text.getvalue()
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(Path(os.environ["MLSCALE_DATA"])))
+    TABLE.write_text(text_of(Path(os.environ["MLSCALE_DATA"])), encoding="utf-8")

@@ -2,9 +2,9 @@
 
     python tools/reliability.py [--mutations N] [--kills N] [--seed S] [--only WORD]
 
-Prints a line for each attack, with trials and faults, then what the faults are. A fault
-is a traceback, another exit status than expected, a file that is left
-half written, a number that changed, a result that is not the undisturbed one's, or too much
+Prints a line for each attack, with trials and faults, then what the faults are; docs/trust.md has
+the number of damaged files. A fault is a traceback, another exit status than expected, a file that
+is left half written, a number that changed, a result that is not the undisturbed one's, or too much
 time or memory.
 """
 

@@ -208,7 +208,7 @@ RULES = (
         "refused",
         predicates.simulated_for_real,
         "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
-        "of measurements, or predict all the same with --force",
+        "of measurements, or predict nevertheless with --force",
     ),
     Rule(
         "P02", "feature", "note", predicates.feature_outside, "{name} {value} {side} trained {end}"

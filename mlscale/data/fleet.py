@@ -64,9 +64,9 @@ class Fleet:
             if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
                 if not self.profiled_only:
                     raise InputError(
-                        f"{group}: {table.row(int(counted.argmin()))}: has no counters, and of a "
-                        "fleet no mean of the others is known to stand for them; leave such "
-                        "kernels out with --profiled-only"
+                        f"{group}: {table.row(int(counted.argmin()))}: has no counters, and in a "
+                        "fleet the mean of the others does not replace them; leave such kernels "
+                        "out with --profiled-only"
                     )
                 profiles = profiles.select(np.flatnonzero(counted).tolist())
             if profiles.kernels and (profiles.power_w is not None) != self.has_power:

@@ -383,7 +383,7 @@ def _require_another_clock(profiles: Profiles, readings: Sequence[_Reading]) -> 
     if clocks.size and np.abs(np.log(clocks / base_mhz)).max() < np.log(LEAST_STEP):
         raise InputError(
             f"{readings[0].file}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
-            "nearly so, which does not tell how times scale; run the same work at about "
+            "nearly so: that does not show how times scale; run the same work at about "
             f"{second_clock_mhz(profiles)} MHz, locked or by a low power cap"
         )
 

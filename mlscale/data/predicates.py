@@ -198,7 +198,7 @@ def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: st
     mend = (
         "; if these are two runs, give a log of each; if one that waits, for requests or the CPU, "
         "what runs between the pauses slows by more than the whole: a log under a load that keeps "
-        "the GPU busy tells by how much"
+        "the GPU busy shows by how much"
     )
     return {"pause": pause, "mend": mend}
 
@@ -597,7 +597,7 @@ def no_clock_matters(run: Reading) -> Fields:
     is_near = max(run.clock, 1 / run.clock) < LEAST_STEP
     if is_near or run.at_lower_clock(run.time) >= least or hidden_slowdown(run):
         return None
-    doubt = "Did the GPU run at that clock? A trace does not tell; a log of nvidia-smi does"
+    doubt = "Did the GPU run at that clock? A trace does not show it; a log of nvidia-smi does"
     if run.is_log:
         doubt = (
             "If its length was set and not its work, as of a load of a minute, this is wrong: "
@@ -624,7 +624,7 @@ def open_ends(
         return {"base_mhz": base_mhz, "what": what, "severity": "warning"}
     others = "; if some GPUs are of other jobs, name yours with --gpu" if parts < gpus else ""
     what = (
-        "begins and ends while the GPU works: parts of runs do not tell how their times scale; log "
+        "begins and ends while the GPU works: parts of runs do not show how times scale; log "
         f"from before a run to after it, or {GIVE_TIMES}{others}"
     )
     return {"base_mhz": base_mhz, "what": what}

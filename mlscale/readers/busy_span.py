@@ -142,7 +142,8 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
         return high / 10, f"{name} is {high / 10:.3g} or more, a tenth of its highest"
     if high <= _POWER_RISE * low:
         raise InputError(
-            f"{idle}, at least {low:.4g}, and nothing else tells; record the GPU's utilisation too"
+            f"{idle}, at least {low:.4g}: the run's start and end do not show; record the GPU's "
+            "utilisation too"
         )
     middle = (low + high) / 2
     return middle, f"power is {middle:.4g} W or more, half way from lowest to highest"

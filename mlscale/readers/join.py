@@ -60,13 +60,13 @@ def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]
     timing = [run for run in runs if run.groups and not run.has_counters]
     if not counting and not timing:
         raise InputError(
-            f"{runs[0].source}: tells of a machine, not of kernels; give it beside the file of the "
+            f"{runs[0].source}: describes a machine, not kernels; give it beside the file of the "
             "counters or the trace"
         )
     if counting and timing and any(key.launch for key in counting[0].groups):
         raise InputError(
-            f"{timing[0].source}: which launch here is which in {counting[0].source} cannot be "
-            "told; leave out --each, or this file"
+            f"{timing[0].source}: its launches cannot be matched with those of {counting[0].source}; "
+            "leave out --each, or this file"
         )
     files, geometries = _without_unknown_geometries(_under_common_names(counting, timing))
     counts = _counts_of_same_launches(counting, files[: len(counting)])

@@ -160,7 +160,7 @@ def test_a_simulated_model_for_a_real_gpu_is_forced(capsys: Capture, tmp_path: P
         given = [command, file, "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *given)
         assert "learnt from simulated data of 'simulated-gcn3', which say nothing of 'r9n" in said
-        assert "predict all the same with --force" in said
+        assert "predict nevertheless with --force" in said
         out, _ = succeed(capsys, *given, "--force", "--json")
         assert "the model was trained on simulated data, not on measurements" in out
 

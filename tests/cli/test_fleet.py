@@ -104,8 +104,8 @@ class TestTheSame:
         table = write_fleet(tmp_path / "f.parquet", **without)
         given = ("advise", table, "--model", MODEL)
         assert refuse(capsys, tmp_path, *given, "-o", f"{tmp_path}/o/") == (
-            f"{table}: row group 0: row 2: has no counters, and of a fleet no mean of the others "
-            "is known to stand for them; leave such kernels out with --profiled-only"
+            f"{table}: row group 0: row 2: has no counters, and in a fleet the mean of the others "
+            "does not replace them; leave such kernels out with --profiled-only"
         )
         given = (*given, "--profiled-only", "--format", "json")
         document = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/o/")[0])

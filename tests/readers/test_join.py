@@ -130,11 +130,11 @@ class TestRefused:
             join([counts(), trace(key=G)])
 
     def test_a_machine_alone(self) -> None:
-        with refused("^sysinfo.csv: tells of a machine, not of kernels; give it beside"):
+        with refused("^sysinfo.csv: describes a machine, not kernels; give it beside"):
             join([a_run("sysinfo.csv")])
 
     def test_each_launch_of_counters_beside_a_trace(self) -> None:
-        with refused("^trace.json: which launch here is which in counts.csv .* leave out --each"):
+        with refused("^trace.json: its launches cannot be matched with those of counts.csv; leave out --each"):
             join([counts(key=F._replace(launch="1")), trace(key=TRACED_F._replace(launch="7"))])
 
     @pytest.mark.parametrize("skips", [False, True])

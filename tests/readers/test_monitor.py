@@ -315,7 +315,7 @@ BAD: dict[str, tuple[str, str]] = {
     "GHz": (HEADER + "1,0,200,99,1.4,1215\n2,0,200,99,1.4,1215\n", r"1.4 MHz cannot be, no GPU"),
     "flat power": (
         "timestamp,power.draw\n1,200\n2,210\n",
-        r"power_w is at most 210, at least 200, and nothing else tells",
+        r"power_w is at most 210, at least 200: the run's start and end do not show",
     ),
     "two GPUs without an index": (
         "timestamp,power.draw\n" + "".join(f"{n},200\n{n}.001,300\n" for n in range(9)),

@@ -1,0 +1,416 @@
+"""Draw the pictures of the pages that explain: which tool, an answer, the parts, the bottleneck.
+
+    python tools/draw_diagrams.py docs/images
+
+Writes which-tool.svg, answer.svg, parts.svg and bottleneck.svg. The answer is what mlscale prints
+of docs/logs; the curves are the laws of mlscale/predictors, of made kernels.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mlscale
+from mlscale.arrays import Floats
+from mlscale.predictors.board_law import LOG_P, log_times
+
+WIDTH = 600  # of each picture; a telephone shows it at about 350 px
+SIZE, LINE = 18, 24  # of the letters, and from one line to the next
+INK, SOFT, EDGE, PAPER, TINT = "#24292f", "#57606a", "#c4cbd3", "#ffffff", "#f3f6f9"
+BLUE, RED, GREEN, PURPLE = "#0072b2", "#c44e00", "#00795a", "#8a4f7d"
+SANS, MONO, MONO_SIZE = "sans-serif", "monospace", 16
+
+LOGS = Path(__file__).parent.parent / "docs" / "logs"
+LOG_FILES = (LOGS / "training-1755.csv", LOGS / "training-1170.csv")
+READ_MHZ, FIRST_MHZ, LIMIT = (1755, 1170), 1050, 5
+CLOCKS, TIMES = (1020, 1830), (-12, 68)  # the ranges of the small plots [MHz, % more time]
+USUAL = (-2, -1, 0, 1, 3)  # logit of the share that follows the clock, of made runs
+# Of a made kernel: how busy it kept the GPU, and the shares of its time.
+BUSY = (("DRAM", 0.62, BLUE), ("pipes of the cores", 0.41, RED), ("issue slots", 0.35, RED))
+LIMITS = (
+    ("memory: the memory's", 0.45, BLUE),
+    ("cores: the engine's", 0.3, RED),
+    ("waiting: the engine's", 0.25, PURPLE),
+)
+PARTS, SHARP = (0.05, 0.8, 0.15), 5  # shares of waiting, memory and cores at the base, and p
+KEYS = (  # of the lines of that picture
+    ("time of the kernel: near the highest of the three", INK),
+    ("memory: follows the memory clock alone", BLUE),
+    ("compute units: as the engine clock falls, time rises", RED),
+    ("waiting (latency): follows the engine clock, too", PURPLE),
+)
+
+TOOLS = (  # what is asked, what to take, what it gives
+    (
+        ("Are you root, on", "an NVIDIA GPU?"),
+        ("mlscale measure", "  --two-clocks"),
+        ("time, power, energy of the run",),
+    ),
+    (
+        ("Can anybody set a", "second clock: admin,", "Slurm, a power cap?"),
+        ("two logs: nvidia-smi,", "amd-smi, rocm-smi"),
+        ("the same; of each kernel: two", "traces (PyTorch, nsys, rocprofv3)"),
+    ),
+    (
+        ("May you read counters", "on an NVIDIA GPU,", "Volta or later?"),
+        ("ncu",),
+        ("time of each kernel;", "energy too, with --power"),
+    ),
+    (
+        ("May you read counters", "on an AMD GPU?"),
+        ("rocprofv3, rocprof",),
+        ("time of each kernel;", "not checked on AMD"),
+    ),
+    (
+        ("Neither: one clock, and", "ERR_NVGPUCTRPERM"),
+        ("one log, or one trace",),
+        ("bounds of time, that hold", "in any case"),
+    ),
+)
+EACH_KERNEL = (
+    "Each kernel, not the whole run? Begin at the counters,",
+    "and add a trace: it says how often each kernel runs.",
+)
+SHOWN_COMMAND = (
+    "$ mlscale advise training-1755.csv \\",
+    "    --also training-1170.csv --max-slowdown 5",
+)
+LABELS = (  # what an arrow shows, what its label says, its color
+    (
+        "8.5 % less energy",
+        (
+            "1  What to set, and what it does. Even at the slow end",
+            "of its interval, +4.8 %, the run keeps 5 %.",
+        ),
+        GREEN,
+    ),
+    (
+        "above 5 %",
+        (
+            "2  This clock saves more, and is only expected to keep",
+            "5 %: about every second time it does not.",
+        ),
+        RED,
+    ),
+    ("+1.2 to +4.8", ("3  Nine times in ten the slowdown is in this range.",), BLUE),
+    ("-8.5 %", ("4  Energy of the run, relative to now.",), GREEN),
+    ("high", ("5  From two readings: high. From one: low.",), PURPLE),
+)
+
+Point = tuple[float, float]
+
+
+def words(
+    x: float,
+    y: float,
+    *lines: str,
+    color: str = INK,
+    size: float = SIZE,
+    family: str = SANS,
+    bold: bool = False,
+    anchor: str = "start",
+) -> str:
+    """Lines of text, the first on the base line y."""
+    look = f'font-family="{family}" font-size="{size:g}" fill="{color}"'
+    look += f' text-anchor="{anchor}"'
+    look += ' font-weight="bold"' * bold
+    step = LINE * size / SIZE
+    return "".join(
+        f'<text x="{x:g}" y="{y + step * row:g}" xml:space="preserve" {look}>{escape(line)}</text>'
+        for row, line in enumerate(lines)
+    )
+
+
+def printed(x: float, y: float, row: str) -> str:
+    """A row of a terminal, as wide in every font."""
+    wide = 0.602 * MONO_SIZE * len(row)
+    return (
+        f'<text x="{x:g}" y="{y:g}" xml:space="preserve" font-family="{MONO}" '
+        f'font-size="{MONO_SIZE}" fill="{INK}" textLength="{wide:.1f}">{escape(row)}</text>'
+        if row
+        else ""
+    )
+
+
+def box(x: float, y: float, wide: float, high: float, fill: str = TINT, edge: str = EDGE) -> str:
+    """A rounded rectangle."""
+    place = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="10"'
+    return f'<rect {place} fill="{fill}" stroke="{edge}" stroke-width="1.5"/>'
+
+
+def line(
+    points: Sequence[Point], color: str = SOFT, wide: float = 2, dash: str = "", head: bool = False
+) -> str:
+    """A line through points, with an arrow's head at its end."""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    drawn = (
+        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{wide:g}"'
+        f' stroke-dasharray="{dash}" stroke-linejoin="round"/>'
+    )
+    return drawn + (_head(points[-2], points[-1], color) if head else "")
+
+
+def _head(before: Point, tip: Point, color: str) -> str:
+    along = np.subtract(tip, before) / np.hypot(*np.subtract(tip, before))
+    across = np.array([-along[1], along[0]])
+    corners = [np.array(tip) - 11 * along + side * 5.5 * across for side in (-1, 1)]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, *corners))
+    return f'<polygon points="{path}" fill="{color}"/>'
+
+
+def area(low: Sequence[Point], high: Sequence[Point], color: str) -> str:
+    """What lies between two lines."""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*low, *reversed(high)))
+    return f'<polygon points="{path}" fill="{color}" fill-opacity="0.22"/>'
+
+
+def dot(at: Point, color: str, radius: float = 6) -> str:
+    """A point."""
+    return f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{radius:g}" fill="{color}"/>'
+
+
+def card(high: float, title: str, *drawn: str) -> str:
+    """The picture: a light card with its title for those who cannot see it."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {high:g}" '
+        f'width="{WIDTH}" height="{high:g}" role="img"><title>{escape(title)}</title>'
+        f'<rect x="1" y="1" width="{WIDTH - 2}" height="{high - 2:g}" rx="14" fill="{PAPER}" '
+        f'stroke="{EDGE}" stroke-width="1.5"/>' + "\n".join(drawn) + "</svg>\n"
+    )
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Axes with the lower left corner at x, y of the picture, and the ranges that they have."""
+
+    x: float
+    y: float
+    wide: float
+    high: float
+    across: Point
+    up: Point
+
+    def at(self, xs: Any, ys: Any) -> list[Point]:
+        """Where numbers are in the picture."""
+        xs, ys = np.broadcast_arrays(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float))
+        right = self.x + self.wide * (xs - self.across[0]) / (self.across[1] - self.across[0])
+        down = self.y - self.high * (ys - self.up[0]) / (self.up[1] - self.up[0])
+        return list(zip(right.ravel().tolist(), down.ravel().tolist(), strict=True))
+
+    def axes(self, across: str, up: str) -> str:
+        """Both axes, each with its name."""
+        ends = [(self.x, self.y - self.high), (self.x, self.y), (self.x + self.wide, self.y)]
+        look = {"color": SOFT, "size": 16}
+        return (
+            line(ends, SOFT, 1.5)
+            + words(self.x + self.wide, self.y + 20, across, anchor="end", **look)
+            + words(self.x + 6, self.y - self.high + 4, up, **look)
+        )
+
+
+def which_tool() -> str:
+    """Questions down the left, tools on the right."""
+    left, asks, right, high, gap = 18, 226, 290, 116, 30
+    drawn = [words(left, 40, "Which tool, for your GPU and your rights?", bold=True, size=21)]
+    for row, (question, tool, gives) in enumerate(TOOLS):
+        y = 62 + row * (high + gap)
+        middle = y + high / 2
+        first = middle - LINE * (len(question) - 1) / 2 + 6
+        center = left + asks / 2
+        drawn += [box(left, y, asks, high), words(center, first, *question, anchor="middle")]
+        drawn += [box(right, y, WIDTH - right - 18, high, PAPER, GREEN)]
+        first = middle - LINE * (len(tool) + len(gives) - 1) / 2 + 6
+        drawn += [words(right + 12, first, *tool, family=MONO, bold=True)]
+        drawn += [words(right + 12, first + LINE * len(tool), *gives, color=SOFT, size=17)]
+        drawn += [line([(left + asks, middle), (right, middle)], GREEN, 2.5, head=True)]
+        if row < len(TOOLS) - 1:
+            drawn += [words(left + asks + 6, middle - 9, "yes", color=GREEN, size=17)]
+            drawn += [line([(center, y + high), (center, y + high + gap)], RED, 2.5, head=True)]
+            drawn += [words(center + 12, y + high + 21, "no", color=RED, size=17)]
+    y = 62 + len(TOOLS) * (high + gap) + 4
+    return card(y + 50, "Which tool to take", *drawn, words(left, y, *EACH_KERNEL))
+
+
+def printed_answer() -> list[str]:
+    """What advise prints of the two logs of docs/logs, on a terminal of 60 columns."""
+    command = ["advise", "training-1755.csv", "--also", "training-1170.csv", "--max-slowdown", "5"]
+    process = subprocess.run(
+        [sys.executable, "-m", "mlscale", *command],
+        cwd=LOGS,
+        env=dict(os.environ, COLUMNS="60", NO_COLOR="1"),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return [row.removeprefix("  ") for row in process.stdout.rstrip().splitlines()]
+
+
+def answer() -> str:
+    """The printed answer; below a row come the labels whose arrows show parts of it."""
+    letter, step = 0.602 * MONO_SIZE, 26
+    drawn = [words(20, 38, *SHOWN_COMMAND, family=MONO, size=MONO_SIZE, color=SOFT)]
+    y, waiting = 38.0 + 3 * step, list(LABELS)
+    for row in printed_answer():
+        drawn.append(printed(20, y, row))
+        bottom = y + 8
+        y += step if row else step / 2
+        while waiting and waiting[0][0] in row:
+            shown, label, color = waiting.pop(0)
+            start, end = (20 + letter * (row.index(shown) + n) for n in (0, len(shown)))
+            x, is_right = (start + end) / 2, start > 0.75 * WIDTH
+            drawn.append(line([(start, bottom), (end, bottom)], color, 2.5))
+            drawn.append(line([(x, y + 14), (x, bottom + 6)], color, 2.5, head=True))
+            anchor = "end" if is_right else "start"
+            place = WIDTH - 20 if is_right else 20
+            drawn.append(
+                words(place, y + 32, *label, color=color, bold=True, size=17, anchor=anchor)
+            )
+            y += LINE * len(label) + 42
+    if waiting:
+        raise SystemExit(f"mlscale does not print {waiting[0][0]!r}")
+    return card(y, "An answer, explained", *drawn)
+
+
+def bars(x: float, y: float, rows: Sequence[tuple[str, float, str]], wide: float = 246) -> str:
+    """A bar for each row: what it is, its share of 1, its color."""
+    drawn = []
+    for number, (name, share, color) in enumerate(rows):
+        top = y + 44 * number
+        drawn.append(words(x, top + 16, name, size=16))
+        drawn.append(
+            words(x + wide, top + 16, f"{share:.0%}".replace("%", " %"), size=16, anchor="end")
+        )
+        for part, fill in ((1.0, EDGE), (share, color)):
+            place = f'x="{x:g}" y="{top + 23:g}" width="{wide * part:.1f}" height="12"'
+            drawn.append(f'<rect {place} rx="4" fill="{fill}"/>')
+    return "".join(drawn)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run of docs/logs over the engine clock: percent more time, as predicted, and its ends."""
+
+    clocks: Floats
+    low: Floats
+    time: Floats
+    high: Floats
+    answer: float
+    expected: float
+
+
+def the_run() -> Run:
+    """What mlscale makes of the two logs, from FIRST_MHZ to the higher reading's clock."""
+    fast, slow = LOG_FILES
+    times = mlscale.predict(fast, also=slow).surfaces["time"]
+    advice = mlscale.advise(fast, also=slow, max_slowdown=LIMIT)
+    clocks = np.array(times.grid.engine_mhz)
+    shown = (clocks >= FIRST_MHZ) & (clocks <= READ_MHZ[0])
+    ends = (100 * one[0, 0, shown, 0] - 100 for one in (times.low, times.values, times.high))
+    return Run(clocks[shown], *ends, advice.best.engine_mhz, advice.expected.engine_mhz)
+
+
+def parts() -> str:
+    """Readings or counters, a law for each, and one answer."""
+    left, right, wide, run = 18, 308, 274, the_run()
+    titles = [
+        (36, "1  What was measured"),
+        (314, "2  The law"),
+        (614, "3  The answer"),
+    ]
+    drawn = [words(left, y, title, bold=True, size=20) for y, title in titles]
+    drawn += [box(x, 50, wide, 202) + box(x, 328, wide, 224) for x in (left, right)]
+    for x in (left + wide / 2, right + wide / 2):
+        drawn += [line([(x, y), (x, y + 34)], wide=2.5, head=True) for y in (252, 552)]
+    drawn += [
+        words(left + 14, 76, "Two runs at two clocks", bold=True),
+        words(right + 14, 76, "One profile, with counters", bold=True),
+        words(left + 14, 354, "The curve of such runs that", "goes through both", bold=True),
+        words(right + 14, 354, "What the time is spent on,", "and which clock sets it", bold=True),
+        bars(right + 14, 96, BUSY),
+        bars(right + 14, 396, LIMITS),
+        curves(Plot(left + 18, 222, 240, 120, CLOCKS, TIMES), run, is_law=False),
+        curves(Plot(left + 18, 522, 240, 120, CLOCKS, TIMES), run, is_law=True),
+        box(left, 628, WIDTH - 2 * left, 300),
+        chosen(Plot(left + 20, 890, 524, 212, (1535, 1765), (-1, 8)), run),
+    ]
+    return card(944, "From readings or counters, by a law, to the answer", *drawn)
+
+
+def curves(plot: Plot, run: Run, is_law: bool) -> str:
+    """The two readings; and with the law the run's curve among those of made runs."""
+    drawn = [plot.axes("clock", "time")]
+    if is_law:
+        log_clock = np.log(run.clocks / READ_MHZ[0])
+        for logit in USUAL:
+            usual = 100 * np.expm1(log_times(log_clock, np.array([[logit], [LOG_P]]))[0])
+            drawn.append(line(plot.at(run.clocks, usual), EDGE, 1.5))
+        drawn.append(line(plot.at(run.clocks, run.time), BLUE, 3))
+    read = np.isin(run.clocks, READ_MHZ)
+    drawn += [dot(at, BLUE, 7) for at in plot.at(run.clocks[read], run.time[read])]
+    return "".join(drawn)
+
+
+def chosen(plot: Plot, run: Run) -> str:
+    """The slowdown with its interval over the clock, the limit, and the two clocks that keep it."""
+    shown = (run.clocks >= plot.across[0]) & (run.clocks <= READ_MHZ[0])
+    clocks = run.clocks[shown]
+    low, time, high = (plot.at(clocks, ends[shown]) for ends in (run.low, run.time, run.high))
+    drawn = [
+        area(low, high, BLUE),
+        line(time, BLUE, 3),
+        line(plot.at(plot.across, LIMIT), INK, 2, "7 5"),
+        words(plot.x + plot.wide, plot.at(0, LIMIT)[0][1] - 8, "limit: 5 %", anchor="end"),
+        plot.axes("engine clock", ""),
+        words(plot.x - 6, plot.y - plot.high - 22, "Slowdown, with its 90 % interval", bold=True),
+    ]
+    named = (
+        (run.answer, ("answer: the slow end", "keeps the limit"), GREEN, 30),
+        (run.expected, ("expected: the line keeps it",), RED, 4),
+    )
+    for mhz, label, color, below in named:
+        x, top = plot.at(mhz, 0)[0][0], plot.y - plot.high + below
+        drawn.append(line([(x, plot.y), (x, top - 12)], color, 2.5))
+        drawn.append(words(x + 8, top, *label, color=color, bold=True, size=17))
+        drawn.append(words(x, plot.y + 20, f"{mhz:g}", color=color, bold=True, anchor="middle"))
+    return "".join(drawn)
+
+
+def bottleneck() -> str:
+    """What three parts of a made kernel take over the engine clock, and the whole."""
+    clock = np.linspace(0.35, 1.05, 80)
+    rest, memory, core = PARTS
+    plot = Plot(40, 350, 530, 280, (0.35, 1.05), (0.3, 2.3))
+    taken = (memory + 0 * clock, core / clock**SHARP, rest / clock**SHARP)
+    drawn = [words(18, 38, "The slowest part sets the time (a made kernel)", bold=True, size=20)]
+    for part, (_, color) in zip(taken, KEYS[1:], strict=True):
+        drawn.append(line(plot.at(clock, part ** (1 / SHARP)), color, 3, "8 5"))
+    whole = plot.at(clock, sum(taken) ** (1 / SHARP))
+    drawn += [line(whole, INK, 4), dot(plot.at(1, 1)[0], INK, 8)]
+    drawn += [plot.axes("engine clock, relative to the profile's", "time")]
+    [(x, y)] = plot.at(1, 1)
+    drawn.append(words(x, y - 18, "the profile", anchor="middle"))
+    for row, (key, color) in enumerate(KEYS):
+        y = 404 + 30 * row
+        drawn.append(
+            line([(18, y - 6), (64, y - 6)], color, 4 if not row else 3, "8 5" * bool(row))
+        )
+        drawn.append(words(76, y, key, color=color, bold=not row))
+    return card(404 + 30 * len(KEYS), "The bottleneck model", *drawn)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for name, draw in {
+        "which-tool": which_tool,
+        "answer": answer,
+        "parts": parts,
+        "bottleneck": bottleneck,
+    }.items():
+        (folder / f"{name}.svg").write_text(draw(), encoding="utf-8")
