@@ -215,7 +215,8 @@ class Answer:
                     energies[side] = (run_ms * run_w)[place]
         panels = {"time [ms]": times} | ({"energy [mJ]": energies} if energies else {})
         longest_ms = advice.limits.longest_ms(advice.whole_run.base.time_ms)
-        title, steps = shortened(self._headline(), 90), np.array(grid.engine_mhz)
+        title = shortened(self._headline().partition(". ")[0], 90)
+        steps = np.array(grid.engine_mhz)
         return draw_curves(title, "engine_mhz", steps, panels, longest_ms, best.engine_mhz)
 
     def save(self, path: Path | str) -> None:
