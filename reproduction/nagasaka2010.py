@@ -94,23 +94,24 @@ def fig2(report: Report) -> None:
     """The seven sets of counters, folds by kernel and by application."""
     percent: dict[str, dict[str, float]] = {}
     squared: dict[str, dict[str, float]] = {}
-    for name in MEASURED:
+    header = ["table", "kernels", "counters"]
+    header += ["by kernel %", "MSE W²", "by application %", "MSE W²"]
+    for which, table_name in (("as in the paper", "papers-nagasaka"), ("all", "")):
         lines = []
-        for all_kernels in (False, True):
-            kernels = inputs(name, not all_kernels)
+        for name in MEASURED:
+            selected = which != "all"
+            kernels = inputs(name, selected)
             for counters in kernels.sets:
                 both = [
-                    scores(held_out(name, counters, by, not all_kernels), kernels.power_w)
+                    scores(held_out(name, counters, by, selected), kernels.power_w)
                     for by in ("kernel", "application")
                 ]
-                which = "all" if all_kernels else "as in the paper"
                 cells = [f"{number:.1f}" for pair in both for number in pair]
-                lines.append([f"{which}, {len(kernels.kernels)}", counters, *cells])
-                if not all_kernels:
+                lines.append([name, f"{which}, {len(kernels.kernels)}", counters, *cells])
+                if selected:
                     percent.setdefault(name, {})[counters] = both[1][0]
                     squared.setdefault(name, {})[counters] = both[1][1]
-        header = ["kernels", "counters", "by kernel %", "MSE W²", "by application %", "MSE W²"]
-        report.rows(f"{name}, base {base(name)}", header, lines)
+        report.rows(f"power at the base, kernels: {which}", header, lines, table_name)
     shown = [Panel(name, "", "error [%]", {"by application": ([*of], [*of.values()])})
              for name, of in percent.items()]  # fmt: skip
     report.bars("fig2", "Nagasaka Fig. 2: error by counters, folds by application", shown)

@@ -61,6 +61,7 @@ def models(report: Report) -> None:
             ]
             for name, r in ratios.items()
         ],
+        name="papers-survey",
     )
     over = {name: ratios[name][by_latency].max() for name in ("Hong & Kim", "Zhang & Owens, Sim")}
     report.claim(
@@ -136,6 +137,7 @@ def measured(report: Report) -> None:
         f"error against {len(dots)} throughputs [%], {what}",
         ["model", "MAPE", "median", "worst"],
         [[k, *(f"{v:.1f}" for v in (e.mean(), np.median(e), e.max()))] for k, e in off.items()],
+        name="papers-measured",
     )
     limited = volkov.latency_bound(n, alpha, cu) < volkov.throughput_bound(alpha, cu)
     most = float(ratios["Hong & Kim"][limited].max())

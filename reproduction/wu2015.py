@@ -200,6 +200,7 @@ def fig10(report: Report) -> None:
             ["base engine MHz", "mean", "std", "min", "max"],
             [[f"{c:g}", *(f"{f(cube[:, e]):.2f}" for f in (np.mean, np.std, np.min, np.max))]
              for e, c in enumerate(GRID.engine_mhz)],
+            name="papers-wu-bases" if quantity == "time" else "",
         )  # fmt: skip
         by_cu = ", ".join(f"{n}: {v:.1f}" for n, v in zip(GRID.cu_count, cube.mean(axis=(1, 2)),
                                                           strict=True))  # fmt: skip
@@ -294,9 +295,10 @@ def fig13(report: Report) -> None:
         lines = [(f"wu {n}", s) for n, s in of.items()] + list(others.items())
         report.rows(
             f"error of {quantity} [%] at {'; '.join(map(str, bases))}",
-            ["", *map(str, range(1, 6)), "mean", "std. error"],
+            ["predictor", *map(str, range(1, 6)), "mean", "std. error"],
             [[name, *(f"{v:.2f}" for v in (*s.mape.mean(axis=0), s.mean, s.sem))]
              for name, s in lines],
+            name="papers-wu-clusters" if quantity == "time" else "papers-wu-clusters-power",
         )  # fmt: skip
         from_8 = [of[n].mean for n in COUNTS if n >= 8]
         from_6 = [of[n].mean for n in COUNTS if n >= 6]
@@ -388,6 +390,7 @@ def fig15(report: Report) -> None:
         f"error of time on the training set [%], from mid-grid, {seeds} splits",
         ["clusters", *found],
         [[n, *(f"{of[i].mean:.2f}" for of in found.values())] for i, n in enumerate(counts)],
+        name="papers-wu-fig15",
     )
     oracle, entropy, squared = ([s.mean for s in of] for of in found.values())
     report.claim(
@@ -428,7 +431,7 @@ def measured(report: Report) -> None:
             lines.append([name, quantity, *cells])
         steady += len(stds) == 2 and stds["power"] < stds["time"]
     header = ["table", "quantity", "wu 12", "std. error", "best base", "worst base", "nearest"]
-    report.rows(f"error [%], {report.options.seeds} splits", header, lines)
+    report.rows(f"error [%], {report.options.seeds} splits", header, lines, "papers-wu-measured")
     if power:
         report.claim(
             "V-C, measured",
@@ -453,7 +456,8 @@ def split(report: Report) -> None:
             found = {f"wu {n}": of for n, of in by_count.items()}
             found["nearest"] = baselines(report, quantity, protocol)["nearest"]
             lines += [[quantity, protocol, name, spread(of)] for name, of in found.items()]
-    report.rows("held out: applications, or kernels", ["quantity", "split", "", "error"], lines)
+    header = ["quantity", "held out", "predictor", "error"]
+    report.rows("held out: applications, or kernels", header, lines, "papers-wu-split")
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -124,6 +124,15 @@ def test_every_page_stands_once_in_the_list_of_pages() -> None:
         assert listed.count(name) == (name != "index"), name
 
 
+def test_every_table_is_cited_by_a_page_and_written_by_a_command() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    code = [*(ROOT / "tools").glob("*.py"), *(ROOT / "reproduction").glob("*.py")]
+    sources = "".join(file.read_text(encoding="utf-8") for file in code)
+    for table in (DOCS / "tables").iterdir():
+        assert f"tables/{table.name}" in pages, table.name
+        assert f'"{table.stem}"' in sources or f'"{table.name}"' in sources, table.name
+
+
 def test_names_of_the_package_in_the_documents_are_there() -> None:
     for page in PAGES:
         if page.name == "CHANGELOG.md":  # names former ones as well

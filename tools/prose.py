@@ -3,8 +3,8 @@
     python tools/prose.py [FILE...]
 
 Reads Markdown, notebooks' Markdown cells, and the messages of Python files (strings of several
-words that are no docstrings); without FILE README, CONTRIBUTING, docs and mlscale. The forms, and
-what to write instead, are in tools/forbidden.txt. Ends with exit status 1 where one is found.
+words that are no docstrings); without FILE all documents but the decisions, and mlscale. The forms,
+and what to write instead, are in tools/forbidden.txt. Ends with exit status 1 where one is found.
 """
 
 import ast
@@ -67,10 +67,10 @@ def found(path: Path) -> Iterator[str]:
 
 def sources() -> list[Path]:
     """What is read where no file is named."""
-    documents = [path for path in (ROOT / "docs").rglob("*.md") if "decisions" not in path.parts]
-    notebooks = [*(ROOT / "docs").rglob("*.ipynb"), *(ROOT / "notebooks").glob("*.ipynb")]
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *documents, *notebooks]
-    return sorted([*pages, *(ROOT / "mlscale").rglob("*.py")])
+    docs = (path for kind in ("*.md", "*.ipynb") for path in (ROOT / "docs").rglob(kind))
+    pages = (path for path in docs if "decisions" not in path.parts)
+    outside = (*ROOT.glob("*.md"), *ROOT.glob(".github/*/*.md"), *ROOT.glob("[dm]*s/README.md"))
+    return sorted([*outside, *pages, *(ROOT / "mlscale").rglob("*.py")])
 
 
 if __name__ == "__main__":
