@@ -49,6 +49,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 default_role = "literal"
+smartquotes = False  # --also is an option, no dash
 python_use_unqualified_type_names = True
 add_module_names = False
 

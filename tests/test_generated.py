@@ -44,3 +44,10 @@ def test_every_key_of_an_answer_is_explained(capsys: Capture) -> None:
     document, _ = succeed(capsys, "advise", *words, "--json")
     explained = re.findall(r"^\| `(?:.*\.)?(\w+)` \|", generated.answer(), flags=re.MULTILINE)
     assert set(keys(json.loads(document))) <= set(explained)
+
+
+def test_words_for_the_search() -> None:
+    """By hand: main entries, which Sphinx' search puts above pages that only have the words."""
+    page = "<!-- index: lock clocks, power limit -->\n\n## Power limit\n"
+    entries = "```{index} ! lock clocks, ! power limit\n```"
+    assert generated.filled(page) == f"{entries}\n\n## Power limit\n"

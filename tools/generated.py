@@ -1,7 +1,8 @@
 """Parts of the reference that the site's build writes from the package itself.
 
 A line '<!-- generated: NAME -->' of a page becomes what PARTS makes: the help of every command, the
-tables of GPUs and of data sets, the keys of the answer's JSON.
+tables of GPUs and of data sets, the keys of the answer's JSON. A line '<!-- index: WORDS -->' makes
+entries of the index, with commas between them: the site's search shows that place first.
 """
 
 import csv
@@ -27,6 +28,7 @@ SCHEMA = Path(document.__file__).with_name("schema.json")
 OBJECTS = {"choice": "A choice", "effect": "An effect", "config": "A setting"}
 NAMED = {"config": "setting", "interval": "`[value, low, high]`"}
 MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+INDEX = re.compile(r"^<!-- index: (.+) -->$", re.MULTILINE)
 
 
 def commands() -> str:
@@ -120,8 +122,14 @@ PARTS = {"commands": commands, "gpus": gpus, "datasets": datasets, "answer": ans
 
 
 def filled(page: str) -> str:
-    """The page with its generated parts."""
-    return MARK.sub(lambda mark: PARTS[mark[1]](), page)
+    """The page with its generated parts and its entries of the index."""
+    return INDEX.sub(index_entries, MARK.sub(lambda mark: PARTS[mark[1]](), page))
+
+
+def index_entries(mark: re.Match[str]) -> str:
+    """The words as main entries of Sphinx' index."""
+    words = mark[1].split(", ")
+    return "```{index} ! " + ", ! ".join(words) + "\n```"
 
 
 def fill(app: Sphinx, page: str, text: list[str]) -> None:
