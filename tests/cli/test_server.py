@@ -315,10 +315,9 @@ def test_the_example_is_answered_as_its_page_shows(
         for kind, name in (("bench", f"bench-{mhz}.json"), ("log", f"{mhz}.csv")):
             packed = data_folder / "servers" / f"example-{kind}-{mhz}{Path(name).suffix}.gz"
             Path(name).write_bytes(gzip.decompress(packed.read_bytes()))
-    shown = re.search(r"(?s)\$ mlscale (advise [^\n]*)\n(.*?)```", PAGE.read_text("utf-8"))
-    assert shown is not None
-    asked = shown[1].split()
-    assert succeed(capsys, *asked)[0] == shown[2]
+    command, answer, *_ = re.findall(r"(?ms)^```text\n(.*?)^```", PAGE.read_text("utf-8"))
+    _, *asked = command.replace("\\\n", "").split()
+    assert succeed(capsys, *asked)[0] == answer
     found = document(capsys, *asked)
     assert found["expected"]["set"] == {"engine_mhz": 1455.0}
     truth = {"itl p50": 14.9, "tpot p90": 22.3, "ttft p90": 194}
