@@ -11,7 +11,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,19 +61,30 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 KEY: dict[str, Any] = {"handlelength": 1.2, "columnspacing": 1.2, "ncols": 3, "borderpad": 0}
 HERO = "rtx5060ti-16gb", "layernorm"
 CAP_W, CAP_STEPS = 225, 60  # of the capped run that is drawn
-FOUR = {"gtx980-low": "GTX 980 low", "gtx980-high": "GTX 980 high", "gtx1080ti": "GTX 1080 Ti"}
-FOUR |= {"p100": "P100"}
-PREDICTORS = ("bottleneck", "max-overlap", "wang-chu", "extra-trees", "wu", "nearest")
-PREDICTORS += ("mean-surface", "no-scaling")
+FOUR = {
+    "gtx980-low": "GTX 980 low",
+    "gtx980-high": "GTX 980 high",
+    "gtx1080ti": "GTX 1080 Ti",
+    "p100": "P100",
+}
+PREDICTORS = (
+    *("bottleneck", "max-overlap", "wang-chu", "extra-trees", "wu", "nearest"),
+    *("mean-surface", "no-scaling"),
+)
 SM_KERNELS = {
     "tensor_2048": "matrices on tensor cores",
     "copy_64m": "copying",
     "nbody_32k": "n-body",
+    "spmv_scalar_128k": "sparse matrix times vector",
 }
-SM_KERNELS |= {"spmv_scalar_128k": "sparse matrix times vector"}
 PARETO = "gtx980-high", "convolutionSeparable"
-NAMES = {"a100-sxm4-80gb": "A100", "rtx5060ti-16gb": "RTX 5060 Ti", "rtx3070ti": "RTX 3070 Ti"}
-NAMES |= {"rtx2060s": "RTX 2060 Super", "rtx-5000-ada": "RTX 5000 Ada"}
+NAMES = {
+    "a100-sxm4-80gb": "A100",
+    "rtx5060ti-16gb": "RTX 5060 Ti",
+    "rtx3070ti": "RTX 3070 Ti",
+    "rtx2060s": "RTX 2060 Super",
+    "rtx-5000-ada": "RTX 5000 Ada",
+}
 
 
 def card(height: float, look: Look) -> Figure:
@@ -158,14 +169,27 @@ def over_clock(panel: Axes, look: Look, table: Measurements, quantity: str, ever
     panel.plot(at[shown], 100 * truth[shown] - 100, "o", ms=4.5, color=look["ink"])
     panel.plot(at[read], 100 * truth[read] - 100, "o", ms=10, mfc="none", color=look["ink"])
     panel.set_title(f"{quantity.capitalize()}, against the highest clock")
-    panel.yaxis.set_major_formatter(signed)
-    panel.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    changes_upwards(panel)
     panel.margins(x=0.03)
 
 
 def signed(percent: float, place: int | None = None) -> str:  # noqa: ARG001
     """A change [%] as an axis has it."""
     return f"{percent:+.0f} %".replace("-", "\N{MINUS SIGN}") if round(percent) else "0 %"
+
+
+def changes_upwards(panel: Axes) -> None:
+    """Few round changes [%] on the vertical axis."""
+    panel.yaxis.set_major_formatter(signed)
+    panel.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+
+
+def named_rows(panel: Axes, names: Sequence[str], title: str) -> None:
+    """A row for each name, the first one below, and percent across."""
+    panel.set_yticks(range(len(names)), names)
+    panel.tick_params(axis="y", length=0)
+    panel.xaxis.set_major_formatter("{x:.0f} %")
+    panel.set_title(title, x=0)
 
 
 def chosen(table: Measurements) -> dict[str, float]:
@@ -244,8 +268,7 @@ def caps(look: Look) -> Figure:
     under_caps.plot(caps_w, 100 * under / free - 100, color=look["predicted"], lw=1.8)
     under_caps.plot(run.caps_w, 100 * run.times / free - 100, "o", ms=4.5, color=look["ink"])
     under_caps.set(title="Time, against no cap", xlabel="power cap [W]")
-    under_caps.yaxis.set_major_formatter(signed)
-    under_caps.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    changes_upwards(under_caps)
     key(figure, look)
     return figure
 
@@ -263,10 +286,7 @@ def regret(look: Look) -> Figure:
         heights = np.arange(len(rows)) + 0.27 * (1 - place)
         values = [float(row[column]) for row in rows]
         panel.barh(heights, values, 0.25, color=color, label=label)
-    panel.set_yticks(np.arange(len(rows)), [full_name(row["GPU"]) for row in rows])
-    panel.tick_params(axis="y", length=0)
-    panel.xaxis.set_major_formatter("{x:.0f} %")
-    panel.set_title("Energy above the least possible", x=0)
+    named_rows(panel, [full_name(row["GPU"]) for row in rows], "Energy above the least possible")
     figure.legend(loc="outside lower center", **KEY)
     return figure
 
@@ -298,38 +318,32 @@ def errors(look: Look) -> Figure:
                 lw=1.2,
                 label=FOUR[table] if not place else None,
             )
-    panel.set_yticks(range(len(PREDICTORS)), list(reversed(PREDICTORS)))
-    panel.tick_params(axis="y", length=0)
+    named_rows(panel, PREDICTORS[::-1], "Mean error of time on applications never seen")
     panel.set_xlim(left=0)
-    panel.xaxis.set_major_formatter("{x:.0f} %")
     panel.grid(axis="x", color=look["edge"], lw=0.6)
     panel.set_axisbelow(True)
-    panel.set_title("Mean error of time on applications never seen", x=0)
-    figure.legend(
-        loc="outside lower center", ncols=4, **{k: v for k, v in KEY.items() if k != "ncols"}
-    )
+    figure.legend(loc="outside lower center", **KEY | {"ncols": 4})
     return figure
 
 
 def intervals(look: Look) -> Figure:
     """How often 90 % intervals hold, by GPU and quantity."""
-    rows = rows_of("by-gpu")
+    rows = rows_of("by-gpu")[::-1]
     figure = card(4.8, look)
     (panel,) = panels(figure, 1)
     panel.axvline(90, color=look["faint"], lw=1, ls="--", zorder=0)
     for quantity, color, marker in zip(("time", "power", "energy"), SERIES, "osD", strict=False):
         known = [
             (float(row[f"intervals hold, {quantity}"]), n)
-            for n, row in enumerate(rows[::-1])
+            for n, row in enumerate(rows)
             if row[f"intervals hold, {quantity}"]
         ]
         panel.plot(*zip(*known, strict=True), marker, ms=6, color=color, alpha=0.9, label=quantity)
-    panel.set_yticks(range(len(rows)), [full_name(row["GPU"]) for row in rows[::-1]])
-    panel.tick_params(axis="y", length=0)
+    named_rows(
+        panel, [full_name(row["GPU"]) for row in rows], "True values inside the 90 % intervals"
+    )
     panel.set_xlim(50, 102)
-    panel.xaxis.set_major_formatter("{x:.0f} %")
     panel.grid(axis="y", color=look["edge"], lw=0.6)
-    panel.set_title("True values inside the 90 % intervals", x=0)
     figure.legend(loc="outside lower center", **KEY)
     return figure
 
