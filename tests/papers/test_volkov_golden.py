@@ -62,7 +62,7 @@ def test_golden_simulation(golden: Columns) -> None:
 
 @pytest.mark.parametrize(
     ("name", "percent", "tolerance"),
-    # docs/papers/equations.md, 2.4: mean absolute error against the simulation on the 126 points.
+    # docs/tables/papers-survey.csv: mean absolute error against the simulation on the 126 points.
     [
         ("classical bounds", 0.3, 0.05),
         ("Huang", 15, 0.5),
@@ -80,7 +80,8 @@ def test_mean_error(name: str, percent: float, tolerance: float, golden: Columns
 
 @pytest.mark.parametrize(
     ("limit", "name", "expected"),
-    # equations.md, 2.4, claim (i): mean ratio where latency limits; and where throughput does.
+    # docs/tables/papers-survey.csv: mean ratio where latency limits, its largest, and the mean where
+    # throughput does; extremes that it lacks: regression only.
     [
         ("latency", "Hong & Kim", {"mean": 1.59, "max": 4.4}),
         ("latency", "Zhang & Owens, Sim", {"mean": 1.29, "max": 1.96}),

@@ -23,7 +23,8 @@ from mlscale.papers.wang_chu_inputs import GpuParameters, derive_inputs, load_gp
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
 
-# docs/papers/equations.md, 1.6: MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
+# docs/tables/papers-wang-chu.csv: MAPE and bias [%] of the 11 kernels of the paper's Table VI;
+# then equations.md, 1.6.
 TABLE_VI = {
     "BlackScholes": (2.73, 2.7),
     "conjugateGradient": (7.15, 7.0),
@@ -121,7 +122,7 @@ def test_absolute_errors_from_other_bases(
 
 @pytest.mark.parametrize(
     ("name", "kernels", "absolute", "wang_chu", "max_overlap"),
-    # docs/papers/equations.md, 1.6: from counters alone, wang-chu and max-overlap; FP64 delays 8
+    # docs/tables/papers-times.csv: from counters alone, wang-chu and max-overlap; FP64 delays 8
     # (GeForce) and 1 (P100).
     [
         ("gtx980-49", 20, 9.07, 5.65, 4.52),
