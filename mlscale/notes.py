@@ -57,7 +57,7 @@ NOTES: dict[str, Meaning] = {
     "G03": Meaning(
         "The GPU is only partly known",
         "The model never learnt from this GPU, or the device table lacks facts of it; others "
-        "stand in.",
+        "replace them.",
         "Measure a second clock (--also), or describe the GPU: mlscale devices show --help.",
     ),
     "L01": Meaning(
@@ -103,7 +103,7 @@ NOTES: dict[str, Meaning] = {
     ),
     "T06": Meaning(
         "Kernels without counters stand as the mean of the others",
-        "They are taken to scale as the profiled ones do on average, with a wide interval.",
+        "They are assumed to scale as the profiled ones do on average, with a wide interval.",
         "Profile the kernels that take most time too.",
     ),
     "T08": Meaning(
@@ -148,13 +148,13 @@ NOTES: dict[str, Meaning] = {
     ),
     "V02": Meaning(
         "A percentile rests on little",
-        "Few requests, or no single gaps between tokens, tell little of a high percentile.",
+        "Few requests, or no single gaps between tokens, say little about a high percentile.",
         "Send more requests, and save them all: vllm bench serve --save-detailed.",
     ),
     "P01": Meaning(
         "The model learnt from simulated data",
         "It says nothing of a real GPU, and how far off it is there is not known.",
-        "Take a model of measurements; --force predicts all the same.",
+        "Take a model of measurements; --force predicts nevertheless.",
     ),
     "P02": Meaning(
         "A kernel or a setting beyond what the model learnt from",
@@ -170,11 +170,11 @@ NOTES: dict[str, Meaning] = {
     ),
     "P04": Meaning(
         "Power or energy is not fully known",
-        "No power was given, or only a part of it, or the model has none; energy then lacks too.",
+        "No power was given, or only a part of it, or the model has none; then energy is missing too.",
         "Give the board's power: --power W, or a log, or --static-power W.",
     ),
     "P05": Meaning(
-        "The intervals hold more or less often than they say",
+        "The intervals may be too narrow or too wide",
         "There was too little to calibrate them on; some reach from no effect of a clock to its "
         "full one.",
         "Measure a second clock (--also), which narrows them.",
@@ -187,7 +187,7 @@ NOTES: dict[str, Meaning] = {
     ),
     "P07": Meaning(
         "Kernels that exchange data between GPUs",
-        "They wait for links and other GPUs, which no counter shows; their time is taken to stay.",
+        "They wait for links and other GPUs, which no counter shows; their time is assumed to stay.",
         "Set all GPUs alike, and measure a second clock to be sure.",
     ),
     "P08": Meaning(

@@ -54,7 +54,7 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
         if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
             raise InputError(
                 f"{lower.result.source}: ran at {lower.engine_mhz:g} MHz, {upper.result.source} at "
-                f"{upper.engine_mhz:g}, which tells little; take two thirds of the clock"
+                f"{upper.engine_mhz:g}, which says little; take two thirds of the clock"
             )
         _require_alike(readings[0], lower)
     return readings

@@ -24,7 +24,7 @@ REASONS = {
     "S02": Reason("high", "The model learnt from this GPU"),
     "S03": Reason("medium", "The model did not learn from this GPU"),
     "S04": Reason("low", "The model learnt from unlike GPUs alone"),
-    "S08": Reason("medium", "The files tell no clock: caps follow from power alone"),
+    "S08": Reason("medium", "The files have no clock: caps follow from power alone"),
     "S09": Reason("medium", "The server's capacity was not measured"),
     "S10": Reason("low", "The server seems near its capacity"),
     "S05": Reason("low", "Power was read at one setting: energy is uncertain"),

@@ -281,7 +281,7 @@ def _tell_next(
     if arguments.seconds:
         text.tell("For an answer, once more at 0.6 of the clock, with the --rate there")
         if not arguments.rate:
-            text.tell("(this log tells no rate: measure it again with --rate, the work per second,")
+            text.tell("(this log has no rate: measure it again with --rate, the work per second,")
             text.tell("or give a benchmark's results: mlscale advise RESULT LOG --also RESULT LOG)")
     else:
         text.tell("For an answer, once more at 0.6 of the clock (needs root):")
@@ -305,7 +305,7 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
         for number in (1, 2):
             if logs:
                 if math.isnan(logs[0].engine_mhz):
-                    raise InputError(f"{logs[0].path}: tells no engine clock; name one: --at MHZ")
+                    raise InputError(f"{logs[0].path}: has no engine clock; name one: --at MHZ")
                 set_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
             outcome = _repeated(arguments, boards, signals)
             if outcome.status or signals.last:

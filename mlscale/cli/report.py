@@ -96,7 +96,7 @@ def _logged_power(path: Path, found: subject.Subject) -> MeasuredPoint:
     given = Given(device=profiles.device, base=base)
     table = read_table([path], given).table
     if len(table) != 1 or "power_w" not in table.numbers:
-        raise InputError(f"{path}: tells no power of one GPU to compare with")
+        raise InputError(f"{path}: has no power of one GPU to compare with")
     at = {axis: float(table.numbers[axis][0]) for axis in AXES}
     config = HardwareConfig(int(at["cu_count"]), at["engine_mhz"], at["memory_mhz"])
     watts = np.full(len(profiles.kernels), table.numbers["power_w"][0])

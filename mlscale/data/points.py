@@ -429,7 +429,7 @@ def _warn_of_lacking(profiles: Profiles, table: Table, found: Sequence[str]) -> 
         warn(
             "T06",
             f"{table.source}: has no launch of {names} at the grid and block that they have at the "
-            f"base, {share_in_percent(share)} % of the run's time: they are taken to scale as "
+            f"base, {share_in_percent(share)} % of the run's time: they are assumed to scale as "
             "training runs do; trace both under the same load",
         )
 

@@ -17,10 +17,10 @@ from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.text import listed, share_in_percent, shortened
 
-AS_THE_MEAN = Note("T06", "no counters: taken to scale as the profiled kernels do on average")
+AS_THE_MEAN = Note("T06", "no counters: assumed to scale as the profiled kernels do on average")
 POWER_AS_THE_MEAN = Note("T06", "no counters: its power is taken as the profiled kernels' average")
 AS_KEPT = Note(
-    "P07", "exchanges data between GPUs: its time is taken to stay, at most to scale with a clock"
+    "P07", "exchanges data between GPUs: its time is assumed to stay, at most to scale with a clock"
 )
 MOST_NAMED = 3  # kernels to profile
 MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does

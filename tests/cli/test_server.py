@@ -239,7 +239,7 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
         (in_result(ttfts=[0.0] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=[[-1.0]] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=["many"] * COUNT), "could not convert string to float: 'many'"),
-        (in_log("1320 MHz", "1980 MHz"), "which tells little; take two thirds of the clock"),
+        (in_log("1320 MHz", "1980 MHz"), "which says little; take two thirds of the clock"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
         (in_log("power.draw.instant [W]", "other"), "has no power of the board"),
     ],

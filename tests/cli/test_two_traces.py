@@ -135,7 +135,7 @@ class TestTwoTraces:
         document = advise(capsys, *given, "--also", f"{every}@engine=1320")
         [said] = [w for w in note_texts(document) if "at the grid and block that they have" in w]
         assert "every.json: has no launch of 1 kernel ('axpy')" in said
-        assert ", 40.0 % of the run's time: they are taken to scale as training runs do" in said
+        assert ", 40.0 % of the run's time: they are assumed to scale as training runs do" in said
         assert widths(document)["axpy"] > 2 * widths(document)["gemm"]
         table.unlink()
         for path, mhz in ((trace(tmp_path / "mid.json", at(1650)), 1650), (every, 1320)):

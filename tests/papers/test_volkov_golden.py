@@ -80,8 +80,8 @@ def test_mean_error(name: str, percent: float, tolerance: float, golden: Columns
 
 @pytest.mark.parametrize(
     ("limit", "name", "expected"),
-    # docs/tables/papers-survey.csv: mean ratio where latency limits, its largest, and the mean where
-    # throughput does; extremes that it lacks: regression only.
+    # docs/tables/papers-survey.csv: mean ratio where latency limits, its largest, and the mean
+    # where throughput does; extremes that it lacks: regression only.
     [
         ("latency", "Hong & Kim", {"mean": 1.59, "max": 4.4}),
         ("latency", "Zhang & Owens, Sim", {"mean": 1.29, "max": 1.96}),

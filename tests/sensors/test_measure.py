@@ -267,7 +267,7 @@ class TestWhatGoesOn:
     def test_without_a_rate_it_is_asked_for(self, gpu: MadeGpu, capsys: Capture) -> None:
         gpu.special(serves=True)
         _, err = succeed(capsys, "measure", "--for", "2s")
-        assert "(this log tells no rate: measure it again with --rate, the work per second," in err
+        assert "(this log has no rate: measure it again with --rate, the work per second," in err
 
     def test_a_server_by_its_benchmark(self, gpu: MadeGpu, capsys: Capture) -> None:
         """Two logs of a part of the run, and the results of a benchmark of another made server."""
