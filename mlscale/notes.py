@@ -170,7 +170,8 @@ NOTES: dict[str, Meaning] = {
     ),
     "P04": Meaning(
         "Power or energy is not fully known",
-        "No power was given, or only a part of it, or the model has none; then energy is missing too.",
+        "No power was given, or only a part of it, or the model has none; energy is then missing "
+        "too.",
         "Give the board's power: --power W, or a log, or --static-power W.",
     ),
     "P05": Meaning(
@@ -187,7 +188,8 @@ NOTES: dict[str, Meaning] = {
     ),
     "P07": Meaning(
         "Kernels that exchange data between GPUs",
-        "They wait for links and other GPUs, which no counter shows; their time is assumed to stay.",
+        "They wait for links and other GPUs, which no counter shows; their time is assumed to "
+        "stay.",
         "Set all GPUs alike, and measure a second clock to be sure.",
     ),
     "P08": Meaning(
