@@ -110,7 +110,7 @@ def _off_by(card: Row) -> str:
         if figures:
             off = _range([one["mean_error_percent"] for one in figures], ".1f")
             held = _range([one["intervals_hold_percent"] for one in figures], ".0f")
-            ranges.append(f"{quantity} {off} % (90 % intervals hold {held} %)")
+            ranges.append(f"{quantity} {off} % (90 % intervals contain {held} %)")
     return f"{'; '.join(ranges)}, on GPUs left out" if ranges else ""
 
 

@@ -21,8 +21,8 @@ Row = dict[str, Any]
 
 CAPABILITIES = {
     GivesIntervals: "gives intervals",
-    PredictsOtherGpus: "predicts GPUs that it has no training data of",
-    UsesMeasuredPoints: "takes in further measured points",
+    PredictsOtherGpus: "predicts GPUs that it was not trained on",
+    UsesMeasuredPoints: "uses further measured points",
 }
 
 

@@ -65,17 +65,17 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> Note:
     device = find_device(profiles.device)
     if device is None and name == RUNS:
         note += (
-            ", which is not in the device table: even steps up to the highest clock measured are "
-            "tried, whether or not it can be set to them"
+            ", which is not in the device table: it may not accept the clocks tried, even "
+            "steps up to the highest measured"
         )
     elif name in (KERNELS, RUNS) and device and not device.engine_clocks_mhz():
         note += (
-            ", of which the device table does not list the clocks: even steps are tried, whether "
-            "or not it can be set to them"
+            ", whose clocks the device table does not list: it may not accept those tried, "
+            "even steps"
         )
     others = model.card.get("other_vendors")
     if others and device is not None and device.vendor != "NVIDIA":
-        note += f"; it learnt from NVIDIA's GPUs alone, and {others}"
+        note += f"; it learnt only from NVIDIA's GPUs, and {others}"
     return Note("P08", note)
 
 
