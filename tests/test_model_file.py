@@ -162,7 +162,7 @@ def refusal(folder: Path, content: bytes) -> str:
         load(path)
     [message] = str(error.value).splitlines()
     assert message.startswith(f"{path}: is a damaged model file: ")
-    assert message.endswith("; copy it anew, or train it anew: mlscale train TABLE -o MODEL")
+    assert message.endswith("; copy it again, or train it again: mlscale train TABLE -o MODEL")
     return message
 
 

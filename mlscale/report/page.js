@@ -158,7 +158,7 @@ function commandsHere() {
   const moved = ["e", "m"].filter((name) => S[name] !== base[name]);
   if (!moved.length && S.c === base.c) return ["# nothing to set: this is the base"];
   const lines = moved.flatMap((name) => commands[{ e: "engine", m: "memory" }[name]]);
-  if (!lines.length || S.c !== base.c) lines.push("# no command is known that sets this");
+  if (!lines.length || S.c !== base.c) lines.push("# no known command sets this");
   return [...new Set(lines)].map((line) => line.replaceAll("{engine}", Math.round(axis("e")[S.e]))
     .replaceAll("{memory}", Math.round(commands.memory_mhz[S.m])));
 }

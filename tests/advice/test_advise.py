@@ -238,7 +238,7 @@ class TestPower:
                 advise(model_of_kind("dynamic"), new_kernels(), objective, limits)
 
     def test_static_power_of_no_use_is_refused(self) -> None:
-        with refused("static power is of no use: the profile has no power_w; give "):
+        with refused("--static-power has no effect: the profile has no power_w; give "):
             advise(MODEL, new_kernels(power=False), "time", static_power_w=50.0)
 
     def test_two_kinds_of_power_are_refused(self) -> None:

@@ -168,7 +168,7 @@ class TestAdvice:
         )
 
     def test_refused(self) -> None:
-        with refused("a power cap needs readings at two powers, and there is none"):
+        with refused("a power cap needs readings at two powers, and there are none"):
             advise_capped([], "made-gpu")
         for time_ms, power_w in ((-1.0, 300.0), (1.0, math.nan)):
             with refused("a capped run: .* is not a "):

@@ -81,7 +81,7 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
             (1502, 1200),
             "rocm-smi -d 0 --setperflevel manual\nrocm-smi -d 0 --setsclk LEVEL",
             "rocm-smi -d 0 --resetclocks",
-            "--showclkfrq lists with 1000 MHz",
+            "--showclkfrq lists for 1000 MHz",
         ),
         (
             "rx6900xt",
@@ -124,7 +124,7 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
                 (900, 1000),
                 "",
                 "",
-                "no command is known that sets the clocks or the cap",
+                "no known command sets the clocks or the cap",
             )
             for key in ("gtx980", "jetson-orin-nx-16gb", "mi300x", "radeon8060s", "rx9070xt")
         ),
@@ -164,7 +164,7 @@ ROCM_SMI = ("rocm-smi -d 0 --setpoweroverdrive 300", "rocm-smi -d 0 --resetpower
     [
         ("h100-sxm5", NVIDIA_CAP + "300", NVIDIA_CAP + "700", "nvidia-smi -i 0 -pm 1"),
         ("gtx980", NVIDIA_CAP + "300", NVIDIA_CAP + "165", "of NVIDIA GeForce GTX 980 is not cert"),
-        ("mi300x", *AMD_SMI, "later releases of ROCm 7 want the kind of limit: --power-cap ppt0 3"),
+        ("mi300x", *AMD_SMI, "later releases of ROCm 7 also need the kind of limit: --power-cap ppt0 3"),
         ("mi250x-gcd", *AMD_SMI, "the cap is the module's"),
         ("rx7900xtx", *AMD_SMI, "root"),
         ("rx9070xt", *AMD_SMI, "root"),
@@ -185,7 +185,7 @@ def test_a_machine_that_sets_the_limit_itself_gets_no_command(key: str) -> None:
     found = cap_commands(load_device(key), 100)
     assert (found.to_set, found.to_reset) == ((), ())
     [note] = found.notes
-    assert note.startswith("no command is known that sets the clocks or the cap of ")
+    assert note.startswith("no known command sets the clocks or the cap of ")
 
 
 def test_examples() -> None:
@@ -260,7 +260,7 @@ class TestOfAnotherGpu:
 
     def test_one_that_the_table_does_not_know_has_none(self) -> None:
         assert for_gpus("made-gpu") == Commands(
-            notes=("no command is known for a GPU that is not in the device table",)
+            notes=("commands are known only for GPUs of the device table",)
         )
 
 

@@ -75,7 +75,7 @@ class TestWithoutAClock:
         asked = ["--lever", "cap", "--power-cap", 250, "--max-slowdown", 8, "--format", "json"]
         document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *asked)[0])
         assert (document["device"], document["model"]) == (None, None)
-        said = "No power cap of these can be set and surely keeps 8 %."
+        said = "None of these power caps can be set and surely keeps 8 %."
         assert answer_lines(document)[0] == said
         assert document["answer"] is None
         [point] = document["caps"]
@@ -116,9 +116,9 @@ class TestWithoutAClock:
         lever = ["--lever", "cap"]
         said = refuse(capsys, tmp_path, "advise", fast, *lever)
         assert "fast.csv: row 2: a power cap needs readings at two powers, and there is on" in said
-        assert "run it under a cap of about 195 W too, and give that with --also" in said
+        assert "run it under a cap of about 195 W too: --also FILE" in said
         said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *lever, "--time", 10)
-        assert "--time is of no use with runs under caps of unknown clocks" in said
+        assert "--time does not work with runs under caps at unknown clocks" in said
         mixed = "kernel,time_ms,power_w\na,10,300\nb,12,200\n"
         (tmp_path / "mixed.csv").write_text(mixed, encoding="utf-8")
         said = refuse(capsys, tmp_path, "advise", tmp_path / "mixed.csv", *lever)

@@ -153,7 +153,7 @@ class TestTrainAndPredict:
         assert f"with {9 if of_tool else 11} counters: " in " ".join(out.split())
         profile, _ = import_ncu(capsys, tmp_path)
         _, err = succeed(capsys, "predict", model, profile, "--at", "mid", "--notes")
-        told = "has 9 of 11 features; the training median stands in for SFetchInsts, Mem"
+        told = "has 9 of 11 features; the training median replaces SFetchInsts, Mem"
         assert (told in err) != of_tool
         assert (
             ": not Table II's but ncu's nearest equivalent: "

@@ -25,7 +25,7 @@ MISTAKES = {
     "advice ncu.csv": "there is no command 'advice'; did you mean 'advise'? See 'mlscale --help'",
     "trian t.csv": "there is no command 'trian'; did you mean 'train'?",
     "zzz": "there is no command 'zzz'; see 'mlscale --help'",
-    "ncu.csv": "ncu.csv stands where a command belongs; for advice on it: mlscale advise ncu.csv",
+    "ncu.csv": "ncu.csv is not a command; for advice on it: mlscale advise ncu.csv",
     "study error t.csv": "no command 'error'; did you mean 'errors'? See 'mlscale study --help'",
     "devices lst": "did you mean 'list'? See 'mlscale devices --help'",
     "advise ncu.csv --max-slowdwn 5": "there is no option --max-slowdwn; did you mean '--max-slowd",

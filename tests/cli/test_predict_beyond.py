@@ -145,7 +145,7 @@ class TestAnotherGpu:
     @pytest.mark.parametrize(
         ("counter", "problem"),
         [
-            (0.0, "no kernel of these profiles of 'gtx1080ti' has DRAM traffic"),
+            (0.0, "no profiled kernel of 'gtx1080ti' has DRAM traffic"),
             (np.nan, "the model needs the DRAM traffic: dram_utilisation"),
         ],
     )

@@ -171,8 +171,8 @@ def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Pat
 def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> None:
     asked = write(tmp_path, 22.0)
     out, _ = succeed(capsys, *asked, "--slo", SLO)
-    assert out.startswith("  No clock is advised, the server seems near its capacity: ")
-    assert "\n  Lower the rate, or take 0.75 to 0.8 of 1980 MHz in place of 1320.\n" in out
+    assert out.startswith("  No clock is advised because the server seems near its capacity: ")
+    assert "\n  Lower the rate, or run at 0.75 to 0.8 of 1980 MHz in place of 1320.\n" in out
     assert document(capsys, *asked, "--slo", SLO)["answer"] is None
 
 
@@ -181,7 +181,7 @@ def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> N
     [
         ("ttft=1ms@p90", [], "No clock from 1980 to 1320 MHz keeps the limits"),
         ("tpot=1s@p90", ["--pool", "decode"], "Set the engine clock"),
-        ("", ["--pool", "prefill"], "No latency is limited; to do so: --slo"),
+        ("", ["--pool", "prefill"], "No latency is limited. To limit one: --slo"),
     ],
 )
 def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, told: str) -> None:
@@ -191,7 +191,7 @@ def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, 
 def test_few_requests_and_no_gaps_are_noted(capsys: Capture, tmp_path: Path) -> None:
     asked = write(tmp_path, is_detailed=False, count=150)
     texts = note_texts(document(capsys, *asked, "--slo", "itl=1s@p90"))
-    assert any(text.startswith("150 requests are few for itl p90; send 200") for text in texts)
+    assert any(text.startswith("150 requests are too few for itl p90; send 200") for text in texts)
     assert any(text.startswith("no file has the single gaps") for text in texts)
 
 
@@ -263,9 +263,9 @@ def test_what_cannot_be_compared_is_refused(
         (6, ["--slo", "itl<50"], "'itl<50' is no limit; write ttft=500ms@p90"),
         (6, ["--slo", "tpot 30 ms"], "'tpot 30 ms' is no limit; write ttft=500ms@p90"),
         (6, ["--slo", "tpot=-3ms@p90"], "a limit is a positive number"),
-        (6, ["--max-slowdown", "5"], "--max-slowdown is of no use for a server; give --slo"),
+        (6, ["--max-slowdown", "5"], "--max-slowdown does not work for a server; use --slo"),
         (6, ["--minimize", "time"], "most tokens per joule is advised"),
-        (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a pool of decode alone does not tell"),
+        (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a pool of decode pool alone does not show"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(
@@ -277,11 +277,11 @@ def test_what_cannot_be_asked_is_refused(
 def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Path) -> None:
     fast, log, *_, slow_log = words[1:]
     told = refuse(capsys, tmp_path, "advise", fast, log, "--also", fast, slow_log)
-    assert "holds the same as" in told
+    assert "is a copy of" in told
     told = refuse(capsys, tmp_path, "advise", fast, slow_log, "--also", words[4], log)
     assert "all latencies are shorter than those of" in told
     told = refuse(capsys, tmp_path, "advise", fast, words[4], "--also", log, slow_log)
-    assert "is a result where the log of" in told
+    assert "is a benchmark's result, not the log of" in told
     told = refuse(capsys, tmp_path, "report", *words[1:], "-o", str(tmp_path / "page.html"))
     assert "a server's answer has no page" in told
     middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)

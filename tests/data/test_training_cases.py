@@ -142,7 +142,7 @@ def test_a_profile_with_few_of_the_counters(capsys: Capture, data_folder: Path) 
     profile = data_folder / "cases" / "training" / "13-hand-profile-five-counters.csv"
     _, err = succeed(capsys, "predict", "nearest.mlscale", profile, "--notes")
     assert ": missing: l2_bytes_per_cycle, texture_bytes_per_cycle, " in err
-    assert ": the profile has 7 of 23 features; the training median stands in for " in err
+    assert ": the profile has 7 of 23 features; the training median replaces " in err
     some = "dram_utilisation,issue_utilisation,log_time_ms"
     succeed(capsys, "train", "t.csv", *base, *TRAIN[2:], "--counters", some)
     _, err = succeed(capsys, "predict", "m.mlscale", profile, "--notes")

@@ -235,7 +235,7 @@ def test_a_log_is_there_though_the_clocks_cannot_be_put_back(gpu: MadeGpu, capsy
     assert main(["measure", "--at", "840", "-o", "log.csv", "--", "sh", "job.sh"]) == 2
     err = capsys.readouterr().err
     assert "840 MHz (set), 151 W mean, " in err
-    assert "error: GPU 0 is not as before (Insufficient Permissions); as root: nvidia-smi" in err
+    assert "error: GPU 0: its clock could not be put back (Insufficient Permissions); as root: nvidia-smi" in err
     assert len(read_log(Path("log.csv"))) == 1
 
 
