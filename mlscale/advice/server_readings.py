@@ -47,7 +47,7 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     readings.sort(key=lambda reading: -reading.engine_mhz)
     if len(readings) < 2:
         raise InputError(
-            f"{pairs[0][0]}: one clock does not show how it changes latencies; run the same at "
+            f"{pairs[0][0]}: one clock does not show how latencies change with it; run the same at "
             "about two thirds of the clock too: --also RESULT LOG"
         )
     for upper, lower in pairwise(readings):

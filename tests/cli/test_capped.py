@@ -148,7 +148,7 @@ class TestWithoutAClock:
         (tmp_path / "log.csv").write_text(text, encoding="utf-8")
         asked = [tmp_path / "log.csv", "--lever", "cap", "--device", "rtx3090"]
         said = refuse(capsys, tmp_path, "advise", *asked)
-        assert "30% of the run's log are pauses" in said
+        assert "30% of the log is pauses" in said
 
     def test_messages_lead_to_the_lever(
         self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
@@ -156,7 +156,7 @@ class TestWithoutAClock:
         fast, slow = files
         for asked in ([fast, "--also", slow], [fast, "--power-cap", 200]):
             said = refuse(capsys, tmp_path, "advise", *asked)
-            assert "fast.csv: no file tells an engine clock; of runs under power caps ask" in said
+            assert "fast.csv: no file has an engine clock; for runs under power caps" in said
             assert "--lever cap" in said
         (tmp_path / "no.csv").write_text("device,time_ms\nrtx3090,12\n", encoding="utf-8")
         said = refuse(

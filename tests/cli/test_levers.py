@@ -104,7 +104,7 @@ class TestPowerCaps:
         assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
         out, err = succeed(capsys, *given, 800)
         assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
-        assert "800 W cannot be set: h100-sxm5 is known to take " in err
+        assert "800 W cannot be set: h100-sxm5 accepts power caps" in err
 
 
 class TestCommands:
@@ -137,7 +137,7 @@ class TestRefused:
         [
             (["--power-cap", "0"], "argument --power-cap: '0' is not a positive, finite number"),
             (["--lever", "fan"], "argument --lever: 'fan' is none of clock, cap"),
-            (["--lever", "cap", "--minimize", "clock"], "'clock' says nothing of power caps"),
+            (["--lever", "cap", "--minimize", "clock"], "'clock' is not for power caps"),
         ],
     )
     def test_options(

@@ -51,7 +51,7 @@ MISTAKES = {
     "advise run.ncu-rep": "run.ncu-rep: is not text; export the profiler's report as CSV, of",
     "advise training-step-trace.json.gz": "does not say engine_mhz; give --base engine=…",
     "predict log.csv --model kernels": "name no model, or 'runs', which needs none: the log lacks",
-    "train ncu.csv --base mid -o m": "ncu.csv: is of Nsight Compute, raw page, and no table",
+    "train ncu.csv --base mid -o m": "ncu.csv: is a file of Nsight Compute, raw page, not a table",
     "advise folder": "folder is a folder. For batch prediction: -o DIR/; see 'mlscale advise",
     f"advise ncu.csv --model simulated-gcn3 {AT}": "say nothing of 'h100-sxm5'; take a model of m",
 }

@@ -165,7 +165,7 @@ class TestClocks:
         assert main(["measure", *option, *JOB]) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert "you may not set its clocks (Insufficient Permissions): root may, or" in err
+        assert "you may not set its clocks (Insufficient Permissions); run as root, or" in err
         assert "mlscale measure -- sh job.sh" in err
         assert ("nvidia-smi -i 0 -lgc 840,840" in err) == (option[0] == "--at")
 
@@ -186,7 +186,7 @@ class TestWhatIsAmiss:
         ("special", "note"),
         [
             ({"reasons": 0x4}, "P03: GPU 0: the power limit lowered its clock in 100% of the"),
-            ({"reasons": 0x40}, "L04: GPU 0: heat lowered its clock in 100% of the samples"),
+            ({"reasons": 0x40}, "L04: GPU 0: heat lowered its clock in 100% of the busy samples"),
             ({"others": [4242]}, "G02: GPU 0: another program ran on it already: trainer 4242"),
         ],
         ids=["cap", "heat", "another program"],
@@ -201,7 +201,7 @@ class TestWhatIsAmiss:
     @pytest.mark.parametrize(
         ("special", "message"),
         [
-            ({"mig": 1}, "GPU 0 is divided (MIG), whose power and clock are those of the whole"),
+            ({"mig": 1}, "GPU 0 is divided (MIG), and its sensors show the whole GPU"),
             ({"no_driver": True}, "no GPU was found: NVIDIA: Driver Not Loaded; "),
             ({"lost_after": 9}, "GPU 0 no longer answers (GPU is lost); no log is written"),
         ],
@@ -220,7 +220,7 @@ class TestWhatIsAmiss:
         gpu.special(lost_after=9)
         Path("job.sh").write_text(f"{UNTIL_LOST}exit 9\n")
         assert main(["measure", *JOB]) == 9
-        assert "does not answer any more" in capsys.readouterr().err
+        assert "no longer answers" in capsys.readouterr().err
 
     def test_without_a_library(
         self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -234,9 +234,9 @@ class TestWhatIsAmiss:
         [
             ((), "give a program behind '--', or --for SECONDS of what runs already"),
             (("--for", "1s", *JOB), "give a program behind '--', or --for SECONDS"),
-            (("--two-clocks", "--for", "1s"), "a --rate is of one clock: for --for or --rate"),
-            (("--two-clocks", "--rate", "9", *JOB), "a --rate is of one clock"),
-            (("--max-slowdown", "5", *JOB), "--max-slowdown is for the advice that --two-clocks"),
+            (("--two-clocks", "--for", "1s"), "--two-clocks does not take --for or --rate"),
+            (("--two-clocks", "--rate", "9", *JOB), "--two-clocks does not take --for or --rate"),
+            (("--max-slowdown", "5", *JOB), "--max-slowdown needs --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat needs a program to run, not --for"),
             (("--two-clocks", "--gpu", "0,1", *JOB), "there is no GPU 1; there are 0"),
             (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
