@@ -148,8 +148,6 @@ def importable(dotted: str) -> bool:
 
 
 def test_the_reference_has_every_public_name() -> None:
-    pages = "".join(
-        page.read_text(encoding="utf-8") for page in (DOCS / "reference" / "api").glob("*.md")
-    )
+    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference" / "api").glob("*.md"))
     entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", pages, flags=re.MULTILINE)
     assert sorted(entries) == sorted(mlscale.__all__)

@@ -88,9 +88,7 @@ def test_errors_of_readings_are_those_of_sampled_errors() -> None:
 
 def test_errors_on_gpus_without_training_data_are_those_of_errors() -> None:
     """Time by `bottleneck`, the best on each of the four tables."""
-    shown = (
-        read("docs/howto/errors.md").partition("--unseen-gpu --seeds 1\n")[2].partition("\n```")[0]
-    )
+    shown = read("docs/howto/errors.md").partition("--unseen-gpu --seeds 1\n")[2].partition("\n```")[0]
     means = [
         numbers_in(rf"^  {table}, time +bottleneck +([\d.]+) % ()", shown)[0] for table in FILES
     ]
@@ -107,9 +105,7 @@ def test_errors_on_new_kernels_are_those_of_measured_errors() -> None:
         re.findall(r" ([\d.]+|-)(?= |$)", row) for row in rows if row.startswith("bottleneck ")
     )
     means = [float(row[column]) for column in wanted]
-    claim = (
-        rf"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\({re.escape('docs/trust/measured-errors.md')}"
-    )
+    claim = rf"time ([\d.]+ to [\d.]+) %() \(\[4 tables\]\({re.escape('docs/trust/measured-errors.md')}"
     assert numbers_in(claim, README) == [min(means), max(means)]
 
 

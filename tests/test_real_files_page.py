@@ -8,6 +8,4 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_page_is_what_the_script_prints(data_folder: Path) -> None:
-    assert page(data_folder) == (ROOT / "docs" / "trust" / "real-files.md").read_text(
-        encoding="utf-8"
-    )
+    assert page(data_folder) == (ROOT / "docs" / "trust" / "real-files.md").read_text(encoding="utf-8")

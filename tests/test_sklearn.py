@@ -40,9 +40,7 @@ from mlscale import Bottleneck, CoreBound, ExtraTrees, MeanSurface, Nearest, Wu
 from mlscale.predictors.base import Predictor
 from mlscale.sklearn import ScalingRegressor, counters, to_xy
 
-PAGE = (Path(__file__).parents[1] / "docs" / "trust" / "measured-errors.md").read_text(
-    encoding="utf-8"
-)
+PAGE = (Path(__file__).parents[1] / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8")
 
 
 @cache

@@ -135,9 +135,7 @@ def as_number(value: object) -> object:
 def page_figures() -> dict[str, object]:
     """Every figure of the tables of docs/trust/measured-errors.md, by command, table, row and column."""
     figures: dict[str, object] = {}
-    lines = (
-        (ROOT / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8").splitlines()
-    )
+    lines = (ROOT / "docs" / "trust" / "measured-errors.md").read_text(encoding="utf-8").splitlines()
     command, spans = "", []
     for place, line in enumerate(lines):
         if line.startswith("$ "):

@@ -34,9 +34,7 @@ def test_list_says_where_each_set_is(
 @pytest.mark.parametrize("action", [["list"], ["show", "gtx1080ti"]])
 def test_the_page_shows_it(capsys: Capture, action: list[str]) -> None:
     """docs/reference/datasets.md, as tools/refresh_docs.py wrote it where no set was fetched."""
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "datasets.md").read_text(
-        encoding="utf-8"
-    )
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "datasets.md").read_text(encoding="utf-8")
     out, _ = succeed(capsys, "datasets", *action)
     assert f"```\n$ mlscale datasets {' '.join(action)}\n{out}```\n" in page
 
