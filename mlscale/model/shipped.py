@@ -65,13 +65,13 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> Note:
     device = find_device(profiles.device)
     if device is None and name == RUNS:
         note += (
-            ", which is not in the device table: it may not accept the clocks tried, even "
-            "steps up to the highest measured"
+            ", which is not in the device table: mlscale tries even steps up to the highest "
+            "clock measured, some of which the GPU may not accept"
         )
     elif name in (KERNELS, RUNS) and device and not device.engine_clocks_mhz():
         note += (
-            ", whose clocks the device table does not list: it may not accept those tried, "
-            "even steps"
+            ", whose clocks the device table does not list: mlscale tries even steps, some of "
+            "which the GPU may not accept"
         )
     others = model.card.get("other_vendors")
     if others and device is not None and device.vendor != "NVIDIA":

@@ -89,7 +89,7 @@ NAMED = [
     ),
     (PREDICT, "  L1 kB    time   slower"),
     ((*PREDICT, "--base", "cu=128"), " on gtx980, measured at 128 L1 kB, 800 / 700 MHz"),
-    ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
+    ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "cannot use further measured points"),
     (ADVISE, "Set L1 kB to 16 (now 128)"),
     (ADVISE, "no known command sets L1 kB"),
     (("study", "errors", *STUDY, "--all"), AT_BASE),
