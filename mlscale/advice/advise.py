@@ -107,9 +107,8 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     """Raise InputError where a lower clock is sought on a grid over CU counts alone."""
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
-            "the readings differ in CU count, not in clock, so no lower clock can be advised; "
-            "see the time at every CU count with 'mlscale predict', or find the quickest with "
-            "--minimize time"
+            "the readings differ in CU count, not in clock, so no lower clock can be advised: "
+            "use 'mlscale predict' for all CU counts, --minimize time for the quickest"
         )
 
 
@@ -136,9 +135,7 @@ def terms_of(
     if takes_usual:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not no_power and static_power_w is None and model.power_kind(profiles) is None:
-        told = (
-            "power_w is assumed to be board power: the model's training table names no power_kind"
-        )
+        told = "power_w is assumed to be board power: the training table names no power_kind"
         warnings.append(Note("P04", told, "warning"))
     needs = [] if objective in WITHOUT_POWER else [f"the objective '{objective}'"]
     needs += [] if limits.max_power_w is None else ["a limit of power"]
@@ -173,9 +170,7 @@ def whole_power(
     on static power that is of no use or senseless.
     """
     if "time" not in model.predictors:
-        raise InputError(
-            "the model predicts power alone, so no setting can be advised; use 'mlscale predict'"
-        )
+        raise InputError("the model predicts power alone, not time: use 'mlscale predict'")
     if no_power := model.why_no_power(profiles):
         if static_power_w is not None:
             raise InputError(f"--static-power has no effect: {no_power}")

@@ -204,9 +204,7 @@ def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | N
     """The limits, and the usual latencies of other kinds. Raises InputError on what files lack."""
     for slo in slos:
         if slo.metric not in POOLS[pool]:
-            raise InputError(
-                f"a {pool} pool alone does not show {slo.metric}; leave that limit out"
-            )
+            raise InputError(f"a {pool} pool does not show {slo.metric}; leave that limit out")
         for reading in readings:
             reading.result.latency_ms(slo.name)
     others = {*POOLS[pool]} - {slo.metric for slo in slos}

@@ -53,9 +53,8 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     for upper, lower in pairwise(readings):
         if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
             raise InputError(
-                f"{lower.result.source}: ran at {lower.engine_mhz:g} MHz, "
-                f"{upper.result.source} at {upper.engine_mhz:g}, which is too close; run one "
-                "at two thirds of the other"
+                f"{lower.result.source}: ran at {lower.engine_mhz:g} MHz, {upper.result.source} at "
+                f"{upper.engine_mhz:g}: too close; run one at two thirds of the other"
             )
         _require_alike(readings[0], lower)
     return readings
@@ -68,9 +67,8 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
         raise InputError(f"{result.source}: {told}")
     if result.rate_per_s == inf and result.clients is None:
         raise InputError(
-            f"{result.source}: all requests came at once (rate inf), so its latencies are "
-            "those of the queue; run with --request-rate or --max-concurrency, and give this "
-            "file as --capacity"
+            f"{result.source}: all requests came at once (rate inf), so latencies are those of "
+            "the queue; run with --request-rate or --max-concurrency, and give this as --capacity"
         )
     for samples in read_log(path):
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:

@@ -13,12 +13,8 @@ def server_lines(document: Row) -> tuple[str, ...]:
         document[name] and document[name]["at"]["engine_mhz"] for name in ("answer", "expected")
     )
     if server["withheld"]:
-        lines = [
-            f"No clock is advised because the server seems near its capacity: {server['withheld']}."
-        ]
-        lines.append(
-            f"Lower the rate, or run at 0.75 to 0.8 of {base:g} MHz instead of {lowest:g}."
-        )
+        lines = [f"The server seems near its capacity; no clock is advised: {server['withheld']}."]
+        lines.append(f"Lower the rate, or run at 0.75 to 0.8 of {base:g} MHz, not {lowest:g}.")
     elif best is None:
         told = f"at {base:g} MHz: {_told_of(server, clocks[base])}"
         lines = [f"No clock from {base:g} to {lowest:g} MHz keeps the limits; {told}."]

@@ -85,9 +85,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
         devices |= names
     keys = {known.key if (known := find_device(name)) else name for name in devices}
     if len(keys) > 1:
-        raise InputError(
-            f"{arguments.file[0]}: the readings are of several GPUs, {' and '.join(sorted(keys))}"
-        )
+        raise InputError(f"{arguments.file[0]}: the readings mix {' and '.join(sorted(keys))}")
     return CappedRun(tuple(readings), "".join(keys))
 
 

@@ -27,9 +27,8 @@ def add_arguments(parser: Parser) -> None:
     )
     outputs.add_json(commands["list"])
     commands["fetch"].description = (
-        "Download public data sets into the cache (MLSCALE_CACHE, else ~/.cache/mlscale), "
-        "unless they are there or in MLSCALE_DATA already. A file with a wrong SHA-256 is "
-        "refused."
+        "Download public data sets into the cache (MLSCALE_CACHE, else ~/.cache/mlscale), unless "
+        "they are there or in MLSCALE_DATA already. A file of another SHA-256 is refused."
     )
     for name in ("show", "fetch"):
         what = "a name of 'datasets list'"
@@ -91,10 +90,7 @@ def _text(dataset: Dataset) -> str:
     lines += [
         ("counters", or_dash(dataset.counters, "d")),
         ("power", "yes" if dataset.power else "no"),
-        (
-            "licence",
-            dataset.licence or "none stated by its authors; mlscale does not redistribute it",
-        ),
+        ("licence", dataset.licence or "none stated by its authors; mlscale does not ship it"),
         ("file", dataset.file),
     ]
     if dataset.url:

@@ -46,9 +46,8 @@ def add_arguments(parser: Parser) -> None:
     commands["list"].add("pattern", nargs="?", metavar="PATTERN", help=what)
     outputs.add_format(commands["list"], ("table", "csv", "json"))
     commands["show"].description = (
-        "Show every fact of a GPU with its unit and its source, or 'unverified' where it is "
-        "from memory. The JSON is a device file: to describe your GPU, edit that of a similar "
-        "one."
+        "Show every fact of a GPU with its unit and its source, or 'unverified' where it is from "
+        "memory. The JSON is a device file: to describe your GPU, edit that of a similar one."
     )
     what = "a name of the GPU, or a device file"
     commands["show"].add("device", type=options.device_key, metavar="DEVICE", help=what)

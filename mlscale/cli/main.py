@@ -173,9 +173,7 @@ def _check_output(arguments: argparse.Namespace) -> None:
     for value in given.values():
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and os.path.isfile(word) and os.path.samefile(word, output):  # noqa: PTH113, PTH121
-                raise UsageError(
-                    f"-o {output}: is an input too, and would be overwritten; name another file"
-                )
+                raise UsageError(f"-o {output}: is also an input; name another file")
 
 
 def _module(command: str) -> Any:

@@ -127,9 +127,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if bool(arguments.program_words) == bool(arguments.seconds):
         raise UsageError("give a program behind '--', or --for SECONDS of what runs already")
     if arguments.two_clocks and (arguments.seconds or arguments.rate):
-        raise UsageError(
-            "--two-clocks does not take --for or --rate: measure each clock by itself, with --at"
-        )
+        raise UsageError("--two-clocks takes no --for or --rate; measure one clock at a time: --at")
     if arguments.max_slowdown is not None and not arguments.two_clocks:
         raise UsageError("--max-slowdown needs --two-clocks")
     if arguments.repeat > 1 and arguments.seconds:

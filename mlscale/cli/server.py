@@ -48,9 +48,7 @@ def advised(arguments: argparse.Namespace) -> Row:
         if getattr(arguments, name) not in (None, False, []):
             raise UsageError(f"--{name.replace('_', '-')} does not work for a server; use --slo")
     if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
-        raise UsageError(
-            "for a server, mlscale advises the clock with most tokens per joule, nothing else"
-        )
+        raise UsageError("for a server, only the clock with most tokens per joule can be advised")
     if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
         raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     further = zip(arguments.also, arguments.rest, strict=True)

@@ -88,8 +88,7 @@ class Model:
         """Write the model file, whole or not at all. Raises InputError."""
         if self.untrained or self.trained_range is not None:
             raise InputError(
-                f"{path}: a model adapted to another GPU or grid cannot be saved; save the one "
-                "that it came from"
+                f"{path}: a model adapted to another GPU or grid cannot be saved; save what it was"
             )
         trained = model_file.Trained(self.device, self.grid, self.base, self.predictors, self.card)
         model_file.write(trained, Path(path))

@@ -18,12 +18,9 @@ from mlscale.notes import Note
 from mlscale.text import listed, share_in_percent, shortened
 
 AS_THE_MEAN = Note("T06", "no counters: assumed to scale as the profiled kernels do on average")
-POWER_AS_THE_MEAN = Note(
-    "T06", "no counters: its power is assumed to be the profiled kernels' average"
-)
+POWER_AS_THE_MEAN = Note("T06", "no counters: assumed to draw the profiled kernels' average power")
 AS_KEPT = Note(
-    "P07",
-    "exchanges data between GPUs: its time is assumed constant, at most to scale with a clock",
+    "P07", "exchanges data between GPUs: time is assumed constant, at most to scale with a clock"
 )
 MOST_NAMED = 3  # kernels to profile
 MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does
@@ -50,10 +47,9 @@ def refuse_little_cover(profiles: Profiles) -> None:
     if not profiles.are_times_alone and unknown_ms.sum() > MOST_UNKNOWN * times_ms.sum():
         raise InputError(
             f"{share_in_percent(taken_for_the_mean(profiles))} % of the run's time is in "
-            "kernels without counters, too much to treat them as the mean of the others: "
-            "profile the kernels that take most time too: "
-            f"{kernels_of_most(profiles, unknown_ms)}; or leave out those without counters "
-            "(--profiled-only)"
+            "kernels without counters, too much to treat as the mean of the others: profile "
+            f"those of most time too: {kernels_of_most(profiles, unknown_ms)}; or leave out "
+            "those without counters (--profiled-only)"
         )
 
 

@@ -87,9 +87,7 @@ def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
         raise InputError(f"GPU {board.index} no longer answers ({why}); no log is written")
     rows = [row for row in rows if row[0] >= rows[0][0] + skip_s] if skip_s else rows
     if len(rows) < 2:
-        raise InputError(
-            f"GPU {board.index}: no samples are left after the first {skip_s:g} s; skip fewer"
-        )
+        raise InputError(f"GPU {board.index}: no samples after the first {skip_s:g} s; skip less")
     return rows
 
 

@@ -207,8 +207,8 @@ class TestRefused:
         files = frugal.files(tmp_path, power_kind="dynamic")
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "edp")
         assert said == (
-            "the objective 'edp' needs the whole power: power_w is dynamic power; give the rest of the "
-            "board's power as --static-power W"
+            "the objective 'edp' needs the whole power: power_w is dynamic power; give the rest "
+            "of the board's power as --static-power W"
         )
         files = frugal.files(tmp_path, power=None)
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")

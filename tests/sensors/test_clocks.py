@@ -236,7 +236,7 @@ def test_a_log_is_there_though_the_clocks_cannot_be_put_back(gpu: MadeGpu, capsy
     err = capsys.readouterr().err
     assert "840 MHz (set), 151 W mean, " in err
     assert (
-        "error: GPU 0: its clock could not be put back (Insufficient Permissions); as root: nvidia-smi"
+        "GPU 0: its clock could not be put back (Insufficient Permissions); as root: nvidia-smi"
         in err
     )
     assert len(read_log(Path("log.csv"))) == 1

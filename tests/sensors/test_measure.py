@@ -234,8 +234,8 @@ class TestWhatIsAmiss:
         [
             ((), "give a program behind '--', or --for SECONDS of what runs already"),
             (("--for", "1s", *JOB), "give a program behind '--', or --for SECONDS"),
-            (("--two-clocks", "--for", "1s"), "--two-clocks does not take --for or --rate"),
-            (("--two-clocks", "--rate", "9", *JOB), "--two-clocks does not take --for or --rate"),
+            (("--two-clocks", "--for", "1s"), "--two-clocks takes no --for or --rate"),
+            (("--two-clocks", "--rate", "9", *JOB), "--two-clocks takes no --for or --rate"),
             (("--max-slowdown", "5", *JOB), "--max-slowdown needs --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat needs a program to run, not --for"),
             (("--two-clocks", "--gpu", "0,1", *JOB), "there is no GPU 1; there are 0"),
