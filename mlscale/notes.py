@@ -45,8 +45,7 @@ NOTES: dict[str, Meaning] = {
     "G01": Meaning(
         "A value that this GPU cannot reach",
         "A clock is above the GPU's highest, a power does not suit its board, or counters and "
-        "time imply more DRAM traffic than its memory can move. The usual cause is a wrong "
-        "unit.",
+        "time imply more DRAM traffic than memory can move. The usual cause is a wrong unit.",
         "Give clocks in MHz and powers in W, and name the GPU that they were measured on.",
     ),
     "G02": Meaning(
@@ -134,8 +133,8 @@ NOTES: dict[str, Meaning] = {
     ),
     "R07": Meaning(
         "Measured at one clock only",
-        "One reading shows what a run costs, not how the clock changes that: time is only "
-        "bounded, and power is estimated from other GPUs.",
+        "One reading shows what a run costs, not how that changes: time is only bounded, and "
+        "power is estimated from other GPUs.",
         "Measure at about 0.6 of that clock too, and add that log: --also FILE.",
     ),
     "V01": Meaning(

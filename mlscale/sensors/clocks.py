@@ -116,6 +116,5 @@ def _put_back(board: GpuBoard, marker: Path) -> None:
         marker.unlink()
     except (SettingError, OSError) as error:
         raise InputError(
-            f"GPU {board.index}: its clock could not be put back ({error}); as root: "
-            f"{board.commands(0)[1]}"
+            f"GPU {board.index}: clock not put back ({error}); as root: {board.commands(0)[1]}"
         ) from None
