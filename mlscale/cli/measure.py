@@ -59,7 +59,7 @@ def add_arguments(parser: Parser) -> None:
     add("--repeat", type=options.whole_number, default=1, metavar="N", help=what)
     what = "leave out the first seconds, while it loads or warms up"
     add("--skip", type=options.seconds, default=0.0, metavar="SECONDS", help=what)
-    what = "by nvidia-smi's numbers (default: CUDA_VISIBLE_DEVICES, else the first)"
+    what = "GPU numbers, as in nvidia-smi (default: CUDA_VISIBLE_DEVICES, else the first)"
     add("--gpu", type=options.names, default=(), metavar="N,...", help=what)
     what = "samples per second (default: %(default)g)"
     parser.add_more("--hz", type=options.positive_number, default=USUAL_HZ, metavar="N", help=what)

@@ -26,7 +26,7 @@ from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 
 KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
 RUNS = "runs.mlscale"  # of any GPU, by times and powers at one or more engine clocks
-RUNS_INSTEAD = "name none, or 'runs', and give a log at a second engine clock too (--also LOG)"
+RUNS_INSTEAD = "use 'runs', with a log at a second engine clock too (--also LOG)"
 FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     "nvidia-time": "it is called 'kernels'",
     "nvidia-sampled": "it is called 'runs'",

@@ -189,7 +189,7 @@ function sentences() {
   if (!mayBeSet(i)) lines.push(`Not offered: ${run().grid.reasons[run().grid.state[i]]}.`);
   const latest = percentAt(time, i, time.high ? "high" : "value");
   if (S.kernel < 0 && S.max != null && percentAt(time, i) <= S.max && latest > sooner(S.max)) {
-    lines.push(`Expected to keep the limit of ${digits(S.max, 3)} %, not surely.`);
+    lines.push(`Expected to keep the limit of ${digits(S.max, 3)} %, but not certain to.`);
   }
   if (!power) lines.push("Power and energy are not known.");
   else if (!energy) lines.push("Energy is not known.");
