@@ -97,7 +97,7 @@ def next_step(
         third_mhz = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
         if third_mhz is None:
             return None
-        below = "To be surer below the clocks measured, run it at about"
+        below = "To be surer below these clocks, run it at about"
         return NextStep(f"{below} {third_mhz} MHz too: --also FILE.", third_mhz)
     if profiles.power_w is None and advice.no_energy and model.untrained:
         return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
