@@ -329,8 +329,8 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     words = [logs[0], "--also", logs[1]]
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
-    answer = shlex.join(["mlscale", "advise", *words])
-    text.tell(f"The clock is put back. The answer of: {answer}")
+    text.tell("The clock is put back. The answer of:")
+    text.tell("  " + shlex.join(["mlscale", "advise", *words]))
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]
     advise.run(asked)
