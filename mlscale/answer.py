@@ -212,8 +212,8 @@ class Answer:
                 run_ms, run_w = run_in_sequence(each_ms, getattr(power, side, None), launches)
                 times[side] = run_ms[place]
                 if run_w is not None and advice.no_energy is None:
-                    energies[side] = (run_ms * run_w)[place]
-        panels = {"time [ms]": times} | ({"energy [mJ]": energies} if energies else {})
+                    energies[side] = (run_ms * run_w)[place] / 1000
+        panels = {"time [ms]": times} | ({"energy [J]": energies} if energies else {})
         longest_ms = advice.limits.longest_ms(advice.whole_run.base.time_ms)
         title = shortened(self._headline().partition(". ")[0], 90)
         steps = np.array(grid.engine_mhz)

@@ -43,73 +43,71 @@ class Meaning:
 
 NOTES: dict[str, Meaning] = {
     "G01": Meaning(
-        "A number that this GPU cannot have",
-        "A clock is above what the GPU reaches, a power is not of its kind, or counters and time "
-        "give more DRAM traffic than its memory moves. Mostly a unit is another.",
-        "Give clocks in MHz, powers in W, and the GPU that they were measured on.",
+        "A value that this GPU cannot reach",
+        "A clock is above the GPU's highest, a power does not suit its board, or counters and "
+        "time imply more DRAM traffic than memory can move. The usual cause is a wrong unit.",
+        "Give clocks in MHz and powers in W, and name the GPU that they were measured on.",
     ),
     "G02": Meaning(
-        "The power may not be that of this work",
-        "A board's power may be of another run or GPU, of work beside yours, or one for all "
+        "The power may not belong to this work",
+        "It may come from another run or GPU, include other programs, or be one mean for all "
         "kernels.",
         "Log the power of the same run, with nothing else on the GPU.",
     ),
     "G03": Meaning(
         "The GPU is only partly known",
-        "The model never learnt from this GPU, or the device table lacks facts of it; others "
-        "replace them.",
+        "The model never learnt from this GPU, or the device table lacks facts, which are "
+        "then assumed.",
         "Measure a second clock (--also), or describe the GPU: mlscale devices show --help.",
     ),
     "L01": Meaning(
         "The file has no kernel launch",
-        "The profiler's file lists no launch with a time, or none of the GPU that was asked for.",
+        "The profiler's file lists no launch with a time, or none on the GPU that you asked for.",
         "Export the launches again, as the message says.",
     ),
     "L04": Meaning(
-        "The clock may not be the one that the program runs at",
-        "A clock was read from the file, assumed, not kept, or unlike from launch to launch. All "
-        "numbers are relative to the base clock, so a wrong one shifts them all. A clock wanders "
-        "under a limit of power or heat, in pauses, or where runs at several clocks share a log.",
+        "The program may run at another clock",
+        "The clock was read from the file, assumed, not kept, or differs between launches. "
+        "All numbers are relative to the base clock, so a wrong one shifts them all. Power "
+        "and heat limits and pauses change a clock; so do runs at several clocks in one log.",
         "Lock the clocks (ncu: --clock-control none), or say what they were set to: --base.",
     ),
     "M01": Meaning(
-        "The file is of several GPUs, or of another one",
-        "A log or trace covers several GPUs, or does not say which one it is of.",
+        "The file covers several GPUs, or another one",
+        "A log or trace covers several GPUs, or does not say which GPU it was measured on.",
         "Name the GPU by its index in the file: --gpu.",
     ),
     "M02": Meaning(
-        "The log's span is not the span of the work",
-        "The log has long pauses, or begins or ends while the GPU works, so its time is not the "
-        "work's.",
+        "The log does not show how long the work took",
+        "It has long pauses, or begins or ends while the GPU works.",
         "Log from before the run to after it, or give the time: --time MS.",
     ),
     "T01": Meaning(
-        "Some kernels lack configurations",
-        "Not every kernel was measured everywhere on the grid. Some are left out, or gaps are "
-        "filled in.",
-        "Measure the missing ones, or choose what becomes of them: --incomplete.",
+        "Some kernels were not measured at every configuration",
+        "Kernels with such gaps are left out, or their gaps are filled in.",
+        "Measure the missing ones, or choose how to treat the gaps: --incomplete.",
     ),
     "T02": Meaning(
         "Measured values do not fit together",
-        "Repetitions, neighbouring clocks, launches under one name or further points differ by "
-        "more than a clock explains: one kernel may be two workloads.",
-        "Measure them again, or take out rows of other work. Give each kind of launch a name, a "
-        "row with its mean time, and their number in a column 'launches'.",
+        "Repetitions, neighbouring clocks, launches with one name or further points differ by "
+        "more than the clock explains: one name may cover two workloads.",
+        "Measure them again, or remove the rows of other work. Give each kind of launch its "
+        "own name and a row with its mean time, and their number in a column 'launches'.",
     ),
     "T05": Meaning(
-        "A column may not mean what it is taken for",
-        "Its name or values suggest another meaning than the one that is used.",
+        "A column may have been misread",
+        "Its name or values suggest another meaning.",
         "Rename the column, drop it, or map it: --map NAME=COLUMN.",
     ),
     "T06": Meaning(
-        "Kernels without counters stand as the mean of the others",
+        "Kernels without counters are treated as the mean of the others",
         "They are assumed to scale as the profiled ones do on average, with a wide interval.",
-        "Profile the kernels that take most time too.",
+        "Profile more kernels, those that take the most time first.",
     ),
     "T08": Meaning(
         "Training and test may share kernels or times",
-        "Errors then look smaller than they are for new kernels.",
-        "Give a program one application name in all tables, and each kernel its own time.",
+        "Errors on new kernels are then larger than those shown.",
+        "Use one application name for a program in all tables, and give each kernel its own time.",
     ),
     "T09": Meaning(
         "Part of the input is not used",
@@ -117,84 +115,84 @@ NOTES: dict[str, Meaning] = {
         "Check that they do not matter, or mend them as the message says.",
     ),
     "T10": Meaning(
-        "Counters are missing, elsewhere, or replaced",
-        "A related counter, or the average of the training kernels, replaces one that is used; "
-        "or kernels have counters at another configuration than the base.",
+        "Counters are missing, replaced, or from another configuration",
+        "The model uses a related counter, or the average of the training kernels, for one "
+        "that is missing; or the counters were not measured at the base.",
         "Profile at the base, with the counters that the message names.",
     ),
     "R01": Meaning(
         "A further run did other work",
         "The times of two runs do not fit one amount of work at two clocks.",
-        "Give files of runs that do the same work, under no limit of power or heat.",
+        "Use runs that do the same work, slowed by no limit of power or heat.",
     ),
     "R02": Meaning(
         "The run's times hide how the GPU scales",
-        "Pauses or the host hide how the GPU's work slows at a lower clock, or no clock seems to "
+        "Pauses or the host hide how much a lower clock slows the GPU, or no clock seems to "
         "matter.",
-        "Check that both runs ran at their clocks, and do not go far below the lowest.",
+        "Check that both runs kept their clocks, and do not go far below the lower one.",
     ),
     "R07": Meaning(
         "Measured at one clock only",
         "One reading shows what a run costs, not how that changes: time is only bounded, and "
-        "power follows other GPUs.",
-        "Measure at about 0.6 of that clock too, and give it: --also FILE.",
+        "power is estimated from other GPUs.",
+        "Measure at about 0.6 of that clock too, and add that log: --also FILE.",
     ),
     "V01": Meaning(
         "The server may be near its capacity",
-        "Requests that come faster than they are served wait ever longer, and no clock's latency "
-        "holds for a longer run.",
+        "Requests that arrive faster than they are served wait ever longer, so a longer run "
+        "has higher latencies at every clock.",
         "Measure the capacity (vllm bench serve --request-rate inf) at both clocks and give it: "
         "--capacity; or lower the rate, or run the slow reading at 0.75 to 0.8 of the clock.",
     ),
     "V02": Meaning(
-        "A percentile rests on little",
-        "Few requests, or no single gaps between tokens, say little about a high percentile.",
+        "A percentile rests on few samples",
+        "With few requests, or without the gaps between tokens, a high percentile is uncertain.",
         "Send more requests, and save them all: vllm bench serve --save-detailed.",
     ),
     "P01": Meaning(
         "The model learnt from simulated data",
-        "It says nothing of a real GPU, and how far off it is there is not known.",
-        "Take a model of measurements; --force predicts nevertheless.",
+        "How far off it is on a real GPU is not known.",
+        "Use a model of measurements, or predict anyway: --force.",
     ),
     "P02": Meaning(
-        "A kernel or a setting beyond what the model learnt from",
-        "A feature is outside the trained range, the kernel uses what the model leaves out, or "
-        "the model never saw the setting: it is carried there with a wider interval.",
+        "A kernel or setting is beyond what the model learnt from",
+        "A feature is outside the trained range, the kernel does what the model does not "
+        "cover, or the model never saw the setting. It extrapolates, with a wider interval.",
         "Measure it at a second clock (--also), or train on kernels like it.",
     ),
     "P03": Meaning(
         "Power limits and caps",
         "Above the board's limit the GPU lowers its clock, draws less and takes longer. Caps "
-        "that it does not take are not advised.",
+        "that it does not accept are never advised.",
         "Choose a setting below the limit, or raise the limit where the GPU allows it.",
     ),
     "P04": Meaning(
         "Power or energy is not fully known",
-        "No power was given, or only a part of it, or the model has none; energy is then missing "
-        "too.",
-        "Give the board's power: --power W, or a log, or --static-power W.",
+        "No power was given, or only a part of it, or the model has none. Energy is then "
+        "unknown too.",
+        "Give the board's power, --power WATTS or a log, or its static part, --static-power WATTS.",
     ),
     "P05": Meaning(
-        "The intervals may be too narrow or too wide",
-        "There was too little to calibrate them on; some reach from no effect of a clock to its "
-        "full one.",
-        "Measure a second clock (--also), which narrows them.",
+        "Intervals contain the truth more or less often than they say",
+        "There were too few data to calibrate them, or they span all from no effect of a "
+        "clock to its full effect.",
+        "Measure a second clock to narrow them: --also FILE.",
     ),
     "P06": Meaning(
-        "How a limit of time is read and kept",
-        "It is for the whole run, in percent. Kernels may break it, or no setting keeps it for "
-        "certain.",
-        "Give another limit, or look at the kernels' own rows.",
+        "How a time limit is applied",
+        "It is for the whole run, in percent. Single kernels may exceed it, or no setting is "
+        "certain to keep it.",
+        "Give another limit, or see the kernels' rows: --all.",
     ),
     "P07": Meaning(
         "Kernels that exchange data between GPUs",
-        "They wait for links and other GPUs, which no counter shows; their time is assumed to "
-        "stay.",
+        "They wait for links and other GPUs, which no counter shows; their time is assumed "
+        "constant.",
         "Set all GPUs alike, and measure a second clock to be sure.",
     ),
     "P08": Meaning(
         "Which model or predictor was chosen",
-        "None was named, so one was chosen by what the file holds.",
+        "You named none, so mlscale chose one that suits the file.",
         "Name another with --model or --predictor.",
     ),
 }

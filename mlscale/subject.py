@@ -203,7 +203,7 @@ def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> 
     if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
         stem = text.removesuffix(_MODEL_SUFFIX)
         if stem in FORMER:
-            raise InputError(f"{text}: this model is not shipped any more; {FORMER[stem]}")
+            raise InputError(f"{text}: this model is no longer shipped; {FORMER[stem]}")
         models = {
             path.stem: path for path in datasets.shipped().values() if is_model_name(path.name)
         }

@@ -132,7 +132,7 @@ def test_of_another_version(version: int, wu: tuple[bytes, Profiles], tmp_path: 
     path.write_bytes(with_document(wu[0], lambda document: document.update(format_version=version)))
     with refused(
         f"has model format {version}, this mlscale reads 2; "
-        "train it anew: mlscale train TABLE -o MODEL"
+        "train it again: mlscale train TABLE -o MODEL"
     ):
         load(path)
 
@@ -162,7 +162,7 @@ def refusal(folder: Path, content: bytes) -> str:
         load(path)
     [message] = str(error.value).splitlines()
     assert message.startswith(f"{path}: is a damaged model file: ")
-    assert message.endswith("; copy it anew, or train it anew: mlscale train TABLE -o MODEL")
+    assert message.endswith("; copy it again, or train it again: mlscale train TABLE -o MODEL")
     return message
 
 

@@ -138,3 +138,16 @@ def test_intervals_hold_nine_of_ten() -> None:
 
 def test_four_tables_of_thirty_kernels() -> None:
     assert all(by_bottleneck("new-kernels")[name]["n_kernels"] == "30" for name in FILES)
+
+
+def test_how_often_intervals_hold() -> None:
+    """Over all GPUs left out, and on the one of the example, whose answer is sure without it."""
+    (here,) = (row for row in table("by-gpu") if row["GPU"] == "rtx5060ti-16gb")
+    everywhere = [row for row in table("intervals") if row["clocks"] == "all from 0.45"]
+    wanted = [float(row["intervals hold"]) for row in everywhere]
+    wanted += [float(here[f"intervals hold, {row['quantity']}"]) for row in everywhere]
+    claim = (
+        r"intervals held (\d+) % of times, (\d+) % of powers and (\d+) % of energies; "
+        r"on this GPU (\d+), (\d+) and (\d+) %"
+    )
+    assert numbers_in(claim) == wanted

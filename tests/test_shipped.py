@@ -193,8 +193,8 @@ class TestShippedModel:
         turned = model_for(model, one)
         assert turned.grid.engine_mhz[-3:] == (1960.0, 1980.0, 2000.0)
         assert (turned.grid.cu_count, turned.grid.memory_mhz) == ((36,), (8001.0,))
-        why = "'my-laptop' is not in the device table, nor is its power at a second engine clock"
-        assert turned.why_no_power(one) == f"{why} given (--also)"
+        why = "'my-laptop' is not in the device table, and its power is known at one engine clock"
+        assert turned.why_no_power(one) == f"{why} only; add a second: --also FILE"
         point = MeasuredPoint(second, np.array([1.3]), np.array([100.0]))
         predictions = turned.predict(replace(one, points=(point,)), coverage=0.9)
         at = predictions.grid.index(second)
@@ -253,7 +253,7 @@ class TestShippedModel:
     @pytest.mark.parametrize("name", [RUNS, KERNELS])
     def test_a_note_tells_of_other_vendors_gpus(self, name: str) -> None:
         """docs/tables/power-alone.csv has figures: no time was measured on those."""
-        model, words = load(path(name)), "it learnt from NVIDIA's GPUs alone"
+        model, words = load(path(name)), "it learnt only from NVIDIA's GPUs"
         amd = profiles("mi300x", HardwareConfig(304, 2000.0, 1300.0))
         nvidia = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
         assert words in choice_note(name, model, amd).text
@@ -263,4 +263,6 @@ class TestShippedModel:
         """A GB200's list is not known, an H100's is."""
         for key, cus, is_told in (("gb200", 152, True), ("h100-sxm5", 132, False)):
             name, model = shipped_model(new := profiles(key, HardwareConfig(cus, 1980.0, 2619.0)))
-            assert ("even steps are tried" in choice_note(name, model, new).text) == is_told, key
+            assert ("mlscale tries even steps" in choice_note(name, model, new).text) == is_told, (
+                key
+            )

@@ -72,5 +72,6 @@ def test_the_trace_alone_says_what_to_profile(tmp_path: Path) -> None:
     )
     said = " ".join(run.stdout.split())
     assert (
-        "One run is enough with a profile of the kernels of most time too: 'ampere_bf16_s1" in said
+        "One run is enough with a profile of the kernels that take most time: 'ampere_bf16_s1"
+        in said
     )

@@ -293,7 +293,7 @@ class TestTimesAlone:
 
     def test_are_refused_with_what_to_profile(self) -> None:
         with refused(
-            r"no kernel has counters, .* profile the kernels of most time .*: 'compute0' \(40 %\), "
+            r"no kernel has counters, .* of the kernels that take most time: 'compute0' \(40 %\), "
             r"'unknown' \(33 %\), 'bandwidth0' \(27 %\)$"
         ):
             MODEL.predict(self.no_counters())

@@ -39,7 +39,7 @@ LEAST_EXCHANGED = 0.01  # of a run's time, that is told
 BEST_IS_BEYOND = Note(
     "P02", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
 )
-DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
+DYNAMIC_POWER = "power_w is dynamic power; give the rest of the board's power as --static-power W"
 
 
 def advise(
@@ -107,8 +107,8 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     """Raise InputError where a lower clock is sought on a grid over CU counts alone."""
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
-            "the readings are at other CU counts, so there is no lower clock to seek; 'mlscale "
-            "predict' shows the time at every CU count, --minimize time where it is least"
+            "the readings differ in CU count, not in clock, so no lower clock can be advised: "
+            "use 'mlscale predict' for all CU counts, --minimize time for the quickest"
         )
 
 
@@ -135,7 +135,7 @@ def terms_of(
     if takes_usual:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not no_power and static_power_w is None and model.power_kind(profiles) is None:
-        told = "power_w is taken for board power, as the model's training table names no power_kind"
+        told = "power_w is assumed to be board power: the training table names no power_kind"
         warnings.append(Note("P04", told, "warning"))
     needs = [] if objective in WITHOUT_POWER else [f"the objective '{objective}'"]
     needs += [] if limits.max_power_w is None else ["a limit of power"]
@@ -170,10 +170,10 @@ def whole_power(
     on static power that is of no use or senseless.
     """
     if "time" not in model.predictors:
-        raise InputError("the model is of power alone, so no time or energy is known; 'predict' it")
+        raise InputError("the model predicts power alone, not time: use 'mlscale predict'")
     if no_power := model.why_no_power(profiles):
         if static_power_w is not None:
-            raise InputError(f"static power is of no use: {no_power}")
+            raise InputError(f"--static-power has no effect: {no_power}")
         return 0.0, no_power, no_power
     added_w = static_power(model.power_kind(profiles), static_power_w)
     return added_w or 0.0, None, DYNAMIC_POWER if added_w is None else None
@@ -187,13 +187,13 @@ def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:
     measured_mhz = {profiles.base.memory_mhz, *(p.config.memory_mhz for p in profiles.points)}
     if uncounted > MOST_UNCOUNTED:
         why = (
-            f"{share_in_percent(uncounted)} % of the run's time is in kernels without counters, "
-            "which may need it more than the others"
+            f"{share_in_percent(uncounted)} % of the run's time is in kernels without "
+            "counters, which may need it more than the profiled ones"
         )
     elif device and device.defers_memory_clock and model.untrained and len(measured_mhz) == 1:
         why = (
-            f"{device.key} takes another only when its driver is loaded anew, and what that "
-            "saves was measured on other GPUs alone"
+            f"{device.key} changes it only when its driver is reloaded, and the saving was "
+            "measured on other GPUs only"
         )
     else:
         return None
@@ -374,7 +374,7 @@ def _unsure_warnings(limits: Limits, run: Recommendation) -> list[Note]:
     if ends is None or ends[1] <= limits.longest_percent(run.base.time_ms) + SAME:
         return []
     words = replace(limits, max_power_w=None).words()
-    told = f"no setting keeps {' and '.join(words)} for certain: the best is expected to"
+    told = f"no setting is certain to keep {' and '.join(words)}: the best is expected to"
     return [Note("P06", told, "warning")]
 
 

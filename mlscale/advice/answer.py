@@ -97,7 +97,7 @@ def next_step(
         third_mhz = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
         if third_mhz is None:
             return None
-        below = "To be surer below the clocks run, run it at about"
+        below = "To be surer below these clocks, run it at about"
         return NextStep(f"{below} {third_mhz} MHz too: --also FILE.", third_mhz)
     if profiles.power_w is None and advice.no_energy and model.untrained:
         return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
@@ -113,10 +113,10 @@ def _instead(profiles: Profiles) -> str | None:
         return None
     if profiles.are_times_alone:
         largest = kernels_of_most(profiles, profiles.run_times_ms)
-        return f"a profile of the kernels of most time too: {largest}"
+        return f"a profile of the kernels that take most time: {largest}"
     if set(profiles.counter_names) <= set(SHARES):
         return None
     if lack_of_peaks(profiles.device):
-        return f"--device and a name of 'mlscale devices list', or a file: {DESCRIBED}"
+        return f"--device and a name from 'mlscale devices list', or a file: {DESCRIBED}"
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)

@@ -129,7 +129,7 @@ def advise_capped(
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
     if not readings:
-        raise InputError("a power cap needs readings at two powers, and there is none")
+        raise InputError("a power cap needs readings at two powers, and there are none")
     for reading in readings:
         check("value", reading.source, known_device(device), "power_w", reading.power_w)
     plateaus = _plateaus(readings)
@@ -138,9 +138,9 @@ def advise_capped(
     first, last = distinct[0], distinct[-1]
     if len(distinct) < 2:
         raise InputError(
-            f"{first.source}: a power cap needs readings at two powers, and there is one, of about "
-            f"{first.power_w:.0f} W; run it under a cap of about {SECOND * first.power_w:.0f} W "
-            "too, and give that with --also"
+            f"{first.source}: a power cap needs readings at two powers, and there is one, of "
+            f"about {first.power_w:.0f} W; run it under a cap of about "
+            f"{SECOND * first.power_w:.0f} W too: --also FILE"
         )
     by_plateau = zip(distinct, plateaus, strict=True)
     alike = [replace(mean, cap_w=one.cap_w) for mean, plateau in by_plateau for one in plateau]
@@ -228,8 +228,8 @@ def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[Note]
         if caps and merged.power_w > NOT_KEPT * caps[0]:
             told = (
                 f"{merged.source}: a cap of {caps[0]:g} W was not kept, the run drew "
-                f"{merged.power_w:.0f} W: no lower cap does more, and a cap above it may not be "
-                "kept either; a reading under the cap that you choose tells"
+                f"{merged.power_w:.0f} W: a lower cap saves no more, and a cap above it may "
+                "not be kept either; measure a run under the cap that you choose"
             )
             warnings.append(Note("P03", told, "warning"))
     return warnings

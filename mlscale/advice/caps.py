@@ -385,8 +385,8 @@ def require_cap_objective(objective: str) -> None:
     require_objective(objective)
     if objective == "clock":
         raise InputError(
-            "the objective 'clock' says nothing of power caps; 'power' finds the least power "
-            "within a limit of time"
+            "the objective 'clock' is not for power caps; for the least power within a limit "
+            "of time: --minimize power"
         )
 
 
@@ -401,8 +401,8 @@ def refuse_pauses(paused: float) -> None:
     """Raise InputError where such a share of a run's log is pauses."""
     if paused > MOST_IDLE:
         raise InputError(
-            f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
-            "which its mean power holds too: log a run under a load that keeps the GPU busy"
+            f"a power cap acts only while the GPU works, and {paused:.0%} of the log is "
+            "pauses, which lower its mean power: log a run that keeps the GPU busy"
         )
 
 
@@ -413,8 +413,8 @@ def require_other_clock(profiles: Profiles) -> None:
     if configs and all(c.engine_mhz == base.engine_mhz for c in configs):
         raise InputError(
             "a power cap acts on the engine clock, and all readings are at "
-            f"{base.engine_mhz:g} MHz; run it at about {second_clock_mhz(profiles)} MHz too, and "
-            "give that with --also"
+            f"{base.engine_mhz:g} MHz; run it at about {second_clock_mhz(profiles)} MHz too: "
+            "--also FILE"
         )
 
 
@@ -422,9 +422,9 @@ def _require_second_clock(times: Surfaces, profiles: Profiles) -> None:
     """Raise InputError where times are bounds: the clock under a cap would be a guess too."""
     if times.is_bounded:
         raise InputError(
-            "a power cap needs a second run: one engine clock alone tells neither the clock under "
-            f"a cap nor how time follows it; run it at about {second_clock_mhz(profiles)} MHz too, "
-            "and give that with --also"
+            "a power cap needs a second run: one engine clock alone shows neither the clock "
+            "under a cap nor how it changes the time; run it at about "
+            f"{second_clock_mhz(profiles)} MHz too: --also FILE"
         )
 
 
@@ -611,8 +611,8 @@ def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[Note
     ends = [] if lowest is None else [f"at least {lowest:g} W"]
     ends += [] if highest is None else [f"at most {highest:g} W"]
     warning = (
-        f"{', '.join(refused)} cannot be set: {device.key} is known to take power caps of "
-        f"{' and '.join(ends)}; others are predicted, and never advised"
+        f"{', '.join(refused)} cannot be set: {device.key} accepts power caps of "
+        f"{' and '.join(ends)}; others are predicted, but never advised"
     )
     return [Note("P03", warning)]
 
@@ -637,9 +637,9 @@ def _clock_warnings(
         cap_w, run = known[-1]
         if run.config.engine_mhz > base_mhz * CLOCK_TOLERANCE:
             warning = (
-                f"under {cap_w:g} W the engine clock is {run.config.engine_mhz:.0f} MHz, at the "
-                f"base {base_mhz:g}: caps are predicted for a clock that is not locked; if it is "
-                "locked there, unlock it first"
+                f"under {cap_w:g} W the engine clock is {run.config.engine_mhz:.0f} MHz, above "
+                f"the base's {base_mhz:g}: caps are predicted for an unlocked clock; if yours "
+                "is locked at the base, unlock it first"
             )
             warnings.append(Note("P03", warning, "warning"))
     return warnings

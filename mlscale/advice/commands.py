@@ -33,9 +33,9 @@ _MEMORY_STAYS = (
     "(NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266)"
 )
 _CU_NOTES = {
-    "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
-    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, keep one process to a part of them",
-    "AMD": "no command sets the number of CUs: HSA_CU_MASK keeps one process to a part of them",
+    "NVIDIA": "no command sets the number of CUs; MIG, or MPS with "
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, limits a process to some of them",
+    "AMD": "no command sets the number of CUs; HSA_CU_MASK limits a process to some of them",
 }
 
 
@@ -53,18 +53,18 @@ TEMPLATES = {
     "-lmcd": (
         "nvidia-smi -i {gpu} -lmcd {memory}",
         "nvidia-smi -i {gpu} -rmcd",
-        "the memory clock changes when the driver's kernel modules are loaded anew",
+        "reload the driver's kernel modules to apply the memory clock",
     ),
     "-pl": ("nvidia-smi -i {gpu} -pl {watts}", "nvidia-smi -i {gpu} -pl {default_watts}", ""),
     "sclk level": (
         "rocm-smi -d {gpu} --setperflevel manual\nrocm-smi -d {gpu} --setsclk LEVEL",
         "rocm-smi -d {gpu} --resetclocks",
-        "LEVEL of sclk: the one that rocm-smi -d {gpu} --showclkfrq lists with {engine} MHz",
+        "LEVEL of sclk: the one that rocm-smi -d {gpu} --showclkfrq lists for {engine} MHz",
     ),
     "mclk level": (
         "rocm-smi -d {gpu} --setperflevel manual\nrocm-smi -d {gpu} --setmclk LEVEL",
         "rocm-smi -d {gpu} --resetclocks",
-        "LEVEL of mclk: the one that rocm-smi -d {gpu} --showclkfrq lists with {memory} MHz",
+        "LEVEL of mclk: the one that rocm-smi -d {gpu} --showclkfrq lists for {memory} MHz",
     ),
     "max sclk": (
         "rocm-smi -d {gpu} --setextremum max sclk {engine}",
@@ -84,7 +84,7 @@ TEMPLATES = {
     "power-cap": (
         "amd-smi set -g {gpu} --power-cap {watts}",
         "amd-smi reset -g {gpu} --power-cap",
-        "later releases of ROCm 7 want the kind of limit: --power-cap ppt0 {watts}",
+        "later releases of ROCm 7 also need the kind of limit: --power-cap ppt0 {watts}",
     ),
 }
 LEVERS: dict[str, dict[str, str]] = {  # the names in TEMPLATES, by generation
@@ -198,7 +198,7 @@ def clock_commands(
         else:
             changed.append("memory")
     if best.cu_count != base.cu_count:
-        unknown = f"no command is known that sets {best.cu_axis}"
+        unknown = f"no known command sets {best.cu_axis}"
         notes.append(unknown if best.cu_axis else _CU_NOTES[device.vendor])
     memory_mhz = _listed_mhz(device, best.memory_mhz)
     values = {"gpu": gpu, "engine": f"{best.engine_mhz:.0f}", "memory": f"{memory_mhz:.0f}"}
@@ -263,10 +263,10 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
 def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str, str]) -> Commands:
     """The commands for some levers, each once; notes alone where one is not set by commands."""
     if device is None:
-        return Commands(notes=("no command is known for a GPU that is not in the device table",))
+        return Commands(notes=("commands are known only for GPUs of the device table",))
     names = levers_of(device)
     if not set(levers) <= set(names):
-        note = f"no command is known that sets the clocks or the cap of {device.name}"
+        note = f"no known command sets the clocks or the cap of {device.name}"
         return Commands(notes=(note,))
     notes = [_ROOT, *([_PERSISTENCE] if device.vendor == "NVIDIA" else [])]
     to_set: list[str] = []
@@ -301,11 +301,11 @@ def _gpu(device: Device | None, metadata: Mapping[str, Any]) -> tuple[str, list[
         return (logged or ["0"])[0], []
     if device is not None and device.vendor == "AMD":
         note = (
-            f"the profile is of GPU {profiled[0]}, counted with other devices: put the number that "
-            "amd-smi list has of it in place of 0"
+            f"the profile calls its GPU {profiled[0]}, counting other devices too: replace 0 "
+            "with its number in amd-smi list"
         )
         return "0", [note]
-    note = f"GPU {profiled[0]} is the profiler's number: nvidia-smi -L tells which that is"
+    note = f"GPU {profiled[0]} is the profiler's number: look up nvidia-smi's with nvidia-smi -L"
     return profiled[0], [note] if profiled[0] != "0" else []
 
 

@@ -27,7 +27,7 @@ from mlscale.notes import Note
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for least energy and lowest clock, where no limit is given
 MENU_PERCENT = (2.0, USUAL_SLOWDOWN_PERCENT, 10.0, None)  # beside it; None for any time
-TOO_SLOW = Note("P06", "cannot keep its part of the limit of time: its quickest setting is shown")
+TOO_SLOW = Note("P06", "cannot keep its share of the time limit: its quickest setting is shown")
 
 
 def best_of_run(run: Costs, terms: Terms) -> tuple[int, int]:

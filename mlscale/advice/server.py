@@ -39,8 +39,8 @@ POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
 SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
 UNKNOWN_CAPACITY = Note(
     "V01",
-    "how near the server is to its capacity is not known; run both clocks with --request-rate inf "
-    "too, and give the results: --capacity",
+    "the server's capacity is not known; run both clocks with --request-rate inf too: "
+    "--capacity FILE,FILE",
     "warning",
 )
 LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
@@ -204,7 +204,7 @@ def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | N
     """The limits, and the usual latencies of other kinds. Raises InputError on what files lack."""
     for slo in slos:
         if slo.metric not in POOLS[pool]:
-            raise InputError(f"a pool of {pool} alone does not tell {slo.metric}; leave it away")
+            raise InputError(f"a {pool} pool does not show {slo.metric}; leave that limit out")
         for reading in readings:
             reading.result.latency_ms(slo.name)
     others = {*POOLS[pool]} - {slo.metric for slo in slos}
@@ -234,16 +234,16 @@ def _shares(
     asked = [(one.rate_per_s, one.model) for one in capacity]
     if asked != [(np.inf, first.model)] * 2 or not is_open(readings):
         raise InputError(
-            "--capacity takes two results with --request-rate inf, of the same model, at the "
-            "highest and the lowest clock that was run; it is for runs at a rate"
+            "--capacity is for runs at a rate: give two results of the same model with "
+            "--request-rate inf, at the highest and the lowest clock of those runs"
         )
     most = sorted((one.request_per_s for one in capacity), reverse=True)
     logs = np.log((first.rate_per_s or first.request_per_s) / np.array(most))
     shares = np.exp(logs[0] + between.followed(logs[1:] - logs[:1])[0])
     if shares[-1] > SATURATED:
         raise InputError(
-            f"{readings[-1].result.source}: is at {100 * shares[-1]:.0f} % of the capacity; lower "
-            "the rate, or take a slow clock at 0.75 to 0.8 of the highest"
+            f"{readings[-1].result.source}: runs at {100 * shares[-1]:.0f} % of the capacity; "
+            "lower the rate, or run the slow reading at 0.75 to 0.8 of the highest clock"
         )
     return [float(share) for share in shares]
 
@@ -255,12 +255,12 @@ def _notes(
     notes, count = [], readings[0].result.completed
     needed = {slo.name: LEAST_REQUESTS.get(slo.statistic, 0) for slo in slos}
     if names := [name for name, least in needed.items() if count < least]:
-        text = f"{count:g} requests are few for {', '.join(names)}; send {max(needed.values())}"
+        text = f"{count:g} requests are too few for {', '.join(names)}; send {max(needed.values())}"
         notes.append(Note("V02", text))
     if names := [slo.name for slo in slos if slo in one_kind]:
         text = (
-            f"no file has the single gaps that {', '.join(names)} needs, so its interval is wide; "
-            "run vLLM with --save-detailed, or limit tpot in its place"
+            f"no file lists the gaps between tokens, so the interval of {', '.join(names)} is "
+            "wide; run vLLM with --save-detailed, or limit tpot instead"
         )
         notes.append(Note("V02", text, "warning"))
     return notes

@@ -33,7 +33,7 @@ def server_answer(
     pairs = [*zip(files[::2], files[1::2], strict=True)]
     for result, log in pairs:
         if is_benchmark(log):
-            told = f"is a result where the log of {result} belongs"
+            told = f"is a benchmark's result, not the log of {result}"
             raise InputError(f"{log}: {told}; give each result its log: RESULT LOG")
     slos, results = read_slos(slo), [read_result(path) for path in capacity]
     readings = read_readings(pairs, given)

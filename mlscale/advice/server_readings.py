@@ -47,14 +47,14 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     readings.sort(key=lambda reading: -reading.engine_mhz)
     if len(readings) < 2:
         raise InputError(
-            f"{pairs[0][0]}: one clock does not tell how latencies follow it; run the same at "
-            "about two thirds of the clock, and give its result and log too: --also RESULT LOG"
+            f"{pairs[0][0]}: one clock does not show how latencies change with it; run the same at "
+            "about two thirds of the clock too: --also RESULT LOG"
         )
     for upper, lower in pairwise(readings):
         if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
             raise InputError(
                 f"{lower.result.source}: ran at {lower.engine_mhz:g} MHz, {upper.result.source} at "
-                f"{upper.engine_mhz:g}, which says little; take two thirds of the clock"
+                f"{upper.engine_mhz:g}: too close; run one at two thirds of the other"
             )
         _require_alike(readings[0], lower)
     return readings
@@ -67,8 +67,8 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
         raise InputError(f"{result.source}: {told}")
     if result.rate_per_s == inf and result.clients is None:
         raise InputError(
-            f"{result.source}: all requests came at once (rate inf), which tells of no latency; "
-            "run with --request-rate or --max-concurrency, and give this as --capacity"
+            f"{result.source}: all requests came at once (rate inf), so latencies are those of "
+            "the queue; run with --request-rate or --max-concurrency, and give this as --capacity"
         )
     for samples in read_log(path):
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
@@ -85,7 +85,7 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
             )
     profiles = read_run([path], replace(given, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
-        raise InputError(f"{path}: has no power of the board; log that too")
+        raise InputError(f"{path}: does not show the board's power; log that too")
     return ServerReading(result, profiles)
 
 
@@ -93,7 +93,7 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
     """Raise InputError where two readings are of other servers, loads or requests."""
     one, two = first.result, other.result
     if (one.latencies_ms, one.duration_s) == (two.latencies_ms, two.duration_s):
-        raise InputError(f"{two.source}: holds the same as {one.source}; give that of another run")
+        raise InputError(f"{two.source}: is a copy of {one.source}; give the file of the other run")
     facts = [
         {words: getattr(at.result, name) for name, words in _ALIKE.items()}
         | {"number of GPUs": len(at.log.kernels), "GPU": at.log.device}

@@ -13,8 +13,8 @@ def server_lines(document: Row) -> tuple[str, ...]:
         document[name] and document[name]["at"]["engine_mhz"] for name in ("answer", "expected")
     )
     if server["withheld"]:
-        lines = [f"No clock is advised, the server seems near its capacity: {server['withheld']}."]
-        lines.append(f"Lower the rate, or take 0.75 to 0.8 of {base:g} MHz in place of {lowest:g}.")
+        lines = [f"The server seems near its capacity; no clock is advised: {server['withheld']}."]
+        lines.append(f"Lower the rate, or run at 0.75 to 0.8 of {base:g} MHz, not {lowest:g}.")
     elif best is None:
         told = f"at {base:g} MHz: {_told_of(server, clocks[base])}"
         lines = [f"No clock from {base:g} to {lowest:g} MHz keeps the limits; {told}."]
@@ -33,7 +33,7 @@ def server_lines(document: Row) -> tuple[str, ...]:
         load += f"; {100 * share:.0f} % of the capacity at {lowest:g} MHz"
     lines.append(f"{server['load'].capitalize()} load: {load}; latencies in ms.")
     if not server["limits"]:
-        lines.append("No latency is limited; to do so: --slo ttft=500ms@p90.")
+        lines.append("No latency is limited. To limit one: --slo ttft=500ms@p90.")
     return tuple(lines)
 
 

@@ -20,15 +20,15 @@ class Reason:
 
 
 REASONS = {
-    "S01": Reason("high", "The run was read at two settings or more"),
+    "S01": Reason("high", "The run was measured at two settings or more"),
     "S02": Reason("high", "The model learnt from this GPU"),
     "S03": Reason("medium", "The model did not learn from this GPU"),
-    "S04": Reason("low", "The model learnt from unlike GPUs alone"),
+    "S04": Reason("low", "The model learnt only from GPUs unlike this one"),
     "S08": Reason("medium", "The files have no clock: caps follow from power alone"),
     "S09": Reason("medium", "The server's capacity was not measured"),
     "S10": Reason("low", "The server seems near its capacity"),
-    "S05": Reason("low", "Power was read at one setting: energy is uncertain"),
-    "S06": Reason("low", "Time was read at one clock: it is between bounds"),
+    "S05": Reason("low", "Power was measured at one setting: energy is uncertain"),
+    "S06": Reason("low", "Time was measured at one clock: only its bounds are known"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
 }
 
@@ -85,7 +85,7 @@ def in_words(codes: Sequence[str]) -> str:
 
     Example:
         >>> level(["S05", "S03"]), in_words(["S05", "S03"])
-        ('low', 'Power was read at one setting: energy is uncertain.')
+        ('low', 'Power was measured at one setting: energy is uncertain.')
     """
     lowest = level(codes)
     return " ".join(f"{REASONS[c].words}." for c in codes if REASONS[c].level == lowest)

@@ -78,10 +78,10 @@ def _answer(document: Row) -> str:
     answer, base = document["answer"], document["base"]
     if answer is None:
         if not any(cap["time_ms"] for cap in document["caps"]):
-            return f"No power cap of these can be judged: {document['caps'][0]['flags'][-1]}."
+            return f"None of these power caps can be judged: {document['caps'][0]['flags'][-1]}."
         sure = "surely " if document["expected"] else ""
         said = _limit(document) or "the limits"
-        return f"No power cap of these can be set and {sure}keeps {said}."
+        return f"None of these power caps can be set and {sure}keeps {said}."
     if not answer["set"]:
         if "power_cap_w" in base:
             return f"Leave the power cap as it is: {nothing_better(document)}."

@@ -38,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
     options.add_subject(parser)
     server.add_arguments(parser)
     parser.set_defaults(rest=[])  # words that are left: logs of --also RESULT LOG
-    what = "work per second in each log, such as tokens, in place of its time, e.g. 2400:2250"
+    what = "work per second of each log, such as tokens, instead of its time, e.g. 2400:2250"
     parser.add_more("--rate", metavar="N:N", type=options.rates, help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)

@@ -43,8 +43,8 @@ def is_asked(arguments: argparse.Namespace) -> bool:
         return False
     if not is_cap:
         raise InputError(
-            f"{files[0]}: no file tells an engine clock; of runs under power caps ask for the best "
-            "cap with --lever cap, of others say the clock with --base engine=…"
+            f"{files[0]}: no file has an engine clock; for runs under power caps, ask for the "
+            "best cap with --lever cap; for others, give the clock with --base engine=…"
         )
     return True
 
@@ -70,13 +70,13 @@ def read(arguments: argparse.Namespace) -> CappedRun:
     for option in _NO_USE:
         if getattr(arguments, option, None) is not None:
             flag = option.replace("_", "-")
-            raise UsageError(f"--{flag} is of no use with runs under caps of unknown clocks")
+            raise UsageError(f"--{flag} does not work with runs under caps at unknown clocks")
     readings: list[CappedReading] = []
     devices = {arguments.device} - {None}
     files = [input_file(text) for text in (*arguments.file, *arguments.also)]
     for place, path in enumerate(files):
         if path in files[:place]:
-            raise InputError(f"{path}: is named twice; a further reading needs a file of its own")
+            raise InputError(f"{path}: is given twice; each reading needs its own file")
         if _is_table(path, arguments):
             found, names = _read_rows(path, arguments)
         else:
@@ -85,7 +85,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
         devices |= names
     keys = {known.key if (known := find_device(name)) else name for name in devices}
     if len(keys) > 1:
-        raise InputError(f"{arguments.file[0]}: the readings are of {' and '.join(sorted(keys))}")
+        raise InputError(f"{arguments.file[0]}: the readings mix {' and '.join(sorted(keys))}")
     return CappedRun(tuple(readings), "".join(keys))
 
 

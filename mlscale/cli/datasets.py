@@ -90,7 +90,7 @@ def _text(dataset: Dataset) -> str:
     lines += [
         ("counters", or_dash(dataset.counters, "d")),
         ("power", "yes" if dataset.power else "no"),
-        ("licence", dataset.licence or "none stated by its authors; mlscale does not pass it on"),
+        ("licence", dataset.licence or "none stated by its authors; mlscale does not ship it"),
         ("file", dataset.file),
     ]
     if dataset.url:

@@ -39,15 +39,15 @@ def add_arguments(parser: Parser) -> None:
     }
     commands = parser.add_commands("action", summaries)
     commands["list"].description = (
-        "List the GPUs of the device table: by family their keys, or with PATTERN the facts of "
-        "those that match. Clocks and bandwidth are the data sheet's."
+        "List the GPUs of the device table: keys by family, or with PATTERN the facts of "
+        "those that match. Clocks and bandwidth are from data sheets."
     )
     what = "part of a key, a name or an alias; case, spaces and dashes do not count"
     commands["list"].add("pattern", nargs="?", metavar="PATTERN", help=what)
     outputs.add_format(commands["list"], ("table", "csv", "json"))
     commands["show"].description = (
         "Show every fact of a GPU with its unit and its source, or 'unverified' where it is from "
-        "memory. JSON is the form of a device file: edit what is printed of a GPU like yours."
+        "memory. The JSON is a device file: to describe your GPU, edit that of a similar one."
     )
     what = "a name of the GPU, or a device file"
     commands["show"].add("device", type=options.device_key, metavar="DEVICE", help=what)

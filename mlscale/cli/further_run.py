@@ -13,7 +13,7 @@ from mlscale.data.table_files import is_tidy
 from mlscale.subject import is_log, tells_engine_clock
 
 _TIME = "MS"  # stands for what the user alone knows of the further run
-_PUT_TIME = f"# in place of {_TIME} put the time of that run, in ms"
+_PUT_TIME = f"# replace {_TIME} with the time of that run, in ms"
 
 
 def commands_at(

@@ -31,7 +31,7 @@ COMMANDS = {
     "advise": "name the clocks to set, for least energy or another objective",
     "report": "write one HTML page to look around in: the answer, and every other setting",
     "study": "measure errors by cross-validation",
-    "explain": "say what the code of a note means, and what to do",
+    "explain": "explain the code of a note, and what to do",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 HELP = """\
@@ -68,7 +68,7 @@ FORMER = {  # words of 0.2.0, and what to use instead
     **dict.fromkeys(("literature", "cite", "datasets make"), _SOURCES),
     "study compare": "'study errors' takes several predictors and tables",
     **{f"study {name}": _SOURCES for name in _STUDIES_OF_WU},
-    **{f"import {tool}": "'import FILE …' knows the tool by the file" for tool in _TOOLS},
+    **{f"import {tool}": "'import FILE …' recognises the tool by the file" for tool in _TOOLS},
     "devices new": "edit what 'devices show KEY --format json' prints",
     "--next-profile": "measure at 0.6 of the clock",
 }
@@ -152,7 +152,7 @@ def _mended(word: str, words: Sequence[str]) -> str:
     """What may be meant by a command that there is not."""
     if os.path.isfile(word) or "." in word:  # noqa: PTH113, which raises on long names
         advise = shlex.join(["mlscale", "advise", *words])
-        return f"{word} stands where a command belongs; for advice on it: {advise}"
+        return f"{word} is not a command; for advice on it: {advise}"
     return f"there is no command '{word}'{did_you_mean(word, COMMANDS)}"
 
 
@@ -161,7 +161,7 @@ def _check_former(words: Sequence[str]) -> None:
     words = words[: words.index("--")] if "--" in words else words
     for asked in (*words[:1], " ".join(words[:2]), *words[2:]):
         if asked in FORMER and not os.path.exists(asked.rpartition(" ")[2]):  # noqa: PTH110
-            raise InputError(f"'{asked}' went with version 0.3.0: {FORMER[asked]}")
+            raise InputError(f"'{asked}' was removed in version 0.3.0: {FORMER[asked]}")
 
 
 def _check_output(arguments: argparse.Namespace) -> None:
@@ -173,7 +173,7 @@ def _check_output(arguments: argparse.Namespace) -> None:
     for value in given.values():
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and os.path.isfile(word) and os.path.samefile(word, output):  # noqa: PTH113, PTH121
-                raise UsageError(f"-o {output}: is read too, and would be replaced; name another")
+                raise UsageError(f"-o {output}: is also an input; name another file")
 
 
 def _module(command: str) -> Any:

@@ -40,26 +40,26 @@ def add_arguments(parser: Parser) -> None:
     parser.usage = "%(prog)s [options] -- CMD ...\n       %(prog)s [options] --for SECONDS"
     parser.epilog = _EXAMPLES
     add = parser.add
-    what = "the program and its arguments; the exit status is its own"
+    what = "the program and its arguments; its exit status is passed on"
     add("program_words", nargs="*", metavar="CMD", help=what)
     what = "log of the run (default: named after program and clock)"
     add("-o", "--output", metavar="LOG", help=what)
     clocks = parser.add_mutually_exclusive_group()
-    what = "hold this engine clock meanwhile (root); it is put back in every case"
+    what = "lock this engine clock for the run (root); it is always put back"
     add("--at", type=options.clock_mhz, metavar="MHZ", help=what, group=clocks)
     what = "measure as it is, then at 0.6 of that clock (root), and advise"
     add("--two-clocks", action="store_true", help=what, group=clocks)
-    what = "of --two-clocks: how many percent more time the run may take"
+    what = "with --two-clocks: how many percent more time the run may take"
     add("--max-slowdown", type=options.slowdown_percent, metavar="PCT", help=what)
-    what = "measure what runs already, for so long, e.g. 60s; no CMD"
+    what = "measure what already runs (no CMD) for this time, e.g. 60s"
     add("--for", dest="seconds", type=options.seconds, metavar="SECONDS", help=what)
-    what = "work per second of what goes on, e.g. tokens: its time is then 1/rate"
+    what = "work per second of what runs, e.g. tokens; its time is then 1/rate"
     add("--rate", type=options.positive_number, metavar="N", help=what)
-    what = "run it so often, and keep the log of the run in the middle (default: 1)"
+    what = "run it this many times, and keep the log of the median run (default: 1)"
     add("--repeat", type=options.whole_number, default=1, metavar="N", help=what)
-    what = "leave out the first seconds, in which it loads or warms up"
+    what = "leave out the first seconds, while it loads or warms up"
     add("--skip", type=options.seconds, default=0.0, metavar="SECONDS", help=what)
-    what = "by nvidia-smi's numbers (default: CUDA_VISIBLE_DEVICES, else the first)"
+    what = "GPU numbers, as in nvidia-smi (default: CUDA_VISIBLE_DEVICES, else the first)"
     add("--gpu", type=options.names, default=(), metavar="N,...", help=what)
     what = "samples per second (default: %(default)g)"
     parser.add_more("--hz", type=options.positive_number, default=USUAL_HZ, metavar="N", help=what)
@@ -115,7 +115,7 @@ def _write_and_tell(
         try:
             told.append((board, measured(path)))
         except InputError as error:
-            warn("M02", f"{error}; if another one worked, name it: --gpu")
+            warn("M02", f"{error}; if another GPU worked, name it: --gpu")
     for board, found in told:
         text.tell(text.line(found, board.index in held, arguments.rate))
     for board, found in told[:1]:
@@ -127,11 +127,11 @@ def _check(arguments: argparse.Namespace) -> None:
     if bool(arguments.program_words) == bool(arguments.seconds):
         raise UsageError("give a program behind '--', or --for SECONDS of what runs already")
     if arguments.two_clocks and (arguments.seconds or arguments.rate):
-        raise UsageError("a --rate is of one clock: for --for or --rate use --at, once for each")
+        raise UsageError("--two-clocks takes no --for or --rate; measure one clock at a time: --at")
     if arguments.max_slowdown is not None and not arguments.two_clocks:
-        raise UsageError("--max-slowdown is for the advice that --two-clocks ends in")
+        raise UsageError("--max-slowdown needs --two-clocks")
     if arguments.repeat > 1 and arguments.seconds:
-        raise UsageError("--repeat is for a program")
+        raise UsageError("--repeat needs a program to run, not --for")
     folder = Path(arguments.output or "log").parent
     if not os.access(folder, os.W_OK):  # told now: the run may take hours
         raise InputError(f"{folder.resolve()}: no log can be written there; name another with -o")
@@ -236,7 +236,7 @@ def _logged(
         "log_time_sd": stdev(map(math.log, times_s)) if times_s else None,
     }
     if path.exists():
-        text.tell(f"{path}: was there before, and is replaced")
+        text.tell(f"{path}: existed, and is replaced")
     write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
     warn_of_run(recorder, board, bool(arguments.seconds))
     if outcome.status:
@@ -305,7 +305,7 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
         for number in (1, 2):
             if logs:
                 if math.isnan(logs[0].engine_mhz):
-                    raise InputError(f"{logs[0].path}: has no engine clock; name one: --at MHZ")
+                    raise InputError(f"{logs[0].path}: has no engine clock; give it: --at MHZ")
                 set_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
             outcome = _repeated(arguments, boards, signals)
             if outcome.status or signals.last:
@@ -329,8 +329,8 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     words = [logs[0], "--also", logs[1]]
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
-    answer = shlex.join(["mlscale", "advise", *words])
-    text.tell(f"The clock is put back. The answer of: {answer}")
+    text.tell("The clock is put back. The answer of:")
+    text.tell("  " + shlex.join(["mlscale", "advise", *words]))
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]
     advise.run(asked)

@@ -164,7 +164,7 @@ def mapping(text: str) -> dict[str, str | float]:
         if not name or not said:
             raise argparse.ArgumentTypeError(f"'{part}' is not NAME=COLUMN[:UNIT]")
         if name in found:
-            raise argparse.ArgumentTypeError(f"'{name}' is there twice")
+            raise argparse.ArgumentTypeError(f"'{name}' is given twice")
         found[name] = said
         with suppress(ValueError):
             found[name] = plain_number(said)
@@ -214,16 +214,16 @@ def add_subject(parser: Parser) -> None:
     parser.add_more("--profiled-only", action="store_true", help=what)
     what = (
         f"predict up to {FARTHEST:g} times beyond the trained clocks and CU counts, with wider "
-        "intervals (of 'predict', where --at asks for it)"
+        "intervals (with 'predict', where --at asks for it)"
     )
     parser.add_more("--extrapolate", action="store_true", help=what)
-    what = "predict a real GPU with a model of simulated data too"
+    what = "predict a real GPU even with a model of simulated data"
     parser.add_more("--force", action="store_true", help=what)
     add_map(parser)
     add_facts(
         parser,
         device="its GPU, e.g. h100-sxm5 ('mlscale devices list')",
-        base="what it ran at, e.g. engine=1980,memory=2619; of a table with several, where to "
+        base="what it ran at, e.g. engine=1980,memory=2619; for a table with several, which to "
         "predict from",
     )
 
@@ -243,11 +243,11 @@ def add_facts(parser: Parser, device: str, base: str) -> None:
     parser.add("--power", metavar="W|FILE", help=what, group=group)
     what = "leave out kernels whose time no file says (default: refuse the export)"
     parser.add_more("--skip-untimed", action="store_true", help=what, group=group)
-    what = "index of the GPU, if a log or trace covers several"
+    what = "index of the GPU, if the log or trace covers several"
     parser.add_more("--gpu", metavar="INDEX", help=what, group=group)
     what = "time between two samples, for a log without time stamps, e.g. 1 or 100ms"
     parser.add_more("--interval", type=seconds, metavar="SECONDS", help=what, group=group)
-    what = "true time of the run in a log, in ms (default: as long as the GPU works in the log)"
+    what = "true time of the run in a log, in ms (default: the time that the GPU works there)"
     parser.add_more("--time", type=milliseconds, metavar="MS", help=what, group=group)
 
 
@@ -321,7 +321,7 @@ def add_goal(parser: Parser) -> None:
     add_limits(parser, "the whole run")
     what = f"{', '.join(OBJECTIVES)} (default: energy, or clock where power is not known)"
     parser.add("--minimize", choices=tuple(OBJECTIVES), metavar="WHAT", help=what)
-    what = "CSV with the columns kernel and launches, which says how often these kernels run"
+    what = "CSV with the columns kernel and launches: how often each kernel runs"
     parser.add_more("--weights", metavar="FILE", help=what)
     what = "what the answer is to set: clocks, or a power cap (default: %(default)s)"
     parser.add_more("--lever", choices=LEVERS, default="clock", help=what)
@@ -348,7 +348,7 @@ def add_limits(parser: Parser, time_of: str) -> None:
     parser.add_more("--max-power", type=watts, metavar="W", help=what)
     what = f"highest time of {time_of} (all launches summed up), in ms (default: no limit)"
     parser.add_more("--max-time", type=milliseconds, metavar="MS", help=what)
-    what = "what the board draws beside power_w, in W, if power_w is dynamic power only"
+    what = "the board's power without power_w, in W, if power_w is dynamic power only"
     no_load = partial(number_from_0, unit="W")
     parser.add_more("--static-power", type=no_load, metavar="W", help=what)
 
@@ -442,7 +442,7 @@ def add_wu(parser: Parser, action: str = "store", group: Group | None = None) ->
 
 
 INCOMPLETE_HELP = (
-    "where a kernel lacks configurations that others have: refuse the table, drop such kernels, "
+    "if a kernel lacks configurations that others have: refuse the table, drop such kernels, "
     "drop-settings (and kernels) until it is complete, or keep it and fill in what is missing "
     "(default: %(default)s)"
 )
@@ -454,9 +454,9 @@ def add_reading(parser: Parser) -> None:
 
     more = parser.add_more
     more("--incomplete", choices=INCOMPLETE, default="error", help=INCOMPLETE_HELP)
-    what = "take clocks within so many MHz of each other for one, of observed clocks that jitter"
+    what = "treat clocks within this many MHz of each other as one, if measured clocks jitter"
     more("--snap-clocks", type=clock_mhz, default=0.0, metavar="MHZ", help=what)
-    what = "how repeated measurements become one (default: %(default)s)"
+    what = "how to combine repeated measurements (default: %(default)s)"
     more("--repetitions", choices=AGGREGATES, default="median", help=what)
     add_map(parser)
 
@@ -464,8 +464,8 @@ def add_reading(parser: Parser) -> None:
 def add_map(parser: Parser) -> None:
     """Add what tables call our columns."""
     what = (
-        "what tables call our columns, with a unit where it is another, or a number for all rows: "
-        "engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28"
+        "your tables' names for mlscale's columns, with a unit if it differs, or a number for "
+        "all rows: engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28"
     )
     parser.add_more("--map", type=mapping, default={}, metavar="NAME=COLUMN[:UNIT],...", help=what)
 
@@ -492,8 +492,8 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
             sheet = open_file(path)
         if sheet is not None:
             raise InputError(
-                f"{path}: is of {sheet.kind.title}, and no table; 'mlscale import FILE … --append "
-                "-o TABLE' adds a run to one, which needs a run at each configuration"
+                f"{path}: is a file of {sheet.kind.title}, not a table; make a table of runs "
+                "at each configuration: mlscale import FILE … --append -o TABLE"
             )
     return read(
         path, arguments.incomplete, arguments.repetitions, arguments.map, arguments.snap_clocks

@@ -66,7 +66,7 @@ def add_format(parser: Parser, formats: Sequence[str], default: str | None = "ta
 def add_output_of_format(parser: Parser, formats: Sequence[str]) -> None:
     """Add a file to write, whose name says the format where --format does not."""
     endings = ", ".join(f"*{_ENDINGS[form][0]}" for form in formats if form in _ENDINGS)
-    what = f"file to write in place of the terminal: {endings}"
+    what = f"file to write instead of printing: {endings}"
     parser.add("-o", "--output", metavar="FILE", help=what)
     add_format(parser, formats, default=None)
 
@@ -83,7 +83,7 @@ def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> s
     by_name = next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
     form: str = arguments.format or by_name
     if form not in formats:
-        raise UsageError("advice on one run is no Parquet; name a file *.csv or *.json")
+        raise UsageError("advice on one run is not written as Parquet; name a file *.csv or *.json")
     if form == "parquet" and arguments.output is None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
     if arguments.output:

@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         self.declared: list[argparse.Action] = []
         self.commands: dict[str, Parser] = {}
         self.set_defaults(program=self.prog)  # that of the sub-command is the one that stays
-        self.add("-h", "--help", action="help", help="show this, and end")
+        self.add("-h", "--help", action="help", help="show this help and exit")
 
     def add(self, *names: str, group: Group | None = None, **settings: Any) -> None:
         """Add an option or argument, as `add_argument` does, to a group of this parser if one."""

@@ -34,9 +34,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
     options.add_subject(parser)
-    what = "the files of a second run, for a second tab; --also, --power, --time, --weights are not"
+    what = "a second run's files, for a second tab; --also, --power, --time and --weights are not"
     parser.add("--compare", nargs="+", metavar="FILE", help=f"{what} for it")
-    what = "the same work measured after its clocks were set, to see predicted against measured"
+    what = "the same work measured at the clocks that were set, to compare with the prediction"
     parser.add("--measured", metavar="FILE[@CONFIG]", help=what)
 
 
@@ -73,7 +73,7 @@ def _measured(arguments: argparse.Namespace, first: advise.Answered) -> tuple[Ro
 
     text, found = arguments.measured, first.read
     if first.advice is None or found is None:
-        raise InputError(f"--measured {text}: of runs under caps no clock is known to compare at")
+        raise InputError(f"--measured {text}: runs under caps have no known clock to compare at")
     path = input_file(text)
     is_log = path.is_file() and not is_tidy(path, arguments.map) and subject.is_log(path)
     if is_log and not is_sampled(found.profiles.metadata):
@@ -96,7 +96,7 @@ def _logged_power(path: Path, found: subject.Subject) -> MeasuredPoint:
     given = Given(device=profiles.device, base=base)
     table = read_table([path], given).table
     if len(table) != 1 or "power_w" not in table.numbers:
-        raise InputError(f"{path}: has no power of one GPU to compare with")
+        raise InputError(f"{path}: does not show one GPU's power to compare with")
     at = {axis: float(table.numbers[axis][0]) for axis in AXES}
     config = HardwareConfig(int(at["cu_count"]), at["engine_mhz"], at["memory_mhz"])
     watts = np.full(len(profiles.kernels), table.numbers["power_w"][0])

@@ -21,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add("--slo", metavar="LIMITS", help=what)
     what = "a server's results with --request-rate inf at the highest and the lowest clock"
     parser.add_more("--capacity", type=options.names, metavar="FILE,FILE", help=what)
-    what = "the server does this alone: prefill or decode"
+    what = "what the server does, if only one of the two: prefill or decode"
     parser.add_more("--pool", choices=("prefill", "decode"), metavar="POOL", help=what)
 
 
@@ -32,10 +32,10 @@ def is_asked(arguments: argparse.Namespace) -> bool:
         return True
     for name in ("slo", "pool", "capacity"):
         if getattr(arguments, name, None):
-            what = "needs the result of a benchmark first, as of vllm bench serve --save-result"
+            what = "needs a benchmark's result first, such as one of vllm bench serve --save-result"
             raise UsageError(f"--{name} {what}; {path} is none")
     if arguments.rest:
-        told = f"; of a server give RESULT LOG --also RESULT LOG; {path} is no RESULT"
+        told = f"; for a server give RESULT LOG --also RESULT LOG, but {path} is no RESULT"
         raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}{told}")
     return False
 
@@ -46,9 +46,9 @@ def advised(arguments: argparse.Namespace) -> Row:
 
     for name in _NO_USE:
         if getattr(arguments, name) not in (None, False, []):
-            raise UsageError(f"--{name.replace('_', '-')} is of no use for a server; give --slo")
+            raise UsageError(f"--{name.replace('_', '-')} does not work for a server; use --slo")
     if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
-        raise UsageError("of a server the clock of most tokens per joule is advised, nothing else")
+        raise UsageError("for a server, only the clock with most tokens per joule can be advised")
     if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
         raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     further = zip(arguments.also, arguments.rest, strict=True)

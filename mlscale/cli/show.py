@@ -94,7 +94,7 @@ def _needs(predictors: Iterable[Row]) -> str:
     """The counters that a profile must have, and how many more there may be."""
     needed = dict.fromkeys(name for one in predictors for name in one.get("features_needed", ()))
     names = {name for one in predictors for name in one.get("features", ())} - {*needed}
-    more = f"{counted(len(names), 'feature')}{' more help' if needed else ''} (--all)"
+    more = f"{counted(len(names), 'feature')}{' help further' if needed else ''} (--all)"
     return "; ".join([*filter(None, [", ".join(needed)]), *([more] if names else [])])
 
 
@@ -110,7 +110,7 @@ def _off_by(card: Row) -> str:
         if figures:
             off = _range([one["mean_error_percent"] for one in figures], ".1f")
             held = _range([one["intervals_hold_percent"] for one in figures], ".0f")
-            ranges.append(f"{quantity} {off} % (90 % intervals hold {held} %)")
+            ranges.append(f"{quantity} {off} % (90 % intervals right in {held} %)")
     return f"{'; '.join(ranges)}, on GPUs left out" if ranges else ""
 
 

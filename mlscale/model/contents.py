@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 CAPABILITIES = {
     GivesIntervals: "gives intervals",
-    PredictsOtherGpus: "predicts GPUs that it has no training data of",
+    PredictsOtherGpus: "predicts GPUs that it was not trained on",
     UsesMeasuredPoints: "uses further measured points",
 }
 

@@ -88,7 +88,7 @@ class Model:
         """Write the model file, whole or not at all. Raises InputError."""
         if self.untrained or self.trained_range is not None:
             raise InputError(
-                f"{path}: a model turned to another GPU or grid is not saved; save what it was"
+                f"{path}: a model adapted to another GPU or grid cannot be saved; save what it was"
             )
         trained = model_file.Trained(self.device, self.grid, self.base, self.predictors, self.card)
         model_file.write(trained, Path(path))
@@ -216,7 +216,7 @@ class Model:
         if self.card["metadata"].get(NO_TIMES):
             profiles = replace(profiles, time_ms=np.ones(len(profiles.kernels)))
         if reason := self.why_no_power(profiles):
-            raise InputError(f"{reason}; the model is of power alone")
+            raise InputError(f"{reason}; the model predicts power alone")
         warnings = tuple(warnings_for(self, profiles))
         surfaces = self._surfaces(self.predictors["power"], profiles, coverage)
         surfaces = with_measured(surfaces, profiles, "power")
@@ -315,7 +315,7 @@ class Model:
         for predictor in self.predictors.values():
             if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
                 raise InputError(
-                    f"'{predictor.name}' makes nothing of further measured points; train a model "
+                    f"'{predictor.name}' cannot use further measured points; train a model "
                     "with --predictor bottleneck"
                 )
 
@@ -386,8 +386,8 @@ def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str,
         raise InputError(f"'{prototype.name}' cannot learn {' or '.join(learnt)} alone")
     if isinstance(predictors.get("power"), PredictsFromTimes) and "time" not in predictors:
         raise InputError(
-            f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
-            "makes no model by itself"
+            f"'{prototype.name}' predicts power alone, from the times of another predictor; "
+            "it cannot be a model by itself"
         )
     if "power" in learnt and "power" not in predictors:
         warn(
@@ -445,7 +445,7 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[Note]:
     if not others:
         return []
     texts = [f"{' and '.join(names)} for {number}" for number, names in others.items()]
-    told = f"stand-ins for what was measured in training: {'; '.join(texts)}"
+    told = f"used in place of what was measured in training: {'; '.join(texts)}"
     return [Note("T10", told)]
 
 

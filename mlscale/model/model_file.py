@@ -83,7 +83,7 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     except Exception as error:  # whatever is wrong with what is read
         why = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
-            f"{path}: is a damaged model file: {why}; copy it anew, or train it anew: "
+            f"{path}: is a damaged model file: {why}; copy it again, or train it again: "
             "mlscale train TABLE -o MODEL"
         ) from error
 
@@ -97,8 +97,8 @@ def _trained(content: bytes, classes: Sequence[type[Predictor]]) -> Trained:
     version = document.get("format_version")
     if version != FORMAT_VERSION:
         raise _RefusedError(
-            f"has model format {version}, this mlscale reads {FORMAT_VERSION}; "
-            "train it anew: mlscale train TABLE -o MODEL"
+            f"has model format {version}, this mlscale reads {FORMAT_VERSION}; train it again: "
+            "mlscale train TABLE -o MODEL"
         )
     grid, base = restore_grid(document)
     arrays = {

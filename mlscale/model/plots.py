@@ -2,6 +2,7 @@
 
 import io
 import math
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ AXIS_LABELS = {
     "engine_mhz": "engine clock [MHz]",
     "memory_mhz": "memory clock [MHz]",
 }
+TITLE_WIDTH = 60  # characters
 
 
 @extra_named("a figure")
@@ -52,11 +54,14 @@ def draw_curves(
 ) -> "Figure":
     """A figure with a panel for each quantity over the steps (T,) of an axis, such as engine_mhz.
 
+    The panels stand below one another, so that a phone shows them nearly in their size.
+
     panels: by label, with the unit, 'values' (T,) and, where there is a band, its 'low' and 'high'.
     limit: of the first panel's quantity. advised: a step to mark.
     """
-    figure = new_figure(0.6 + 3.6 * len(panels), 3.4, title)
-    axes, order = figure.subplots(1, len(panels), squeeze=False)[0], np.argsort(steps)
+    figure = new_figure(5.6, 0.6 + 2.4 * len(panels), textwrap.fill(title, TITLE_WIDTH))
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    order = np.argsort(steps)
     marker = "." if len(steps) < 30 else ""
     for panel, (label, sides) in zip(axes, panels.items(), strict=True):
         curve = {name: side[order] for name, side in sides.items()}
@@ -66,10 +71,10 @@ def draw_curves(
             panel.fill_between(steps[order], curve["low"], curve["high"], **band)
         if advised is not None:
             panel.axvline(advised, color="#009E73", label="advised")
-        panel.set_xlabel(AXIS_LABELS[axis], fontsize=9)
         panel.set_ylabel(label, fontsize=9)
         panel.tick_params(labelsize=9)
         panel.grid(visible=True, alpha=0.3)
+    axes[-1].set_xlabel(AXIS_LABELS[axis], fontsize=9)
     if math.isfinite(limit):
         axes[0].axhline(limit, color="#D55E00", linestyle="--", label="limit")
     if advised is not None:

@@ -26,7 +26,7 @@ from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 
 KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
 RUNS = "runs.mlscale"  # of any GPU, by times and powers at one or more engine clocks
-RUNS_INSTEAD = "name none, or 'runs', and give a log at a second engine clock too (--also LOG)"
+RUNS_INSTEAD = "use 'runs', with a log at a second engine clock too (--also LOG)"
 FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     "nvidia-time": "it is called 'kernels'",
     "nvidia-sampled": "it is called 'runs'",
@@ -65,17 +65,17 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> Note:
     device = find_device(profiles.device)
     if device is None and name == RUNS:
         note += (
-            ", which is not in the device table: even steps up to the highest clock measured are "
-            "tried, whether or not it can be set to them"
+            ", which is not in the device table: mlscale tries even steps up to the highest "
+            "clock measured, some of which the GPU may not accept"
         )
     elif name in (KERNELS, RUNS) and device and not device.engine_clocks_mhz():
         note += (
-            ", of which the device table does not list the clocks: even steps are tried, whether "
-            "or not it can be set to them"
+            ", whose clocks the device table does not list: mlscale tries even steps, some of "
+            "which the GPU may not accept"
         )
     others = model.card.get("other_vendors")
     if others and device is not None and device.vendor != "NVIDIA":
-        note += f"; it learnt from NVIDIA's GPUs alone, and {others}"
+        note += f"; it learnt only from NVIDIA's GPUs, and {others}"
     return Note("P08", note)
 
 

@@ -18,9 +18,9 @@ from mlscale.notes import Note
 from mlscale.text import listed, share_in_percent, shortened
 
 AS_THE_MEAN = Note("T06", "no counters: assumed to scale as the profiled kernels do on average")
-POWER_AS_THE_MEAN = Note("T06", "no counters: its power is taken as the profiled kernels' average")
+POWER_AS_THE_MEAN = Note("T06", "no counters: assumed to draw the profiled kernels' average power")
 AS_KEPT = Note(
-    "P07", "exchanges data between GPUs: its time is assumed to stay, at most to scale with a clock"
+    "P07", "exchanges data between GPUs: time is assumed constant, at most to scale with a clock"
 )
 MOST_NAMED = 3  # kernels to profile
 MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does
@@ -30,8 +30,8 @@ def refuse_times_alone(profiles: Profiles) -> None:
     """Raise InputError where no kernel was counted, naming the kernels to profile first."""
     if profiles.are_times_alone:
         raise InputError(
-            "no kernel has counters, and this model needs some: name none, for the one that takes "
-            "times, or profile the kernels of most time and give that file too: "
+            "no kernel has counters, which this model needs: leave out --model to use one "
+            "that needs times alone, or add a profile of the kernels that take most time: "
             f"{kernels_of_most(profiles, profiles.run_times_ms)}"
         )
 
@@ -46,10 +46,10 @@ def refuse_little_cover(profiles: Profiles) -> None:
     times_ms = np.where(exchanging(profiles), 0, profiles.run_times_ms)
     if not profiles.are_times_alone and unknown_ms.sum() > MOST_UNKNOWN * times_ms.sum():
         raise InputError(
-            f"{share_in_percent(taken_for_the_mean(profiles))} % of the run's time is in kernels "
-            "without counters, too much to take them for the mean of the others: profile the "
-            f"kernels of most time too: {kernels_of_most(profiles, unknown_ms)}"
-            "; or leave out those without counters (--profiled-only)"
+            f"{share_in_percent(taken_for_the_mean(profiles))} % of the run's time is in "
+            "kernels without counters, too much to treat as the mean of the others: profile "
+            f"those of most time too: {kernels_of_most(profiles, unknown_ms)}; or leave out "
+            "those without counters (--profiled-only)"
         )
 
 

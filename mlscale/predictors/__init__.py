@@ -84,8 +84,8 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     if np.isnan(measurements.counters[..., is_counter]).all():
         warn(
             "P08",
-            f"the table of '{measurements.device}' has no counters: the default is 'mean-surface', "
-            "which takes every kernel for the mean of all",
+            f"the table of '{measurements.device}' has no counters, so the default is "
+            "'mean-surface', which predicts every kernel as the mean of all",
         )
         return "mean-surface"
     training_profiles(measurements, base)
@@ -163,7 +163,7 @@ def _import_class(name: str) -> Any:
         ) from error
     for part in path.split("."):
         if not hasattr(value, part):
-            raise InputError(f"the predictor '{name}' is not there: {module} has no '{path}'")
+            raise InputError(f"there is no predictor '{name}': {module} has no '{path}'")
         value = getattr(value, part)
     return value
 

@@ -72,11 +72,11 @@ SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are 
 ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
 UNREAD = Note(
     "R07",
-    "its time was measured once alone: it is as training runs' on average, and its interval "
-    "from unchanged to in proportion",
+    "its time was measured at one clock only: it is predicted as training runs' on average, "
+    "with an interval from no change to one in proportion to the clock",
 )
 MEMORY_CLOCKS = Note(
-    "P02", "power at other memory clocks follows what a GTX 980 and a GTX 1080 Ti showed"
+    "P02", "power at other memory clocks is estimated from a GTX 980 and a GTX 1080 Ti"
 )
 
 
@@ -181,8 +181,8 @@ class Board(Learner, Predictor):
         if known_device(profiles.device) or not _from_one_clock(profiles):
             return None
         return (
-            f"'{profiles.device}' is not in the device table, nor is its power at a second engine "
-            "clock given (--also)"
+            f"'{profiles.device}' is not in the device table, and its power is known at one "
+            "engine clock only; add a second: --also FILE"
         )
 
     def assumption(self, profiles: Profiles) -> Note | None:
@@ -254,8 +254,8 @@ class Board(Learner, Predictor):
         log_count = np.log(settings["cu_count"] / base.cu_count)
         if profiles.points and log_clock.any() and log_count.any():
             raise InputError(
-                "from further readings time is predicted at other engine clocks or at other CU "
-                "counts, not at both; give readings and --at of one of them alone"
+                "further readings predict time at other engine clocks or at other CU counts, "
+                "not at both; give readings and --at for one of them only"
             )
         log_core = log_clock + log_count
         law = CU_LAW if log_count.any() else self.laws_["time"]

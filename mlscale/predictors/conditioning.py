@@ -25,7 +25,7 @@ MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
 LARGEST_SURPRISE = 4.0
-STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
+STRANGE = "a further point is {:.1f} standard deviations off, unlike the training kernels"
 LARGEST_MISFIT = 3.0  # times the kernels' median; a kernel beyond is scaled down
 
 

@@ -97,7 +97,7 @@ class WarpPredictor(Untrained):
         if self.measured_ is None:
             return load_gpu(device)
         if self.measured_.key != device:
-            raise InputError(f"{self.gpu}: is of '{self.measured_.key}', not of '{device}'")
+            raise InputError(f"{self.gpu}: describes '{self.measured_.key}', not '{device}'")
         return self.measured_
 
 

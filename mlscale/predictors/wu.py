@@ -112,8 +112,8 @@ class Wu(LearnsFeatures, Learner, Predictor):
         is_same = np.isnan(counted) | (counted == counted[0])
         if len(points) < 2 or (points == points[0]).all() or is_same.all():
             raise InputError(
-                f"'wu' needs two training kernels at least that '{self.scaling_.kind}' features "
-                "tell apart"
+                f"'wu' needs at least two training kernels whose '{self.scaling_.kind}' "
+                "features differ"
             )
         return points
 

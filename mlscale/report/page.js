@@ -158,7 +158,7 @@ function commandsHere() {
   const moved = ["e", "m"].filter((name) => S[name] !== base[name]);
   if (!moved.length && S.c === base.c) return ["# nothing to set: this is the base"];
   const lines = moved.flatMap((name) => commands[{ e: "engine", m: "memory" }[name]]);
-  if (!lines.length || S.c !== base.c) lines.push("# no command is known that sets this");
+  if (!lines.length || S.c !== base.c) lines.push("# no known command sets this");
   return [...new Set(lines)].map((line) => line.replaceAll("{engine}", Math.round(axis("e")[S.e]))
     .replaceAll("{memory}", Math.round(commands.memory_mhz[S.m])));
 }
@@ -189,7 +189,7 @@ function sentences() {
   if (!mayBeSet(i)) lines.push(`Not offered: ${run().grid.reasons[run().grid.state[i]]}.`);
   const latest = percentAt(time, i, time.high ? "high" : "value");
   if (S.kernel < 0 && S.max != null && percentAt(time, i) <= S.max && latest > sooner(S.max)) {
-    lines.push(`Expected to keep the limit of ${digits(S.max, 3)} %, not surely.`);
+    lines.push(`Expected to keep the limit of ${digits(S.max, 3)} %, but not certain to.`);
   }
   if (!power) lines.push("Power and energy are not known.");
   else if (!energy) lines.push("Energy is not known.");

@@ -125,7 +125,7 @@ def headline(document: Row) -> str:
     answer = document["answer"]
     if answer is None:
         is_known = any(cap["time_ms"] for cap in document["caps"])
-        return f"No power cap of these {'will do' if is_known else 'can be judged'}"
+        return f"None of these power caps {'will do' if is_known else 'can be judged'}"
     if not answer["set"]:
         why = nothing_better(document)
         is_short = len(why.split()) < _MOST_WORDS
@@ -228,8 +228,8 @@ def _plain_kernels(run: Shown) -> str:
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}' for cell in row)}" for row in rows)
     said = " ".join(answer_lines(run.document))
     return (
-        f"<p>{_text(said)}</p><p>At the answer (a page to move needs scripts and a browser of "
-        f"mid 2024 or later):</p><table>{body}</table>"
+        f"<p>{_text(said)}</p><p>At the answer (the interactive page needs JavaScript and a "
+        f"browser from mid 2024 or later):</p><table>{body}</table>"
     )
 
 

@@ -14,7 +14,7 @@ const AT = { c: "cu_count", e: "engine_mhz", m: "memory_mhz" };
 const MARKS = /[\p{C}\p{Zl}\p{Zp}]/gu; // what cannot be seen, or turns the writing
 const MEANINGS = {
   "memory-bound": "a lower engine clock costs it little time",
-  "core-bound": "its time goes with the engine clock",
+  "core-bound": "its time follows the engine clock",
   "balanced": "both clocks matter to it",
   "latency-bound": "it reaches neither peak",
   "other GPUs": "it exchanges data between GPUs",

@@ -60,8 +60,8 @@ def surfaces(advice: Advice, model: Model, profiles: Profiles) -> Row | None:
     grid = costs.grid
     if grid.size > MOST_SETTINGS:
         raise InputError(
-            f"a page shows {MOST_SETTINGS} settings at most, the model's grid has {grid.size}; "
-            "'mlscale predict' and 'advise' take it"
+            f"a page shows at most {MOST_SETTINGS} settings, but the model's grid has "
+            f"{grid.size}; use 'mlscale predict' or 'advise'"
         )
     order = sorted(
         range(len(advice.kernels)),
@@ -170,7 +170,7 @@ def run_at(advice: Advice, profiles: Profiles, is_measured: Mask) -> tuple[Float
     """
     costs = advice.costs
     if costs is None:
-        raise InputError("of this run nothing is predicted to compare with what was measured")
+        raise InputError("nothing was predicted for this run to compare with the measurement")
     launches = profiles.weights * is_measured
     run_ms, run_w = run_in_sequence(costs.time_ms, costs.power_w, launches)
     if run_w is None:

@@ -28,7 +28,7 @@ def boards_at_hand(names: Sequence[str] = ()) -> list[GpuBoard]:
     if not found:
         if all(isinstance(error, MissingLibraryError) for error in why):
             raise why[0]
-        raise InputError(f"no GPU is found: {'; '.join(map(str, why))}")
+        raise InputError(f"no GPU was found: {'; '.join(map(str, why))}")
     visible = next((os.environ[name] for name in VISIBLE if os.environ.get(name)), "")
     asked = list(names) or [name.strip() for name in visible.split(",") if name.strip()]
     boards = [_named(found, name) for name in dict.fromkeys(asked)] if asked else [found[0]]
@@ -51,7 +51,7 @@ def _named(found: Sequence[GpuBoard], name: str) -> GpuBoard:
 
 def _parts_error(what: str) -> InputError:
     return InputError(
-        f"{what}, whose power and clock are those of the whole GPU with all that runs on it; "
-        "measure on a whole GPU (--gpu), or switch the parts off",
+        f"{what}, and its sensors show the whole GPU with all that runs on it; measure an "
+        "undivided GPU (--gpu), or switch the division off",
         "M01",
     )

@@ -62,8 +62,8 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
             board.put_back(before)  # as it is: the right to set is known before anything takes time
         except SettingError as error:
             raise SettingError(
-                f"GPU {board.index}: its clocks are not yours to set ({error}): root may, or the "
-                "site (under Slurm --gpu-freq)"
+                f"GPU {board.index}: you may not set its clocks ({error}); run as root, or ask "
+                "your site (under Slurm: --gpu-freq)"
             ) from None
         write_text(marker, json.dumps(before))
         try:
@@ -116,5 +116,5 @@ def _put_back(board: GpuBoard, marker: Path) -> None:
         marker.unlink()
     except (SettingError, OSError) as error:
         raise InputError(
-            f"GPU {board.index} is not as before ({error}); as root: {board.commands(0)[1]}"
+            f"GPU {board.index}: clock not put back ({error}); as root: {board.commands(0)[1]}"
         ) from None

@@ -84,10 +84,10 @@ def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
     """The samples of a board but for those of the first seconds. Raises InputError without any."""
     rows = recorder.rows[board.index]
     if why := recorder.lost.get(board.index):
-        raise InputError(f"GPU {board.index} does not answer any more ({why}); no log is written")
+        raise InputError(f"GPU {board.index} no longer answers ({why}); no log is written")
     rows = [row for row in rows if row[0] >= rows[0][0] + skip_s] if skip_s else rows
     if len(rows) < 2:
-        raise InputError(f"GPU {board.index}: there is no more to sample after {skip_s:g} s")
+        raise InputError(f"GPU {board.index}: no samples after the first {skip_s:g} s; skip less")
     return rows
 
 
@@ -129,8 +129,8 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
     for code, bits, what in (("P03", _CAP, "the power limit"), ("L04", _HEAT, "heat")):
         share = sum(bool(one & bits) for one in told) / max(1, len(told))
         if share > _OFTEN:
-            warn(code, f"{gpu}: {what} lowered its clock in {share:.0%} of the samples at work")
+            warn(code, f"{gpu}: {what} lowered its clock in {share:.0%} of the busy samples")
     others = {n: name for n, name in recorder.others[board.index].items() if n != os.getpid()}
     if others and not ran_before:
         names = ", ".join(f"{name or 'process'} {n}" for n, name in others.items())
-        warn("G02", f"{gpu}: another program was on it before: {names}; power and time are of both")
+        warn("G02", f"{gpu}: another program ran on it already: {names}; power and time include it")

@@ -38,7 +38,7 @@ class Meter:
 
     def __enter__(self) -> Self:
         if self.path.exists():
-            warnings.warn(f"{self.path}: is there, and is replaced", stacklevel=2)
+            warnings.warn(f"{self.path}: exists, and is replaced", stacklevel=2)
         self._stack.enter_context(given_back(self._board, sets_board=False))
         self._stack.enter_context(self._recorder)
         return self

@@ -223,7 +223,7 @@ class TestPower:
     def test_unknown_power_is_taken_for_board_power_and_said(self) -> None:
         advice = advise(model_of_kind(None), new_kernels())
         assert advice.objective == "energy"
-        assert advice.warnings[0].text.startswith("power_w is taken for board power")
+        assert advice.warnings[0].text.startswith("power_w is assumed to be board power")
         assert not advise(MODEL, new_kernels()).warnings
 
     @pytest.mark.parametrize("objective", ["energy", "edp", "ed2p", "power", "time"])
@@ -238,7 +238,7 @@ class TestPower:
                 advise(model_of_kind("dynamic"), new_kernels(), objective, limits)
 
     def test_static_power_of_no_use_is_refused(self) -> None:
-        with refused("static power is of no use: the profile has no power_w; give "):
+        with refused("--static-power has no effect: the profile has no power_w; give "):
             advise(MODEL, new_kernels(power=False), "time", static_power_w=50.0)
 
     def test_two_kinds_of_power_are_refused(self) -> None:
@@ -355,8 +355,8 @@ class TestMemoryClock:
     """Of a GPU that changes it only as its driver is loaded anew (nvidia-smi(1)), it is kept."""
 
     KEPT = (
-        "the memory clock is left as it is: h100-sxm5 takes another only when its driver is loaded "
-        "anew, and what that saves was measured on other GPUs alone"
+        "the memory clock is left as it is: h100-sxm5 changes it only when its driver is "
+        "reloaded, and the saving was measured on other GPUs only"
     )
 
     def gemm(self) -> Profiles:

@@ -163,12 +163,12 @@ class TestAdvice:
         assert run is not None
         assert (run.time_ms, run.power_w) == pytest.approx((13, 242))
         assert (
-            "no lower cap does more, and a cap above it may not be kept either"
+            "a lower cap saves no more, and a cap above it may not be kept either"
             in caps.warnings[0].text
         )
 
     def test_refused(self) -> None:
-        with refused("a power cap needs readings at two powers, and there is none"):
+        with refused("a power cap needs readings at two powers, and there are none"):
             advise_capped([], "made-gpu")
         for time_ms, power_w in ((-1.0, 300.0), (1.0, math.nan)):
             with refused("a capped run: .* is not a "):
@@ -176,7 +176,7 @@ class TestAdvice:
         again = replace(FAST, power_w=298.0, source="a.csv")
         with refused("a.csv: a power cap needs readings at two powers, and there is one, of about"):
             advise_capped([again, replace(again, power_w=297.0)], "made-gpu")
-        with refused("the objective 'clock' says nothing of power caps"):
+        with refused("the objective 'clock' is not for power caps"):
             advise_capped([FAST, SLOW], "made-gpu", objective="clock")
 
 

@@ -227,7 +227,10 @@ class TestAdvice:
         assert (advice.at_base.time_ms, advice.at_base.energy_mj) == pytest.approx((10, 658.4))
         assert (point.flags, point.too_low) == ((), 0)
         # A clock that a cap alone lets rise is warned of.
-        assert "under 80 W the engine clock is 883 MHz, at the base 800" in advice.warnings[0].text
+        assert (
+            "under 80 W the engine clock is 883 MHz, above the base's 800"
+            in advice.warnings[0].text
+        )
         assert advise_caps(MODEL, new_kernels((3.0, 1.0)), [40, 65]).warnings == ()
 
     @pytest.mark.parametrize(
@@ -377,7 +380,7 @@ class TestTheGpusLimits:
         assert [point.can_be_set for point in held.points] == [False, True, True, False]
         outside, clocks = held.warnings
         assert outside.text.startswith(
-            "150 W, 800 W cannot be set: h100-sxm5 is known to take power ca"
+            "150 W, 800 W cannot be set: h100-sxm5 accepts power caps of at least"
         )
         assert "runs at 1000 MHz at most, the highest clock tried, not at 1980" in clocks.text
         assert advised_on("h100-sxm5", kernels(8), [150.0, 800.0], "time").best is None
@@ -420,11 +423,11 @@ class TestRefused:
     def test_without_whole_power(self) -> None:
         with refused("a power cap needs the whole power: the profile"):
             advise_caps(MODEL, new_kernels(power=False), [80])
-        with refused("power_w is dynamic power; give what the board"):
+        with refused("power_w is dynamic power; give the rest of the board"):
             advise_caps(DYNAMIC, new_kernels(), [80])
 
     def test_what_says_nothing_of_caps(self) -> None:
-        with refused("the objective 'clock' says nothing of power caps"):
+        with refused("the objective 'clock' is not for power caps"):
             advise_caps(MODEL, new_kernels(), [80], "clock")
         with refused("power limits of this GPU are not known; name the"):
             advise_caps(MODEL, new_kernels())
@@ -434,5 +437,5 @@ class TestRefused:
     def test_a_log_with_pauses(self) -> None:
         """0.8 of 6 ms are pauses, 13 %."""
         profiles = replace(new_kernels(), metadata={"idle_ms": {"compute0": 0.8}})
-        with refused("13% of the run's log are pauses"):
+        with refused("13% of the log is pauses"):
             advise_caps(MODEL, profiles, [80])

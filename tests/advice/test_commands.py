@@ -48,7 +48,7 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
             (1980, 2619),
             "nvidia-smi -i 0 -lgc 1410,1410\nnvidia-smi -i 0 -lmcd 1593",
             "nvidia-smi -i 0 -rgc\nnvidia-smi -i 0 -rmcd",
-            "when the driver's kernel modules are loaded anew",
+            "reload the driver's kernel modules",
         ),
         # 6500 MHz stands for the 6501 MHz that the tool lists.
         (
@@ -81,7 +81,7 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
             (1502, 1200),
             "rocm-smi -d 0 --setperflevel manual\nrocm-smi -d 0 --setsclk LEVEL",
             "rocm-smi -d 0 --resetclocks",
-            "--showclkfrq lists with 1000 MHz",
+            "--showclkfrq lists for 1000 MHz",
         ),
         (
             "rx6900xt",
@@ -124,7 +124,7 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
                 (900, 1000),
                 "",
                 "",
-                "no command is known that sets the clocks or the cap",
+                "no known command sets the clocks or the cap",
             )
             for key in ("gtx980", "jetson-orin-nx-16gb", "mi300x", "radeon8060s", "rx9070xt")
         ),
@@ -164,7 +164,11 @@ ROCM_SMI = ("rocm-smi -d 0 --setpoweroverdrive 300", "rocm-smi -d 0 --resetpower
     [
         ("h100-sxm5", NVIDIA_CAP + "300", NVIDIA_CAP + "700", "nvidia-smi -i 0 -pm 1"),
         ("gtx980", NVIDIA_CAP + "300", NVIDIA_CAP + "165", "of NVIDIA GeForce GTX 980 is not cert"),
-        ("mi300x", *AMD_SMI, "later releases of ROCm 7 want the kind of limit: --power-cap ppt0 3"),
+        (
+            "mi300x",
+            *AMD_SMI,
+            "later releases of ROCm 7 also need the kind of limit: --power-cap ppt0 3",
+        ),
         ("mi250x-gcd", *AMD_SMI, "the cap is the module's"),
         ("rx7900xtx", *AMD_SMI, "root"),
         ("rx9070xt", *AMD_SMI, "root"),
@@ -185,7 +189,7 @@ def test_a_machine_that_sets_the_limit_itself_gets_no_command(key: str) -> None:
     found = cap_commands(load_device(key), 100)
     assert (found.to_set, found.to_reset) == ((), ())
     [note] = found.notes
-    assert note.startswith("no command is known that sets the clocks or the cap of ")
+    assert note.startswith("no known command sets the clocks or the cap of ")
 
 
 def test_examples() -> None:
@@ -243,7 +247,7 @@ class TestOfAnotherGpu:
     def test_a_trace_of_nvidia_numbers_it(self) -> None:
         found = for_gpus("h100-sxm5", profiled_gpus=["3"])
         assert found.to_set == ("nvidia-smi -i 3 -lgc 1410,1410",)
-        assert found.notes[-1].startswith("GPU 3 is the profiler's number: nvidia-smi -L tells")
+        assert found.notes[-1].startswith("GPU 3 is the profiler's number: look up nvidia-smi's")
         assert for_gpus("h100-sxm5", profiled_gpus=["0"]) == for_gpus("h100-sxm5")
         both = for_gpus("h100-sxm5", gpus=["1"], profiled_gpus=["3"])
         assert both.to_reset == ("nvidia-smi -i 1 -rgc",)
@@ -251,7 +255,7 @@ class TestOfAnotherGpu:
     def test_a_trace_of_amd_counts_other_devices_too(self) -> None:
         found = for_gpus("rx7900xtx", profiled_gpus=["4"])
         assert found.to_set == ("rocm-smi -d 0 --setextremum max sclk 1410",)
-        assert found.notes[-1].startswith("the profile is of GPU 4, counted with other devices")
+        assert found.notes[-1].startswith("the profile calls its GPU 4, counting other devices too")
         assert for_gpus("rx7900xtx", gpus=["4"]).to_reset == ("rocm-smi -d 4 --resetclocks",)
 
     @pytest.mark.parametrize("gpus", [[], ["0; rm -rf ~"], ["-q"], None, 5, "12"])
@@ -260,7 +264,7 @@ class TestOfAnotherGpu:
 
     def test_one_that_the_table_does_not_know_has_none(self) -> None:
         assert for_gpus("made-gpu") == Commands(
-            notes=("no command is known for a GPU that is not in the device table",)
+            notes=("commands are known only for GPUs of the device table",)
         )
 
 

@@ -243,8 +243,8 @@ def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
                 "at most 12 %."
             ),
         ),
-        (capped(best=None), "No power cap of these can be set and keeps 12 %."),
-        (capped(None), "No power cap of these can be judged: below the clocks tried."),
+        (capped(best=None), "None of these power caps can be set and keeps 12 %."),
+        (capped(None), "None of these power caps can be judged: below the clocks tried."),
     ],
 )
 def test_of_a_cap(caps: CapAdvice, sentence: str) -> None:

@@ -82,7 +82,7 @@ class TestFormats:
             printed, _ = succeed(capsys, "advise", *files, "--format", form)
             assert (tmp_path / f"advice.{form}").read_text() == printed
         said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.parquet")
-        assert "advice on one run is no Parquet; name a file *.csv or *.json" in said
+        assert "advice on one run is not written as Parquet; name a file *.csv or *.json" in said
         said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.html")
         assert "advice.html: 'mlscale report' writes a page of these files" in said
 
@@ -207,8 +207,8 @@ class TestRefused:
         files = frugal.files(tmp_path, power_kind="dynamic")
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "edp")
         assert said == (
-            "the objective 'edp' needs the whole power: power_w is dynamic power; give what the "
-            "board draws beside it as --static-power W"
+            "the objective 'edp' needs the whole power: power_w is dynamic power; give the rest "
+            "of the board's power as --static-power W"
         )
         files = frugal.files(tmp_path, power=None)
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")

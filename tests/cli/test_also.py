@@ -84,7 +84,7 @@ class TestPoints:
             ("m", f"truth.csv@{MID}", "is the base, which the profile has"),
             ("m", "truth.csv@cu=16,engine=fast", "'cu=16,engine=fast': 'fast' is not a number"),
             ("m", "none.csv", "none.csv"),
-            ("mean", "truth.csv", "'mean-surface' makes nothing of further measured points"),
+            ("mean", "truth.csv", "'mean-surface' cannot use further measured points"),
             ("mean", "truth.csv", "with --predictor bottleneck"),
         ],
     )

@@ -79,8 +79,11 @@ class TestInput:
 def test_a_run_where_a_table_belongs(capsys: Capture, tmp_path: Path, command: list[str]) -> None:
     """Of one run, as its tool wrote it, which no table is."""
     for text, title in (
-        ("power.draw [W], utilization.gpu [%]\n3 W, 9 %\n", "is of nvidia-smi --query-gpu, and"),
-        ('{"traceEvents": []}\n', "is of PyTorch's profiler, Chrome trace, and no table; 'mlscale"),
+        ("power.draw [W], utilization.gpu [%]\n3 W, 9 %\n", "is a file of nvidia-smi --query-gpu"),
+        (
+            '{"traceEvents": []}\n',
+            "is a file of PyTorch's profiler, Chrome trace, not a table; make a",
+        ),
         ('{"key": "mine"}\n', "is JSON; a table is CSV or Parquet, and 'mlscale import' makes"),
     ):
         file = tmp_path / "run.txt"

@@ -165,7 +165,7 @@ def test_a_simulated_model_for_a_real_gpu_is_forced(capsys: Capture, tmp_path: P
         assert "the model was trained on simulated data, not on measurements" in out
 
 
-APART = "'wu' needs two training kernels at least that '{}' features tell apart"
+APART = "'wu' needs at least two training kernels whose '{}' features differ"
 EQUAL_COUNTS = changed(tidy.rows(), loads=LEFT_OUT, inst_executed=5.0)
 
 

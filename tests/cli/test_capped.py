@@ -75,7 +75,7 @@ class TestWithoutAClock:
         asked = ["--lever", "cap", "--power-cap", 250, "--max-slowdown", 8, "--format", "json"]
         document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *asked)[0])
         assert (document["device"], document["model"]) == (None, None)
-        said = "No power cap of these can be set and surely keeps 8 %."
+        said = "None of these power caps can be set and surely keeps 8 %."
         assert answer_lines(document)[0] == said
         assert document["answer"] is None
         [point] = document["caps"]
@@ -116,9 +116,9 @@ class TestWithoutAClock:
         lever = ["--lever", "cap"]
         said = refuse(capsys, tmp_path, "advise", fast, *lever)
         assert "fast.csv: row 2: a power cap needs readings at two powers, and there is on" in said
-        assert "run it under a cap of about 195 W too, and give that with --also" in said
+        assert "run it under a cap of about 195 W too: --also FILE" in said
         said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *lever, "--time", 10)
-        assert "--time is of no use with runs under caps of unknown clocks" in said
+        assert "--time does not work with runs under caps at unknown clocks" in said
         mixed = "kernel,time_ms,power_w\na,10,300\nb,12,200\n"
         (tmp_path / "mixed.csv").write_text(mixed, encoding="utf-8")
         said = refuse(capsys, tmp_path, "advise", tmp_path / "mixed.csv", *lever)
@@ -148,7 +148,7 @@ class TestWithoutAClock:
         (tmp_path / "log.csv").write_text(text, encoding="utf-8")
         asked = [tmp_path / "log.csv", "--lever", "cap", "--device", "rtx3090"]
         said = refuse(capsys, tmp_path, "advise", *asked)
-        assert "30% of the run's log are pauses" in said
+        assert "30% of the log is pauses" in said
 
     def test_messages_lead_to_the_lever(
         self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
@@ -156,7 +156,7 @@ class TestWithoutAClock:
         fast, slow = files
         for asked in ([fast, "--also", slow], [fast, "--power-cap", 200]):
             said = refuse(capsys, tmp_path, "advise", *asked)
-            assert "fast.csv: no file tells an engine clock; of runs under power caps ask" in said
+            assert "fast.csv: no file has an engine clock; for runs under power caps" in said
             assert "--lever cap" in said
         (tmp_path / "no.csv").write_text("device,time_ms\nrtx3090,12\n", encoding="utf-8")
         said = refuse(

@@ -129,7 +129,7 @@ def _predicts_a_kernel_left_out(measured: Path, capsys: Capture, tmp_path: Path)
     _, err = succeed(
         capsys, "train", measured, "--base", f"cu={most}", "--leave-out", "nbody", "-o", model
     )
-    assert "has no counters: the default is 'mean-surface'" in err
+    assert "has no counters, so the default is 'mean-surface'" in err
     header, *lines = measured.read_text().splitlines()
     [row] = [line for line in lines if f",nbody_1k,{most}," in line]
     profile.write_text(f"{header}\n{row}\n")

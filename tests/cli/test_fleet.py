@@ -213,7 +213,7 @@ class TestRefused:
             (
                 {name: [None] * 12 for name in COUNTERS},
                 "-o o/ --profiled-only",
-                "no kernel has counters, and this model needs some: ",
+                "no kernel has counters, which this model needs: ",
             ),
         ],
     )

@@ -130,8 +130,8 @@ class TestModel:
         [
             ((BY_HAND, "--model", "nosuch"), "those that ship are h100-sms, kernels, runs, simul"),
             (("nosuch.mlscale", BY_HAND), "there is no such model file; those that ship are"),
-            ((BY_HAND, "--model", "nvidia-time"), "not shipped any more; it is called 'kernels'"),
-            ((BY_HAND, "--model", "a100-nvidia-smi"), "give a log at a second engine clock too"),
+            ((BY_HAND, "--model", "nvidia-time"), "no longer shipped; it is called 'kernels'"),
+            ((BY_HAND, "--model", "a100-nvidia-smi"), "a log at a second engine clock too"),
             ((BY_HAND, "--model", "models/none"), "models/none: cannot be read: No such file"),
         ],
     )

@@ -221,7 +221,7 @@ def test_what_comes_out_is_trained_and_studied(capsys: Capture, tmp_path: Path) 
         path.write_text(json.dumps({**cache(**entries), "kernel_name": path.stem}))
     succeed(capsys, "import", "kernel-tuner", *caches, *BASE, "-o", table)
     _, err = succeed(capsys, "train", table, "--base", "highest", "-o", tmp_path / "m.mlscale")
-    assert "no counters: the default is 'mean-surface'" in err
+    assert "no counters, so the default is 'mean-surface'" in err
     out, _ = succeed(capsys, "study", "errors", table, "--base", "highest", "--json")
     rows = {row["predictor"]: row for row in json.loads(out)["rows"]}
     assert not {*rows} & {"nearest", "wu", "wu-oracle", "extra-trees"}

@@ -82,4 +82,4 @@ def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_
     values = {"time_ms": "1", READ: "12.8e6", "dram_write_transactions": "0"}
     doubtful = changed(profile, tmp_path, **values)
     _, err = succeed(capsys, "predict", doubtful, "--model", model, "--notes")
-    assert ": 1.60 times the DRAM bytes that can pass: " in err
+    assert ": 1.60 times the possible DRAM traffic: " in err

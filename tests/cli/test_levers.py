@@ -99,12 +99,12 @@ class TestPowerCaps:
     ) -> None:
         given = ["advise", *files, "--lever", "cap", "--power-cap"]
         out, _ = succeed(capsys, *given, 20, 30)
-        assert out.startswith("  No power cap of these can be judged: below the clocks ")
+        assert out.startswith("  None of these power caps can be judged: below the clocks ")
         out, _ = succeed(capsys, *given, 210, "--max-slowdown", 5)
-        assert out.startswith("  No power cap of these can be set and keeps 5 %.\n")
+        assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
         out, err = succeed(capsys, *given, 800)
-        assert out.startswith("  No power cap of these can be set and keeps 5 %.\n")
-        assert "800 W cannot be set: h100-sxm5 is known to take " in err
+        assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
+        assert "800 W cannot be set: h100-sxm5 accepts power caps" in err
 
 
 class TestCommands:
@@ -122,12 +122,12 @@ class TestCommands:
     def test_of_an_unknown_gpu_there_are_none(self, capsys: Capture, tmp_path: Path) -> None:
         files = frugal.files(tmp_path)
         out, _ = succeed(capsys, "advise", *files, "--commands")
-        assert out.endswith("# no command is known for a GPU that is not in the device table\n")
+        assert out.endswith("# commands are known only for GPUs of the device table\n")
         given = ["--commands", "--format", "json"]
         assert json.loads(succeed(capsys, "advise", *files, *given)[0])["commands"] == {
             "set": [],
             "reset": [],
-            "notes": ["no command is known for a GPU that is not in the device table"],
+            "notes": ["commands are known only for GPUs of the device table"],
         }
 
 
@@ -137,7 +137,7 @@ class TestRefused:
         [
             (["--power-cap", "0"], "argument --power-cap: '0' is not a positive, finite number"),
             (["--lever", "fan"], "argument --lever: 'fan' is none of clock, cap"),
-            (["--lever", "cap", "--minimize", "clock"], "'clock' says nothing of power caps"),
+            (["--lever", "cap", "--minimize", "clock"], "'clock' is not for power caps"),
         ],
     )
     def test_options(

@@ -96,7 +96,7 @@ def test_a_file_may_be_called_as_a_command_that_went(capsys: Capture, tmp_path: 
 
 def test_what_is_read_is_not_replaced(capsys: Capture, files: Path) -> None:
     for words in ("predict m.mlscale p.csv -o ./p.csv", "train t.csv --base mid -o t.csv"):
-        assert "is read too, and would be replaced" in refuse(capsys, files, *words.split())
+        assert "is also an input; name another" in refuse(capsys, files, *words.split())
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ MISTAKES = {
     "advice ncu.csv": "there is no command 'advice'; did you mean 'advise'? See 'mlscale --help'",
     "trian t.csv": "there is no command 'trian'; did you mean 'train'?",
     "zzz": "there is no command 'zzz'; see 'mlscale --help'",
-    "ncu.csv": "ncu.csv stands where a command belongs; for advice on it: mlscale advise ncu.csv",
+    "ncu.csv": "ncu.csv is not a command; for advice on it: mlscale advise ncu.csv",
     "study error t.csv": "no command 'error'; did you mean 'errors'? See 'mlscale study --help'",
     "devices lst": "did you mean 'list'? See 'mlscale devices --help'",
     "advise ncu.csv --max-slowdwn 5": "there is no option --max-slowdwn; did you mean '--max-slowd",
@@ -51,7 +51,7 @@ MISTAKES = {
     "advise run.ncu-rep": "run.ncu-rep: is not text; export the profiler's report as CSV, of",
     "advise training-step-trace.json.gz": "does not say engine_mhz; give --base engine=…",
     "predict log.csv --model kernels": "name no model, or 'runs', which needs none: the log lacks",
-    "train ncu.csv --base mid -o m": "ncu.csv: is of Nsight Compute, raw page, and no table",
+    "train ncu.csv --base mid -o m": "ncu.csv: is a file of Nsight Compute, raw page, not a table",
     "advise folder": "folder is a folder. For batch prediction: -o DIR/; see 'mlscale advise",
     f"advise ncu.csv --model simulated-gcn3 {AT}": "say nothing of 'h100-sxm5'; take a model of m",
 }

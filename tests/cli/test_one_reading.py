@@ -99,7 +99,7 @@ def test_a_cap_is_refused(capsys: Capture, tmp_path: Path) -> None:
     for words in (("advise", LOG, "--lever", "cap"), ("advise", LOG, "--power-cap", 400), page):
         complaint = refuse(capsys, tmp_path, *words)
         assert complaint.startswith("a power cap needs a second run: ")
-        assert "at about 1050 MHz too, and give that with --also" in complaint
+        assert "at about 1050 MHz too: --also FILE" in complaint
 
 
 def test_a_fleet_has_bounds_too(capsys: Capture, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ class TestAnotherGpu:
     @pytest.mark.parametrize(
         ("counter", "problem"),
         [
-            (0.0, "no kernel of these profiles of 'gtx1080ti' has DRAM traffic"),
+            (0.0, "no profiled kernel of 'gtx1080ti' has DRAM traffic"),
             (np.nan, "the model needs the DRAM traffic: dram_utilisation"),
         ],
     )
@@ -226,7 +226,9 @@ class TestExtrapolate:
         wider = model.extrapolating([model.grid.parse("cu=48,engine=600,memory=700")])
         assert wider.grid.cu_count == (4, 8, 16, 32, 48)
         assert model.extrapolating([model.base]) is model
-        with pytest.raises(InputError, match="a model turned to another GPU or grid is not saved"):
+        with pytest.raises(
+            InputError, match="a model adapted to another GPU or grid cannot be saved"
+        ):
             wider.save(tmp_path / "m.mlscale")
         assert list(tmp_path.iterdir()) == []
 

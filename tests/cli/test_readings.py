@@ -155,7 +155,7 @@ class TestTheThirdRun:
         given = ("advise", fast, "--also", slow, "--max-slowdown", 20)
         found = json.loads(succeed(capsys, *given, "--json")[0])
         assert found["answer"]["at"]["engine_mhz"] < 1605
-        said = "To be surer below the clocks run, run it at about 1065 MHz too: --also FILE."
+        said = "To be surer below these clocks, run it at about 1065 MHz too: --also FILE."
         assert found["next"] == said
         assert found["next_commands"][0] == "nvidia-smi -i 0 -lgc 1065,1065"
         assert f"\n  {said}\n" in succeed(capsys, *given)[0]

@@ -109,7 +109,7 @@ class TestMeasured:
         file = tmp_path / "capped.csv"
         file.write_text(CAPPED, encoding="utf-8")
         given = ["report", file, "--lever", "cap", "--measured", file, "-o", tmp_path / "p.html"]
-        assert "no clock is known" in refuse(capsys, tmp_path, *given)
+        assert "no known clock" in refuse(capsys, tmp_path, *given)
 
 
 class TestTheFile:

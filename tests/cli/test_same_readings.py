@@ -112,7 +112,7 @@ def test_a_kernel_without_a_second_time_is_said_to_be_so(capsys: Capture, tmp_pa
     first, second = document["predictions"]
     assert [second["time_ms_low"], second["time_ms_high"]] == pytest.approx([50, 60])
     assert first["time_ms_high"] - first["time_ms_low"] < 6  # of its bounds, 100 to 120 ms
-    [note] = [one for one in document["notes"] if "was measured once alone" in one["text"]]
+    [note] = [one for one in document["notes"] if "was measured at one clock only" in one["text"]]
     assert (note["code"], note["kernels"]) == ("R07", ["k2"])
 
 
@@ -131,7 +131,7 @@ def test_a_cap_below_all_readings_asks_for_a_third(capsys: Capture, tmp_path: Pa
     base = table(tmp_path / "0.csv", "rtx3090,j,j,82,1700,9501,100,340")
     also = table(tmp_path / "1.csv", "rtx3090,j,j,82,1400,9501,104,275")
     out, _ = succeed(capsys, "advise", base, "--also", also, "--lever", "cap", "--max-slowdown", 30)
-    assert "  To be surer below the clocks run, run it at about 930 MHz too: --also FILE.\n" in out
+    assert "  To be surer below these clocks, run it at about 930 MHz too: --also FILE.\n" in out
 
 
 def test_the_report_has_the_verdicts_lines_each_on_its_own(capsys: Capture, tmp_path: Path) -> None:

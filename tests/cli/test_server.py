@@ -101,7 +101,7 @@ def test_the_text_is_short_and_says_what_it_rests_on(capsys: Capture, words: Wor
     assert mhz is not None
     assert f"nvidia-smi -i 0 -lgc {mhz[1]},{mhz[1]}\n" in with_commands
     assert "How sure: medium. The server's capacity was not measured." in out
-    assert "warning V01: how near the server is to its capacity is not known" in err
+    assert "warning V01: the server's capacity is not known" in err
 
 
 def test_without_limits_most_tokens_per_joule(capsys: Capture, words: Words) -> None:
@@ -165,14 +165,14 @@ def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Pat
     assert turned["server"] == found["server"]
     closed = write(tmp_path, np.inf, clients=32)
     told = refuse(capsys, tmp_path, *closed, "--capacity", ",".join(map(str, files)))
-    assert "it is for runs at a rate" in told
+    assert "--capacity is for runs at a rate" in told
 
 
 def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> None:
     asked = write(tmp_path, 22.0)
     out, _ = succeed(capsys, *asked, "--slo", SLO)
-    assert out.startswith("  No clock is advised, the server seems near its capacity: ")
-    assert "\n  Lower the rate, or take 0.75 to 0.8 of 1980 MHz in place of 1320.\n" in out
+    assert out.startswith("  The server seems near its capacity; no clock is advised: ")
+    assert "\n  Lower the rate, or run at 0.75 to 0.8 of 1980 MHz, not 1320.\n" in out
     assert document(capsys, *asked, "--slo", SLO)["answer"] is None
 
 
@@ -181,7 +181,7 @@ def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> N
     [
         ("ttft=1ms@p90", [], "No clock from 1980 to 1320 MHz keeps the limits"),
         ("tpot=1s@p90", ["--pool", "decode"], "Set the engine clock"),
-        ("", ["--pool", "prefill"], "No latency is limited; to do so: --slo"),
+        ("", ["--pool", "prefill"], "No latency is limited. To limit one: --slo"),
     ],
 )
 def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, told: str) -> None:
@@ -191,8 +191,8 @@ def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, 
 def test_few_requests_and_no_gaps_are_noted(capsys: Capture, tmp_path: Path) -> None:
     asked = write(tmp_path, is_detailed=False, count=150)
     texts = note_texts(document(capsys, *asked, "--slo", "itl=1s@p90"))
-    assert any(text.startswith("150 requests are few for itl p90; send 200") for text in texts)
-    assert any(text.startswith("no file has the single gaps") for text in texts)
+    assert any(text.startswith("150 requests are too few for itl p90; send 200") for text in texts)
+    assert any(text.startswith("no file lists the gaps between tokens") for text in texts)
 
 
 def in_result(**changes: Any) -> Callable[[Path, Path], None]:
@@ -239,9 +239,9 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
         (in_result(ttfts=[0.0] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=[[-1.0]] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=["many"] * COUNT), "could not convert string to float: 'many'"),
-        (in_log("1320 MHz", "1980 MHz"), "which says little; take two thirds of the clock"),
+        (in_log("1320 MHz", "1980 MHz"), "too close; run one at two thirds"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
-        (in_log("power.draw.instant [W]", "other"), "has no power of the board"),
+        (in_log("power.draw.instant [W]", "other"), "does not show the board's power"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(
@@ -255,7 +255,7 @@ def test_what_cannot_be_compared_is_refused(
 @pytest.mark.parametrize(
     ("cut", "more", "told"),
     [
-        (3, [], "one clock does not tell how latencies follow it"),
+        (3, [], "one clock does not show how latencies change with it"),
         (6, ["-o", "page.html"], "a server's answer has no page; 'mlscale advise' prints it"),
         (5, [], "give each result its log"),
         (6, ["--slo", "ttft=500ms"], "'ttft=500ms' is no limit; write ttft=500ms@p90"),
@@ -263,9 +263,9 @@ def test_what_cannot_be_compared_is_refused(
         (6, ["--slo", "itl<50"], "'itl<50' is no limit; write ttft=500ms@p90"),
         (6, ["--slo", "tpot 30 ms"], "'tpot 30 ms' is no limit; write ttft=500ms@p90"),
         (6, ["--slo", "tpot=-3ms@p90"], "a limit is a positive number"),
-        (6, ["--max-slowdown", "5"], "--max-slowdown is of no use for a server; give --slo"),
-        (6, ["--minimize", "time"], "most tokens per joule is advised"),
-        (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a pool of decode alone does not tell"),
+        (6, ["--max-slowdown", "5"], "--max-slowdown does not work for a server; use --slo"),
+        (6, ["--minimize", "time"], "the clock with most tokens per joule"),
+        (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a decode pool does not show"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(
@@ -277,11 +277,11 @@ def test_what_cannot_be_asked_is_refused(
 def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Path) -> None:
     fast, log, *_, slow_log = words[1:]
     told = refuse(capsys, tmp_path, "advise", fast, log, "--also", fast, slow_log)
-    assert "holds the same as" in told
+    assert "is a copy of" in told
     told = refuse(capsys, tmp_path, "advise", fast, slow_log, "--also", words[4], log)
     assert "all latencies are shorter than those of" in told
     told = refuse(capsys, tmp_path, "advise", fast, words[4], "--also", log, slow_log)
-    assert "is a result where the log of" in told
+    assert "is a benchmark's result, not the log of" in told
     told = refuse(capsys, tmp_path, "report", *words[1:], "-o", str(tmp_path / "page.html"))
     assert "a server's answer has no page" in told
     middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
@@ -292,9 +292,7 @@ def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Pat
 
 def test_limits_need_a_result(capsys: Capture, words: Words) -> None:
     folder = Path(words[1]).parent
-    assert "needs the result of a benchmark" in refuse(
-        capsys, folder, "advise", words[2], "--slo", SLO
-    )
+    assert "needs a benchmark's result" in refuse(capsys, folder, "advise", words[2], "--slo", SLO)
     assert "unrecognized arguments" in refuse(
         capsys, folder, "advise", words[2], "--also", words[5], words[5]
     )

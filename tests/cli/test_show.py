@@ -36,7 +36,7 @@ def test_a_shipped_model(capsys: Capture) -> None:
     words = " ".join(out.split())
     assert " time bottleneck: Time by a p-norm" in words
     assert " learnt from gtx980, gtx980, gtx1080ti, p100" in words
-    assert " gives intervals, predicts GPUs that it has no training data of" in words
+    assert " gives intervals, predicts GPUs that it was not trained on" in words
 
 
 def test_what_is_no_model_is_refused(capsys: Capture, folder: Path) -> None:

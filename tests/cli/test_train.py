@@ -121,8 +121,8 @@ class TestTable:
 
     def test_an_export_is_no_table(self, capsys: Capture, tmp_path: Path) -> None:
         message = refuse(capsys, tmp_path, "train", "h100-by-hand.csv", *GIVEN)
-        assert "h100-by-hand.csv: is of " in message
-        assert "'mlscale import FILE … --append -o TABLE' adds a run to one" in message
+        assert "h100-by-hand.csv: is a file of " in message
+        assert "mlscale import FILE … --append -o TABLE" in message
 
 
 def test_the_file_is_the_same_whatever_its_name(capsys: Capture, table: Path) -> None:

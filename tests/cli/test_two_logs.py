@@ -198,7 +198,7 @@ class TestTold:
         assert "pauses hide how much the work slows, perhaps no more below 1170 MHz" in told
         assert "fast.csv, GPU 0: 120 of 240 samples of the busy span are idle" in told
         assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
-        assert "50% of the run's log are pauses, which its mean power" in capsys.readouterr().err
+        assert "50% of the log is pauses, which lower its mean power" in capsys.readouterr().err
         other_way = succeed(capsys, "advise", slow, "--also", fast, "--notes")[1]
         assert "fast.csv: at 1755 MHz the GPU worked 0.67 times as long as at 1170" in other_way
 

@@ -213,7 +213,7 @@ class TestTwoTraces:
         asked = "give --base engine=…,memory=… with what the GPU was set to (memory: usually its"
         assert asked in refused(capsys, fast, *also)
         said = refused(capsys, fast, *BASE, *also, "--model", "kernels")
-        assert "this model needs some: name none" in said
+        assert "which this model needs: leave out --model" in said
 
 
 def with_grid(path: Path, launches: int) -> Path:

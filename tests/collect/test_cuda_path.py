@@ -136,10 +136,7 @@ def test_a_clock_that_moves_over_the_cu_count(measured: Any, gpu: cuda_gpu.Gpu) 
     gpu.engine_mhz = lambda gpu: 1400 if gpu.sms_used[-1] == 132 else 1980
     samples = measured()
     plan = Plan("small", device_at_hand("cuda"), (), (8, 132), AS_IT_IS)
-    told = (
-        r"^the engine clock differed between numbers of CUs, .* "
-        r"\(column 'engine_mhz_observed'\): copy_1m$"
-    )
+    told = r"^the engine clock differed .* \(column 'engine_mhz_observed'\): copy_1m$"
     with pytest.warns(DataWarning, match=told):
         recording.warn_of_samples(samples, plan)
 

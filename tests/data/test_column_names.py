@@ -89,9 +89,9 @@ NAMED = [
     ),
     (PREDICT, "  L1 kB    time   slower"),
     ((*PREDICT, "--base", "cu=128"), " on gtx980, measured at 128 L1 kB, 800 / 700 MHz"),
-    ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "makes nothing of further measured points"),
+    ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "cannot use further measured points"),
     (ADVISE, "Set L1 kB to 16 (now 128)"),
-    (ADVISE, "no command is known that sets L1 kB"),
+    (ADVISE, "no known command sets L1 kB"),
     (("study", "errors", *STUDY, "--all"), AT_BASE),
     (("study", "advice", *STUDY), AT_BASE),
 ]

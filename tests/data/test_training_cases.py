@@ -202,7 +202,7 @@ def test_other_names_train(capsys: Capture, data_folder: Path, case: str, mappin
         ("00-good", "predict", "16-power-only", (), "the profile has no column 'time_ms', and the"),
         ("16-power-only", "predict", "16-power-only", ("--format", "csv"), ",,88.5037187,1.0,,"),
         ("16-power-only", "predict", "00-good", (), "the profile has no power_w; give --power"),
-        ("16-power-only", "advise", "16-power-only", (), "the model is of power alone, so no tim"),
+        ("16-power-only", "advise", "16-power-only", (), "the model predicts power alone, not"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("in_an_empty_folder")

@@ -78,7 +78,9 @@ def test_the_default_suits_the_table() -> None:
     assert default_predictor(known) == "bottleneck"
     assert default_predictor(replace(known, device="made-gpu")) == "wu"
     bare = replace(known, counter_names=(), counter_samples=known.counter_samples[..., :0])
-    with pytest.warns(DataWarning, match="'gtx980' has no counters: the default is 'mean-surface'"):
+    with pytest.warns(
+        DataWarning, match="'gtx980' has no counters, so the default is 'mean-surface'"
+    ):
         assert default_predictor(bare) == "mean-surface"
 
 

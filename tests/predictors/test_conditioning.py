@@ -159,7 +159,7 @@ class TestProperties:
         factor[0] *= 5
         point = MeasuredPoint(CORNER, base.time_ms * factor, None)
         first, *others = trained.predict(replace(base, points=(point,))).flags
-        assert "not like the training kernels" in first[-1].text
+        assert "unlike the training kernels" in first[-1].text
         assert not any("not like" in flag.text for flags in others for flag in flags)
 
 

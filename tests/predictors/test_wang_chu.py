@@ -170,7 +170,7 @@ class TestPredictor:
         np.testing.assert_array_equal(restored.predict(profiles, grid).values[0, 0], factors)
 
     def test_a_file_that_is_not_of_the_gpu(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="is of 'p100', not of 'gtx980'"):
+        with pytest.raises(InputError, match="describes 'p100', not 'gtx980'"):
             MaxOverlap(gpu=gpu_file(tmp_path, device="p100")).fit(measurements(), BASE)
         with pytest.raises(InputError, match="has no parameters for wang-chu"):
             MaxOverlap(gpu=gpu_file(tmp_path, wang_chu=None)).fit([], [])

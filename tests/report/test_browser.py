@@ -313,7 +313,7 @@ class TestLooks:
         tab.add_init_script(f"{lost} = {'undefined' if 'Stream' in lost else '() => false'};")
         tab.goto(step_page.as_uri())
         tab.wait_for_timeout(200)
-        assert "a browser of mid 2024 or later" in tab.inner_text("#page")
+        assert "a browser from mid 2024 or later" in tab.inner_text("#page")
         assert "softmax_warp_backward" in tab.inner_text("#page")
         context.close()
 

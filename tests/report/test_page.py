@@ -127,7 +127,7 @@ class TestKinds:
 
     def test_too_large_a_grid_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(surfaces, "MOST_SETTINGS", 35)
-        with pytest.raises(mlscale.InputError, match="a page shows 35 settings at most"):
+        with pytest.raises(mlscale.InputError, match="a page shows at most 35 settings"):
             page_of(trained(), new_profiles())
 
     @pytest.mark.parametrize("origin", ["made", "simulated"])

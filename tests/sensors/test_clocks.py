@@ -61,7 +61,7 @@ def test_a_board_that_refuses_is_told_of_and_the_marker_stays(
 ) -> None:
     """As of a GPU that was lost. One that cannot be reset at all is no error."""
     with (
-        pytest.raises(InputError, match=r"not as before .* as root: nvidia-smi -i 0 -rgc"),
+        pytest.raises(InputError, match=r"clock not put back .* as root: nvidia-smi -i 0 -rgc"),
         given_back(board, sets_board=True),
     ):
         gpu.special(no_permission=True)
@@ -235,7 +235,7 @@ def test_a_log_is_there_though_the_clocks_cannot_be_put_back(gpu: MadeGpu, capsy
     assert main(["measure", "--at", "840", "-o", "log.csv", "--", "sh", "job.sh"]) == 2
     err = capsys.readouterr().err
     assert "840 MHz (set), 151 W mean, " in err
-    assert "error: GPU 0 is not as before (Insufficient Permissions); as root: nvidia-smi" in err
+    assert "GPU 0: clock not put back (Insufficient Permissions); as root: nvidia-smi" in err
     assert len(read_log(Path("log.csv"))) == 1
 
 

@@ -44,7 +44,7 @@ OTHER_GRID = Note(
     "P02", "not on the training grid: predicted by the curve alone, without its correction"
 )
 NO_OTHER_GPU = Note(
-    "P05", "intervals are the trained GPU's: errors on other GPUs were not measured", "warning"
+    "P05", "intervals come from the trained GPU: errors on other GPUs were not measured", "warning"
 )
 
 
@@ -138,9 +138,9 @@ class Bottleneck(Learner, Predictor):
         """Return the tables with their bases. Raises InputError where they do not suffice."""
         sets = training_sets(self, training, base)
         if sum(len(table.kernels) for table, _ in sets) < 2:
-            raise InputError(f"'{self.name}' needs two training kernels at least")
+            raise InputError(f"'{self.name}' needs at least two training kernels")
         if all(table.grid.size == 1 for table, _ in sets):
-            raise InputError(f"'{self.name}' needs two configurations at least")
+            raise InputError(f"'{self.name}' needs at least two configurations")
         for table, at in sets:
             if len(table.kernels) > 1:
                 check_traffic_of_training(training_profiles(table, at))
@@ -158,8 +158,8 @@ class Bottleneck(Learner, Predictor):
         )
         if gpu.memory_peak <= LEAST_PEAK:
             raise InputError(
-                f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
-                "do not tell what its memory reaches"
+                f"no profiled kernel of '{profiles.device}' has DRAM traffic, so the bandwidth "
+                "of its memory is unknown; profile one that has"
             )
         if gpu.issue_peak <= LEAST_PEAK:
             mean = self.time_.mean_peaks(gpu.device, grid, gpu.base)
@@ -243,8 +243,8 @@ class Bottleneck(Learner, Predictor):
         if self.power_ is not None:
             if 0 not in trained:
                 raise InputError(
-                    f"power is learnt on the GPU itself, here '{gpus[0].device}' at "
-                    f"{gpus[0].base}; the profile is of '{profiles.device}' at {profiles.base}"
+                    f"the model predicts power only of '{gpus[0].device}' at {gpus[0].base}; "
+                    f"the profile is of '{profiles.device}' at {profiles.base}"
                 )
             trained = [0]
         if grid is None:

@@ -42,7 +42,7 @@ from mlscale.predictors.bottleneck.process import (
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.intervals import LEVELS, distance_from_base, least_scale, reaching, score_at
 
-ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
+ABOVE_PEAK = "{:.2f} times the possible DRAM traffic: time, clocks, GPU or counters are wrong"
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 # What the curve leaves of a log time on an untrained GPU, at a clock e times the base's; chosen on
 # four tables as if never trained on: docs/decisions/0008-bottleneck.md.
@@ -60,8 +60,8 @@ MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does 
 BYTES_PER_LANE = 4  # that a request moves
 FLAG = Note(
     "P05",
-    f"no unit is used by {WAITING_USE:.0%}, so no counter shows which clock matters: the interval "
-    "is wide; measure a second clock: --also",
+    f"no unit reaches {WAITING_USE:.0%} use, so no counter shows which clock matters: the "
+    "interval is wide; measure a second clock: --also",
     "warning",
 )
 SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md

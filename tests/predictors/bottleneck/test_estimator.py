@@ -225,7 +225,7 @@ class TestBadInput:
     def test_power_of_another_gpu_than_the_first(self) -> None:
         own, other = made.measurements(4), replace(made.measurements(4), device="gtx1080ti")
         model = quick("power").fit([own, other], [MID, MID])
-        with refused("power is learnt on the GPU itself, here 'gtx980'"):
+        with refused("the model predicts power only of 'gtx980'"):
             model.predict(other.profiles(MID))
 
     def test_another_base(self, trained: Bottleneck) -> None:

@@ -28,7 +28,7 @@ def test_other_sources_are_told_in_one_line() -> None:
         "dram_utilisation": "DRAM throughput, % of peak = {x}/100"
     }
     [note] = feature_warnings(model, own)
-    told = "stand-ins for what was measured in training: DRAM throughput, % of peak for memory"
+    told = "used in place of what was measured in training: DRAM throughput, % of peak for memory"
     assert note == Note("T10", told)
     assert time.state()["sources"] == state["sources"]
 
