@@ -130,3 +130,14 @@ def in_format_of(command: str, rows: Rows) -> Rows:
         return rows
     left_out = ("device", "application", "cu_count")
     return [{DVFS.get(k, k): v for k, v in row.items() if k not in left_out} for row in rows]
+
+
+def keys(value: Any) -> Iterator[str]:
+    """The names in a JSON document, however deep."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from keys(inner)
+    elif isinstance(value, list):
+        for one in value:
+            yield from keys(one)

@@ -2,11 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import generated
-from command import Capture, succeed
+from command import Capture, keys, succeed
 
 from mlscale.cli.main import COMMANDS
 from mlscale.data.datasets import all_datasets
@@ -26,17 +24,6 @@ def test_every_data_set_is_in_the_table() -> None:
     assert re.findall(r"^\| `(.*?)`", generated.datasets(), flags=re.MULTILINE) == list(
         all_datasets()
     )
-
-
-def keys(value: Any) -> Iterator[str]:
-    """The names in a JSON document, however deep."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from keys(inner)
-    elif isinstance(value, list):
-        for one in value:
-            yield from keys(one)
 
 
 def test_every_key_of_an_answer_is_explained(capsys: Capture) -> None:

@@ -20,7 +20,6 @@ from sphinx.util import logging
 
 LINES = 15
 SECONDS = 60
-README = "README"  # not a page of the site, but checked like one
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 REFRESH = "python tools/refresh_docs.py"
 
@@ -75,33 +74,28 @@ def check_page(path: Path) -> tuple[list[str], list[str]]:
     return outputs, wrong
 
 
-def source(env: BuildEnvironment, page: str) -> Path:
-    """The file of a page."""
-    return ROOT / "README.md" if page == README else Path(env.doc2path(page))
-
-
 def with_commands(env: BuildEnvironment) -> Iterator[str]:
     """The pages that show commands with what they print."""
-    for page in (*env.found_docs, README):
-        path = source(env, page)
+    for page in env.found_docs:
+        path = Path(env.doc2path(page))
         if path.suffix == ".md" and shown(path.read_text(encoding="utf-8")):
             yield page
 
 
 def pages_to_read(app: Sphinx, env: BuildEnvironment, *sets: Any) -> list[str]:
     """Pages with commands are read at every build: the program may have changed."""
-    return [page for page in with_commands(env) if page != README]
+    return list(with_commands(env))
 
 
 def run_commands(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
     """Run the commands of all pages, two pages at a time, and warn of what is wrong."""
     names = list(with_commands(env))
     with ThreadPoolExecutor(2) as pool:
-        checked = pool.map(check_page, [source(env, page) for page in names])
+        checked = pool.map(check_page, [Path(env.doc2path(page)) for page in names])
         for page, (outputs, wrong) in zip(names, checked, strict=True):
             PRINTED[page] = outputs
             for fault in wrong:
-                path = source(env, page).relative_to(ROOT)
+                path = Path(env.doc2path(page)).relative_to(ROOT)
                 logger.warning("%s\nTo write it anew: %s %s", fault, REFRESH, path, location=page)
 
 

@@ -5,26 +5,14 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import Capture, succeed
+from command import Capture, keys, succeed
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = "".join((REFERENCE / page).read_text(encoding="utf-8") for page in ("files.md", "json.md"))
 SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 CHEAP = ("simulated-gcn3.parquet", "--predictor", "no-scaling", "--protocol", "k-fold")
-
-
-def keys(value: Any) -> Iterator[str]:
-    """The names in a JSON document, however deep."""
-    if isinstance(value, dict):
-        for key, of_key in value.items():
-            yield key
-            yield from keys(of_key)
-    elif isinstance(value, list):
-        for one in value:
-            yield from keys(one)
 
 
 def unnamed(names: Iterator[str] | list[str]) -> list[str]:
