@@ -385,8 +385,8 @@ def _further_log(
     table = read_table([path], given).table
     if len(table) != len(profiles.kernels):
         raise InputError(
-            f"{path}: has {counted(len(table), 'busy GPU')}, the first log has "
-            f"{len(profiles.kernels)}; name one with --gpu"
+            f"{path}: is of {counted(len(table), 'run')}, what was given first of "
+            f"{len(profiles.kernels)}; name one GPU with --gpu"
         )
     names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
     return replace(table, source=str(path), text=table.text | names)

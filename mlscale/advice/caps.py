@@ -66,6 +66,11 @@ class CapCurve:
     run_engine_mhz: Floats
     too_low: Indices
 
+    def of_gpus(self, count: int) -> "CapCurve":
+        """The same of so many GPUs side by side, if this is of one."""
+        names = ("power_w", "run_power_w", "run_energy_mj")
+        return replace(self, **{name: getattr(self, name) * count for name in names})
+
 
 def cap_curve(
     cap_w: Sequence[float] | Floats,
@@ -177,6 +182,8 @@ class CapPoint:
 class CapAdvice:
     """A run under each power cap, in ascending order, and the best cap.
 
+    A cap is of each GPU, power and energy are of all of them.
+
     objective: what `best` has least of. best: of the caps that keep a limit of time even at the
     longest time of their interval; None where no cap that the GPU takes does, or none is high
     enough. expected: of those whose predicted time keeps it, None where that is `best`. lock_mhz:
@@ -201,6 +208,7 @@ class CapAdvice:
     expected: CapPoint | None = None
     lock_mhz: float | None = None
     menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
+    gpu_count: int = 1
 
     @property
     def saved(self) -> str:
@@ -243,11 +251,11 @@ def advise_caps(
     device = known_device(model.device)
     surfaces = surfaces or absolute(model.predict(profiles, COVERAGE), added_w)
     _require_second_clock(surfaces["time"], profiles)
-    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    caps, gpus = np.unique(np.array(cap_w, dtype=np.float64)), profiles.gpu_count
     if not len(caps):
-        caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]))
-    default_w = supply_of(model.device, drawn_w(profiles) + added_w).default_w
-    at = np.append(caps, default_w)
+        caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]) / gpus)
+    supply = supply_of(model.device, drawn_w(profiles) + added_w, gpu_count=gpus)
+    at = np.append(caps, supply.default_w) * gpus
     curves, steep = with_steepness(lambda caps: _curves(surfaces, caps, profiles.weights), at)
     base, base_peak_w = _run_at_base(surfaces, profiles.weights)
     runs = CapRuns(
@@ -258,6 +266,7 @@ def advise_caps(
         base=base,
         base_peak_w=base_peak_w,
         tried_mhz=surfaces["time"].grid.engine_mhz,
+        gpu_count=gpus,
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*refused_caps(device, advice.points)]
@@ -269,7 +278,7 @@ def advise_caps(
 class CapRuns:
     """A run under P caps, before one is chosen.
 
-    cap_w (P,) [W], ascending. curves: as predicted and, with intervals, at the low and the high
+    cap_w (P,) [W], of each GPU, ascending; powers are of all of the run's. curves: as predicted and, with intervals, at the low and the high
     ends, each under the caps and then under the GPU's own. steepness: at each of these, see
     `steepness`. base, base_peak_w [W]: the run at the base, and its most demanding kernel there.
     tried_mhz: the engine clocks that may be locked in place of a cap. was_set_w: the lowest and the
@@ -284,6 +293,7 @@ class CapRuns:
     base_peak_w: float
     tried_mhz: tuple[float, ...] = ()
     was_set_w: tuple[float, float] = (math.inf, -math.inf)
+    gpu_count: int = 1
 
 
 def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
@@ -328,6 +338,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         helps=binds and _helps(runs, settings[best or 0], objective, limits),
         default_w=device.default_power_w if device else None,
         warnings=(),
+        gpu_count=runs.gpu_count,
         expected=None if expected in (None, best) else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
         menu=tuple(

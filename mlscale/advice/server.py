@@ -153,12 +153,12 @@ def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, F
     All (N,) [MHz], [1/s], [W]; of the clocks those that the GPU offers, the highest first.
     """
     first, times_ms = used[0].log, [1e3 / one.result.output_per_s for one in used]
-    gpus, points = np.ones(len(first.kernels)), []
+    points = []
     for one, time_ms in zip(used[1:], times_ms[1:], strict=True):
         config = replace(one.log.base, memory_mhz=first.base.memory_mhz)
-        longer_ms = gpus * max(times_ms[0], time_ms)
+        longer_ms = np.array([max(times_ms[0], time_ms)])
         points.append(MeasuredPoint(config, longer_ms, one.log.power_w))
-    profiles = replace(first, time_ms=gpus * times_ms[0], points=tuple(points))
+    profiles = replace(first, time_ms=np.array(times_ms[:1]), points=tuple(points))
     found = model_for(model, profiles).predict(profiles)
     clocks = np.array(found.grid.engine_mhz)[::-1]
     kept = (clocks >= used[-1].engine_mhz) & (clocks <= used[0].engine_mhz)

@@ -30,7 +30,7 @@ _ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
 
 @dataclass(frozen=True, eq=False)
 class ServerReading:
-    """A server at one clock: the benchmark's result, and its GPUs' log, a row for each GPU."""
+    """A server at one clock: the benchmark's result, and the log of its GPUs, as one."""
 
     result: ServingResult
     log: Profiles
@@ -96,7 +96,7 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
         raise InputError(f"{two.source}: is a copy of {one.source}; give the file of the other run")
     facts = [
         {words: getattr(at.result, name) for name, words in _ALIKE.items()}
-        | {"number of GPUs": len(at.log.kernels), "GPU": at.log.device}
+        | {"number of GPUs": at.log.gpu_count, "GPU": at.log.device}
         for at in (first, other)
     ]
     for name, ours in facts[0].items():

@@ -2,20 +2,24 @@
 
 import argparse
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
+from mlscale.data.profiles import gpu_count_of
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
+from mlscale.readers.monitor import read_log
 from mlscale.subject import is_log, is_model_name, tells_engine_clock
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
+    from mlscale.readers.busy_span import LoggedRun
 
 CAP_COLUMNS = ("power_cap_w", "cap_w")  # of a table, the first that it has
 _NO_USE = ("power", "time", "static_power", "weights")  # options
@@ -23,10 +27,14 @@ _NO_USE = ("power", "time", "static_power", "weights")  # options
 
 @dataclass(frozen=True)
 class CappedRun:
-    """Readings of one run under caps, and the GPU, '' where no file says it and no option."""
+    """Readings of one run under caps, and the GPU, '' where no file says it and no option.
+
+    gpus: their indices, where a log has several side by side.
+    """
 
     readings: "tuple[CappedReading, ...]"
     device: str
+    gpus: tuple[str, ...] = ()
 
 
 def is_asked(arguments: argparse.Namespace) -> bool:
@@ -72,6 +80,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} does not work with runs under caps at unknown clocks")
     readings: list[CappedReading] = []
+    gpus: list[str] = []
     devices = {arguments.device} - {None}
     files = [input_file(text) for text in (*arguments.file, *arguments.also)]
     for place, path in enumerate(files):
@@ -79,14 +88,17 @@ def read(arguments: argparse.Namespace) -> CappedRun:
             raise InputError(f"{path}: is given twice; each reading needs its own file")
         if _is_table(path, arguments):
             found, names = _read_rows(path, arguments)
+            readings += found
+            devices |= names
         else:
-            found, names = _read_log(path, arguments)
-        readings += found
-        devices |= names
+            reading, run = _read_log(path, arguments)
+            readings.append(reading)
+            devices |= {run.log.name} - {""}
+            gpus = run.gpus
     keys = {known.key if (known := find_device(name)) else name for name in devices}
     if len(keys) > 1:
         raise InputError(f"{arguments.file[0]}: the readings mix {' and '.join(sorted(keys))}")
-    return CappedRun(tuple(readings), "".join(keys))
+    return CappedRun(tuple(readings), "".join(keys), tuple(gpus))
 
 
 def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
@@ -107,32 +119,29 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedR
         if name in table.numbers:
             caps = table.positive(name, optional=True)
             break
-    rows = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True)
+    rows, gpus = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True), gpu_count_of(table)
     readings = [
-        CappedReading(*row, source=f"{path}: {table.row(place)}") for place, row in enumerate(rows)
+        CappedReading(*row, f"{path}: {table.row(place)}", gpus) for place, row in enumerate(rows)
     ]
     return readings, set(table.text.get("device", ()))
 
 
-def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
-    """The mean of a log while the GPU works, and the GPU's name if it has one. InputError."""
+def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[CappedReading, LoggedRun]":
+    """The mean of a log while its GPUs work, and the run that it shows. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
     from mlscale.advice.caps import refuse_pauses
-    from mlscale.readers.busy_span import busy_span, mean_of, one_gpu, warn_of_pauses
-    from mlscale.readers.monitor import read_log
+    from mlscale.readers.busy_span import logged_runs, warn_of_pauses
 
-    log = one_gpu(read_log(path), arguments.gpu)
-    if log.seconds is None and arguments.interval is not None:
-        log = replace(log, seconds=arguments.interval * np.arange(len(log), dtype=np.float64))
-    span = busy_span(log)
-    if span.time_ms is None or "power_w" not in log.columns:
-        lacking = "power" if span.time_ms else "how long it took; give --interval SECONDS"
-        raise InputError(f"{log}: does not say {lacking}")
-    refuse_pauses(span.idle / (span.last + 1 - span.first))
-    warn_of_pauses(log, span)
-    means = {
-        name: mean_of(log.columns[name][span.inside]) if name in log.columns else math.nan
-        for name in ("power_w", "power_cap_w")
-    }
-    reading = CappedReading(span.time_ms, means["power_w"], means["power_cap_w"], str(path))
-    return [reading], {log.name} - {""}
+    run, *others = logged_runs(read_log(path), options.given(arguments))
+    if others:
+        kinds = " and ".join(one.log.name or "a GPU without a name" for one in (run, *others))
+        raise InputError(f"{path}: is of GPUs of several kinds, {kinds}; name one with --gpu")
+    time_ms, power_w = run.span.time_ms, run.power_w
+    if time_ms is None or math.isnan(power_w):
+        lacking = "power" if time_ms else "how long it took; give --interval SECONDS"
+        raise InputError(f"{run.log}: does not say {lacking}")
+    refuse_pauses(run.idle_share)
+    for log, span in run.each:
+        warn_of_pauses(log, span)
+    cap_w = run.mean("power_cap_w")
+    return CappedReading(time_ms, power_w, cap_w, str(path), len(run.each)), run

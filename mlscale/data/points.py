@@ -24,6 +24,7 @@ from mlscale.data.profiles import (
     MeasuredPoint,
     Profiles,
     configurations,
+    gpu_count_of,
     in_application,
     launches_of_rows,
     log_time_sd,
@@ -34,7 +35,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.data.table import Table, to_samples
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError, warn
-from mlscale.text import listed, share_in_percent, shortened
+from mlscale.text import counted, listed, share_in_percent, shortened
 
 SECOND_CLOCK = 0.6  # of the base's, for a second run that tells most of the range
 THIRD_CLOCK = 2 / 3  # of the lowest clock that was run, for a third run where the answer is below
@@ -196,6 +197,11 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
             raise InputError(
                 f"{table.source}: is of device '{device}', the profile of '{profiles.device}'"
             )
+    if (count := gpu_count_of(table)) != profiles.gpu_count:
+        raise InputError(
+            f"{table.source}: ran on {counted(count, 'GPU')}, the base on {profiles.gpu_count}; "
+            "give runs on as many, of logs the same one with --gpu"
+        )
     kernels = table.text["kernel"]
     applications = table.text.get("application", kernels)
     names, known = [], set(profiles.kernels)
@@ -261,7 +267,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     logs = (profiles, table)
     ends = [log.metadata.get("open_ends", {}) for log in logs]
     base_mhz = profiles.base.engine_mhz
-    check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels))
+    check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels) * profiles.gpu_count)
     _check_memory(profiles, table, readings)
     sample_ms = [ms for log in logs for ms in log.metadata.get("sample_ms", {}).values()]
     known = _positions(profiles, readings)

@@ -43,7 +43,7 @@ CONDITIONS = (
 OF_RUN = ("launches", "total_time_ms")
 # Counters' columns that a trace fills too: what a launch is, known without counting.
 OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
-NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
+NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS, "gpu_count")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,8 @@ class Profiles:
     counters (K, F), a column per name in counter_names, NaN where missing;
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
-    whole; None where the table does not say; log_time_sd (K,): as of `MeasuredPoint`.
+    whole; None where the table does not say; log_time_sd (K,): as of `MeasuredPoint`; gpu_count:
+    how many GPUs worked side by side, whose power is the sum of all.
     """
 
     device: str
@@ -84,6 +85,7 @@ class Profiles:
     points: tuple[MeasuredPoint, ...] = ()
     launches: Floats | None = None
     log_time_sd: Floats | None = None
+    gpu_count: int = 1
 
     @property
     def weights(self) -> Floats:
@@ -290,6 +292,8 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
 
     Raises InputError, also on a row that is not at the base.
     """
+    if gpu_count_of(table) > 1:
+        raise InputError(f"{table.source}: has runs on several GPUs; a fleet's rows are of one each")
     elsewhere = np.flatnonzero(~_is_at_base(table, base, device))
     if elsewhere.size:
         raise InputError(
@@ -367,7 +371,19 @@ def _profiles(
         metadata=dict(table.metadata),
         launches=made.launches,
         log_time_sd=log_time_sd(table, samples),
+        gpu_count=gpu_count_of(table),
     )
+
+
+def gpu_count_of(table: Table) -> int:
+    """How many GPUs its runs worked on side by side: 1 where it does not say. InputError."""
+    if not table.has_values("gpu_count"):
+        return 1
+    counts = np.nan_to_num(table.positive("gpu_count", optional=True), nan=1.0)
+    if (counts != counts[0]).any() or counts[0] % 1:
+        told = f"{table.source}: column 'gpu_count' has {counts.min():g} and {counts.max():g}"
+        raise InputError(f"{told}; a table has runs on one whole number of GPUs")
+    return int(counts[0])
 
 
 def log_time_sd(table: Table, samples: Callable[[Floats], Floats]) -> Floats:

@@ -23,6 +23,8 @@ WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as withi
 class Supply:
     """What a board supplies [W]; where work would need more, the GPU lowers its clock.
 
+    All of it is of one board; powers are those of a run, of `gpu_count` boards side by side.
+
     most_w: its highest power limit, or more where it was measured to draw more. default_w: the
     limit that it is set to unless somebody changed it, likewise. Both are infinite where that is
     not known. drawn_w: the most that it was measured to draw, 0 where that is not known; a
@@ -33,6 +35,12 @@ class Supply:
     most_w: float = math.inf
     default_w: float = math.inf
     drawn_w: float = 0.0
+    gpu_count: int = 1
+
+    @property
+    def most_of_run_w(self) -> float:
+        """What all boards of a run supply at most."""
+        return self.most_w * self.gpu_count
 
     @property
     def most_in_words(self) -> str:
@@ -55,21 +63,22 @@ class Supply:
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
         most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + AS_MEASURED))
-        return np.asarray(~(power_w > most_w))
+        return np.asarray(~(power_w / self.gpu_count > most_w))
 
 
 UNLIMITED = Supply()  # what is not known
 
 
-def supply_of(device: str, *drawn: float) -> Supply:
-    """What a board supplies that was measured to draw these powers [W].
+def supply_of(device: str, *drawn: float, gpu_count: int = 1) -> Supply:
+    """What each board of a run supplies that was measured to draw these powers on all [W].
 
     Unlimited where the device table has no limit of it.
     """
-    known, drawn_w = known_device(device), max(drawn, default=0.0)
+    known, drawn_w = known_device(device), max(drawn, default=0.0) / gpu_count
     if known is None or known.most_power_w is None or known.default_power_w is None:
-        return UNLIMITED
-    return Supply(max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w), drawn_w)
+        return replace(UNLIMITED, gpu_count=gpu_count)
+    limits_w = (max(limit_w, drawn_w) for limit_w in (known.most_power_w, known.default_power_w))
+    return Supply(*limits_w, drawn_w, gpu_count)
 
 
 def drawn_w(profiles: Profiles) -> float:
@@ -94,8 +103,8 @@ def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, S
         return surfaces
     k = is_held.any(axis=(1, 2, 3))
     lowered_ms = time.high.copy()
-    lowered_ms[k] = _lowered(supply.most_w, time.high[k], power.high[k])
-    most_w = np.maximum(supply.most_w, power.values)
+    lowered_ms[k] = _lowered(supply.most_of_run_w, time.high[k], power.high[k])
+    most_w = np.maximum(supply.most_of_run_w, power.values)
     return surfaces | {
         "time": replace(time, high=np.where(is_held, np.maximum(time.high, lowered_ms), time.high)),
         "power": replace(power, high=np.where(is_held, most_w, power.high)),

@@ -147,7 +147,8 @@ class Predictions(Mapping[str, Surfaces]):
     @cached_property
     def supply(self) -> Supply:
         """What the board supplies."""
-        return supply_of(self.device, drawn_w(self.profiles), self.run_drawn_w)
+        drawn = (drawn_w(self.profiles), self.run_drawn_w)
+        return supply_of(self.device, *drawn, gpu_count=self.profiles.gpu_count)
 
     @cached_property
     def time_ms(self) -> Floats:

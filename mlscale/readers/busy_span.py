@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  #
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
 _POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
+_ALIKE = 0.03  # by which clocks of GPUs side by side differ without a note
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
 
@@ -161,29 +163,109 @@ def one_gpu(logs: Sequence[Samples], gpu: str | None) -> Samples:
     return next(log for log in logs if gpu in (None, log.gpu))
 
 
-def samples_to_table(samples: Sequence[Samples], given: Given) -> Table:
-    """A row for each GPU of each log that is not idle throughout, averaged over its busy span.
+@dataclass(frozen=True)
+class LoggedRun:
+    """GPUs of one kind that worked side by side in one log; its time is the wall clock of all.
 
-    given: what the user says of the runs, as far as the logs do not. GPUs of a log that ran side by
-    side at nearly one engine clock are at their mean. Raises InputError; warns of idle GPUs, of
-    clocks that differ from those that were set, and of pauses.
+    each: the samples of each, and the span of the run: from the first busy moment of any GPU to
+    the last of any. alone: the busy span of each GPU by itself.
+    """
+
+    each: tuple[tuple[Samples, BusySpan], ...]
+    alone: tuple[BusySpan, ...]
+
+    @property
+    def log(self) -> Samples:
+        """The samples of its first GPU."""
+        return self.each[0][0]
+
+    @property
+    def span(self) -> BusySpan:
+        """As the first GPU shows it."""
+        return self.each[0][1]
+
+    @property
+    def gpus(self) -> list[str]:
+        """Their indices, as the log has them."""
+        return [log.gpu for log, _ in self.each]
+
+    @property
+    def idle_share(self) -> float:
+        """How much of its time its GPUs are idle."""
+        return fmean(span.idle / (span.last + 1 - span.first) for _, span in self.each)
+
+    @property
+    def power_w(self) -> float:
+        """The mean power of all its GPUs [W], NaN where that of one is not known."""
+        return sum(mean_power(log, span) for log, span in self.each)
+
+    def mean(self, column: str) -> float:
+        """The mean of a column over samples and GPUs; NaN where none has it."""
+        each = [log.columns[column][s.inside] for log, s in self.each if column in log.columns]
+        return mean_of(np.array([mean_of(values) for values in each]))
+
+    def __str__(self) -> str:
+        side_by_side = f"GPUs {', '.join(self.gpus)} side by side, the first "
+        return f"{side_by_side if len(self.each) > 1 else ''}{self.span}"
+
+
+def logged_runs(samples: Sequence[Samples], given: Given) -> list[LoggedRun]:
+    """The runs in some logs: of each log the GPUs of one kind that are not idle throughout.
+
+    given: what the user says of the runs, as far as the logs do not. Raises InputError; warns of
+    idle GPUs.
+    """
+    kinds: dict[tuple[str, str], list[tuple[Samples, BusySpan]]] = {}
+    for log, span in _busy_logs(samples, given):
+        kind = device.key if (device := find_device(log.name)) else log.name
+        kinds.setdefault((log.source, kind), []).append((log, span))
+    return [
+        LoggedRun(tuple(_together(each)), tuple(span for _, span in each))
+        for each in kinds.values()
+    ]
+
+
+def _together(each: Sequence[tuple[Samples, BusySpan]]) -> list[tuple[Samples, BusySpan]]:
+    """GPUs side by side, each with the span from the first busy moment of any to the last."""
+    if len(each) == 1:
+        return list(each)
+    clocks = [np.arange(len(log)) if log.seconds is None else log.seconds for log, _ in each]
+    begin = min(s[span.first] for s, (_, span) in zip(clocks, each, strict=True))
+    end = max(s[span.last] for s, (_, span) in zip(clocks, each, strict=True))
+    period_s = max(span.period_s for _, span in each)
+    is_timed = all(span.time_ms for _, span in each)
+    spans = []
+    for seconds, (log, span) in zip(clocks, each, strict=True):
+        first = int(np.searchsorted(seconds, begin))
+        last = int(np.searchsorted(seconds, end, side="right")) - 1
+        whole = replace(
+            span,
+            first=first,
+            last=last,
+            idle=span.idle + (span.first - first) + (last - span.last),
+            time_ms=1e3 * float(end - begin + period_s) if is_timed else None,
+            head_s=float(seconds[first] - seconds[0]),
+            tail_s=float(seconds[-1] - seconds[last]),
+            gap_s=float(np.diff(seconds[first : last + 1]).max(initial=0)) if is_timed else 0.0,
+        )
+        spans.append((log, whole))
+    return spans
+
+
+def samples_to_table(samples: Sequence[Samples], given: Given) -> Table:
+    """A row for each run of `logged_runs`, averaged over its span.
+
+    given: what the user says of the runs, as far as the logs do not. Raises InputError; warns of
+    idle GPUs, of clocks that differ from those that were set or from GPU to GPU, and of pauses.
     """
     _refuse_copies(samples)
-    busy = _busy_logs(samples, given)
-    rows = [_row(log, span, given) for log, span in busy]
-    side_by_side: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for (log, _), (device, numbers) in zip(busy, rows, strict=True):
-        side_by_side.setdefault((log.source, device), []).append(numbers)
-    for gpus in side_by_side.values():
-        clocks = [numbers["engine_mhz"] for numbers in gpus]
-        if min(clocks) < max(clocks) <= (1 + _SAME_CLOCK) * min(clocks):
-            for numbers in gpus:
-                numbers["engine_mhz"] = float(round(sum(clocks) / len(clocks)))
-    gpus_in = Counter(log.source for log, _ in busy)
-    applications = [given.application or Path(log.source).stem for log, _ in busy]
+    runs = logged_runs(samples, given)
+    rows = [_row(run, given) for run in runs]
+    runs_in = Counter(run.log.source for run in runs)
+    applications = [given.application or Path(run.log.source).stem for run in runs]
     kernels = [
-        f"{name} [GPU {log.gpu}]" if gpus_in[log.source] > 1 else name
-        for name, (log, _) in zip(applications, busy, strict=True)
+        f"{name} [GPU {run.log.gpu}]" if runs_in[run.log.source] > 1 else name
+        for name, run in zip(applications, runs, strict=True)
     ]
     devices = [device for device, _ in rows]
     columns = {
@@ -191,8 +273,8 @@ def samples_to_table(samples: Sequence[Samples], given: Given) -> Table:
         for column in dict.fromkeys(column for _, numbers in rows for column in numbers)
     }
     text = {"device": devices, "application": applications, "kernel": kernels}
-    metadata = facts_to_carry(devices[0]) | _metadata(busy, kernels, [*columns], given)
-    return Table(busy[0][0].source, text, columns, metadata)
+    metadata = facts_to_carry(devices[0]) | _metadata(runs, kernels, [*columns], given)
+    return Table(runs[0].log.source, text, columns, metadata)
 
 
 def _refuse_copies(samples: Sequence[Samples]) -> None:
@@ -231,31 +313,39 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
     return busy
 
 
-def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, float]]:
+def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
     """The device of a row, and its numbers. Raises InputError on what neither log nor user says."""
+    log, count = run.log, len(run.each)
     device = find_device(log.name) or find_device(given.device or "")
-    settings = {**given.base, **mean_clocks(log, span, given.base, device)}
+    alone = zip(run.each, run.alone, strict=True)
+    clocks = [mean_clocks(one, span, given.base, device) for (one, _), span in alone]
+    settings = {axis: min(each[axis] for each in clocks) for axis in clocks[0]}
+    if (highest := max(each.get("engine_mhz", 0.0) for each in clocks)) > 0:
+        slowest = settings["engine_mhz"]
+        if highest > (1 + _ALIKE) * slowest:
+            told = f"{log.source}: its GPUs ran at {slowest:.0f} to {highest:.0f} MHz: the slowest"
+            warn("L04", f"{told} counts, for which the others wait; set all alike, or name --gpu")
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
-    setup = set_up(log.source, seen, Given(given.device, settings))
-    if (time_ms := given.time_ms or log.time_ms or span.time_ms) is None:
+    setup = set_up(log.source, seen, Given(given.device, {**given.base, **settings}))
+    if (time_ms := given.time_ms or log.time_ms or run.span.time_ms) is None:
         one = "--time MS (of the whole run: this log is one sample)"
         flag = one if len(log) == 1 else "--interval SECONDS (between two samples)"
         raise InputError(f"{log.source}: does not say how long the run took; give {flag}")
     if log.time_ms and given.time_ms is None:
         rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
-    warn_of_pauses(log, span)
-    known = [name for name in SHARES if name in log.columns]
-    means = {"power_w": mean_power(log, span)}
-    means |= {name: mean_of(log.columns[name][span.inside]) for name in known}
+    known_device = find_device(setup.device)
+    for one, span in run.each:
+        warn_of_pauses(one, span)
+        if not math.isnan(power_w := mean_power(one, span)):
+            check("board power", str(one), known_device, power_w)
+            check("value", str(one), known_device, "power_w", power_w)
+    means = {"power_w": run.power_w} | {name: run.mean(name) for name in SHARES}
     if not log.time_ms:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    if "power_w" in means:
-        known_device = find_device(setup.device)
-        check("board power", str(log), known_device, means["power_w"])
-        check("value", str(log), known_device, "power_w", means["power_w"])
-    return setup.device, {**setup.config.as_dict(), "time_ms": time_ms, **means}
+    gpus = {"gpu_count": float(count)} if count > 1 else {}
+    return setup.device, {**setup.config.as_dict(), **gpus, "time_ms": time_ms, **means}
 
 
 def mean_clocks(
@@ -299,31 +389,37 @@ def mean_clocks(
 
 
 def _metadata(
-    busy: Sequence[tuple[Samples, BusySpan]], kernels: Sequence[str], columns: Sequence[str],
-    given: Given,
-) -> dict[str, Any]:  # fmt: skip
-    titles = ", ".join(dict.fromkeys(log.kind.title for log, _ in busy))
-    names = [Path(log.source).name for log, _ in busy]
-    spans = [(kernel, span) for kernel, (_, span) in zip(kernels, busy, strict=True)]
-    rated = {kernel for kernel, (log, _) in zip(kernels, busy, strict=True) if log.time_ms}
+    runs: Sequence[LoggedRun], kernels: Sequence[str], columns: Sequence[str], given: Given
+) -> dict[str, Any]:
+    titles = ", ".join(dict.fromkeys(run.log.kind.title for run in runs))
+    names = [Path(run.log.source).name for run in runs]
+    named = list(zip(kernels, runs, strict=True))
+    timed = [(k, run) for k, run in named if given.time_ms is None and not run.log.time_ms]
     ends = {
-        kernel: [end for end in span.open_ends if end != "first" or "skip_s" not in log.facts]
-        for kernel, (log, span) in zip(kernels, busy, strict=True)
+        f"{kernel} [GPU {log.gpu}]" if len(run.each) > 1 else kernel: [
+            end for end in span.open_ends if end != "first" or "skip_s" not in log.facts
+        ]
+        for kernel, run in timed
+        for (log, _), span in zip(run.each, run.alone, strict=True)
     }
-    timed = [(k, span) for k, span in spans if given.time_ms is None and k not in rated]
+
+    def mean_ms(run: LoggedRun, counts: Iterable[int]) -> float:
+        return round(1e3 * run.span.period_s * fmean(counts), 3)
+
+    idle = {k: mean_ms(run, [span.idle for _, span in run.each]) for k, run in timed}
     return {
         "origin": "measured",
         "profile_kind": PROFILE_KIND,
-        "counter_tool": busy[0][0].kind.tool,
+        "counter_tool": runs[0].log.kind.tool,
         "power_kind": "board" if "power_w" in columns else None,
-        "gpus": [log.gpu for log, _ in busy],
+        "gpus": [gpu for run in runs for gpu in run.gpus],
         "source": ", ".join(dict.fromkeys(names)),
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
-        "busy_spans": {k: f"{n}: {span}" for n, (k, span) in zip(names, spans, strict=True)},
-        "sample_ms": {k: round(1e3 * span.period_s, 3) for k, span in timed},
-        "idle_ms": {k: round(1e3 * span.period_s * span.idle, 3) for k, span in timed if span.idle},
-        "working_ms": {k: round(1e3 * span.period_s * len(span.working), 3) for k, span in timed},
-        "open_ends": {k: ends[k] for k, _ in timed if ends[k]},
+        "busy_spans": {k: f"{n}: {run}" for n, (k, run) in zip(names, named, strict=True)},
+        "sample_ms": {k: round(1e3 * run.span.period_s, 3) for k, run in timed},
+        "idle_ms": {k: idle_ms for k, idle_ms in idle.items() if idle_ms},
+        "working_ms": {k: mean_ms(run, [len(s.working) for s in run.alone]) for k, run in timed},
+        "open_ends": {k: open_ends for k, open_ends in ends.items() if open_ends},
         "feature_status": {},
         "launches": {},
     }
