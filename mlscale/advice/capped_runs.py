@@ -136,8 +136,8 @@ def advise_capped(
     gpus = readings[0].gpu_count
     for reading in readings:
         if reading.gpu_count != gpus:
-            told = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
-            raise InputError(f"{told}, {readings[0].source} on {gpus}; name one with --gpu")
+            ran = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
+            raise InputError(f"{ran}, {readings[0].source} on {gpus}; name one with --gpu")
     readings = [replace(one, power_w=one.power_w / gpus) for one in readings]
     for reading in readings:
         check("value", reading.source, known_device(device), "power_w", reading.power_w)
@@ -166,9 +166,7 @@ def advise_capped(
     of_all = tuple(curve.of_gpus(gpus) for curve in curves)
     base_w = first.power_w * gpus
     base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
-    runs = CapRuns(
-        device, caps, of_all, steep, base, base_w, was_set_w=was_set_w, gpu_count=gpus
-    )
+    runs = CapRuns(device, caps, of_all, steep, base, base_w, was_set_w=was_set_w, gpu_count=gpus)
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
     told = [point for point in advice.points if point.run]

@@ -278,11 +278,12 @@ def advise_caps(
 class CapRuns:
     """A run under P caps, before one is chosen.
 
-    cap_w (P,) [W], of each GPU, ascending; powers are of all of the run's. curves: as predicted and, with intervals, at the low and the high
-    ends, each under the caps and then under the GPU's own. steepness: at each of these, see
-    `steepness`. base, base_peak_w [W]: the run at the base, and its most demanding kernel there.
-    tried_mhz: the engine clocks that may be locked in place of a cap. was_set_w: the lowest and the
-    highest cap that a reading was under [W], between which the GPU takes caps whatever is known.
+    cap_w (P,) [W], of each GPU, ascending; the rest is of all of them. curves: as predicted and,
+    with intervals, at the low and the high ends, each under the caps and then under the GPU's own.
+    steepness: at each of these, see `steepness`. base, base_peak_w [W]: the run at the base, and
+    its most demanding kernel there. tried_mhz: the engine clocks that may be locked in place of a
+    cap. was_set_w: the lowest and the highest cap that a reading was under [W], between which the
+    GPU takes caps whatever is known.
     """
 
     device: str

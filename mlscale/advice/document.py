@@ -135,7 +135,7 @@ def server_document(
     lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
     why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity
     why += reasons(Grounds(device, is_learnt=False, readings=2, power_readings=2))
-    run = {"kernels": 1, "launches": None, "gpu_count": first.log.gpu_count}
+    run: Row = {"kernels": 1, "launches": None, "gpu_count": first.log.gpu_count}
     run |= {"counters_cover_percent": 100.0, "is_bounded": False}
     return {
         **_head("runs", device, _at(base.config)),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.readers.busy_span import busy_span
@@ -45,6 +46,8 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     """The readings of (result, log), that of the highest clock first. Raises InputError."""
     readings = [_reading(read_result(result), path, given) for result, path in pairs]
     readings.sort(key=lambda reading: -reading.engine_mhz)
+    if (base := readings[0].result.source) != str(pairs[0][0]):
+        warn_of_base(f"{base}, at {readings[0].engine_mhz:g} MHz", str(pairs[0][0]))
     if len(readings) < 2:
         raise InputError(
             f"{pairs[0][0]}: one clock does not show how latencies change with it; run the same at "

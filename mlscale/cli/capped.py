@@ -11,6 +11,7 @@ import numpy as np
 from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
+from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import gpu_count_of
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
@@ -19,7 +20,6 @@ from mlscale.subject import is_log, is_model_name, tells_engine_clock
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
-    from mlscale.readers.busy_span import LoggedRun
 
 CAP_COLUMNS = ("power_cap_w", "cap_w")  # of a table, the first that it has
 _NO_USE = ("power", "time", "static_power", "weights")  # options
@@ -27,14 +27,16 @@ _NO_USE = ("power", "time", "static_power", "weights")  # options
 
 @dataclass(frozen=True)
 class CappedRun:
-    """Readings of one run under caps, and the GPU, '' where no file says it and no option.
-
-    gpus: their indices, where a log has several side by side.
-    """
+    """Readings of one run under caps, with the GPU's names and a log's indices of its GPUs."""
 
     readings: "tuple[CappedReading, ...]"
-    device: str
+    devices: frozenset[str] = frozenset()
     gpus: tuple[str, ...] = ()
+
+    @property
+    def device(self) -> str:
+        """The GPU, '' where no file says it and no option."""
+        return "".join(self.devices)
 
 
 def is_asked(arguments: argparse.Namespace) -> bool:
@@ -75,33 +77,32 @@ def _is_table(path: Path, arguments: argparse.Namespace) -> bool:
 
 def read(arguments: argparse.Namespace) -> CappedRun:
     """The readings of all files, each row of a table and each log one. Raises InputError."""
+    from mlscale.advice.capped_runs import SAME_W
+
     for option in _NO_USE:
         if getattr(arguments, option, None) is not None:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} does not work with runs under caps at unknown clocks")
-    readings: list[CappedReading] = []
-    gpus: list[str] = []
     devices = {arguments.device} - {None}
     files = [input_file(text) for text in (*arguments.file, *arguments.also)]
-    for place, path in enumerate(files):
-        if path in files[:place]:
+    found: dict[Path, CappedRun] = {}
+    for path in files:
+        if path in found:
             raise InputError(f"{path}: is given twice; each reading needs its own file")
-        if _is_table(path, arguments):
-            found, names = _read_rows(path, arguments)
-            readings += found
-            devices |= names
-        else:
-            reading, run = _read_log(path, arguments)
-            readings.append(reading)
-            devices |= {run.log.name} - {""}
-            gpus = run.gpus
+        found[path] = (_read_rows if _is_table(path, arguments) else _read_log)(path, arguments)
+        devices |= found[path].devices
     keys = {known.key if (known := find_device(name)) else name for name in devices}
     if len(keys) > 1:
         raise InputError(f"{arguments.file[0]}: the readings mix {' and '.join(sorted(keys))}")
-    return CappedRun(tuple(readings), "".join(keys), tuple(gpus))
+    most_w = {path: max(one.power_w for one in run.readings) for path, run in found.items()}
+    base = max(files, key=lambda path: most_w[path])
+    if most_w[files[0]] < (1 - SAME_W) * most_w[base]:
+        warn_of_base(f"{base}, which draws the most", str(files[0]))
+    readings = tuple(one for run in found.values() for one in run.readings)
+    return CappedRun(readings, frozenset(keys), found[base].gpus)
 
 
-def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
+def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
     """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
 
@@ -119,15 +120,18 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedR
         if name in table.numbers:
             caps = table.positive(name, optional=True)
             break
-    rows, gpus = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True), gpu_count_of(table)
-    readings = [
+    rows, gpus = (
+        zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True),
+        gpu_count_of(table),
+    )
+    readings = (
         CappedReading(*row, f"{path}: {table.row(place)}", gpus) for place, row in enumerate(rows)
-    ]
-    return readings, set(table.text.get("device", ()))
+    )
+    return CappedRun(tuple(readings), frozenset(table.text.get("device", ())))
 
 
-def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[CappedReading, LoggedRun]":
-    """The mean of a log while its GPUs work, and the run that it shows. Raises InputError."""
+def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
+    """The mean of a log while its GPUs work. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
     from mlscale.advice.caps import refuse_pauses
     from mlscale.readers.busy_span import logged_runs, warn_of_pauses
@@ -143,5 +147,6 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[CappedReading
     refuse_pauses(run.idle_share)
     for log, span in run.each:
         warn_of_pauses(log, span)
-    cap_w = run.mean("power_cap_w")
-    return CappedReading(time_ms, power_w, cap_w, str(path), len(run.each)), run
+    cap_w, names = run.mean("power_cap_w"), frozenset({run.log.name} - {""})
+    reading = CappedReading(time_ms, power_w, cap_w, str(path), len(run.each))
+    return CappedRun((reading,), names, tuple(run.gpus))

@@ -80,7 +80,7 @@ def _measured(arguments: argparse.Namespace, first: advise.Answered) -> tuple[Ro
         points = [_logged_power(path, found)]
     else:
         asked = options.asked_run(arguments, arguments.weights)
-        points = [*subject.measured_again(asked, text)]
+        points = [*subject.measured_again(asked, found.profiles, text)]
     return tuple(against_measured(first.advice, found.profiles, point) for point in points)
 
 

@@ -25,6 +25,7 @@ from mlscale.data.profiles import (
     Profiles,
     configurations,
     gpu_count_of,
+    height,
     in_application,
     launches_of_rows,
     log_time_sd,
@@ -88,7 +89,7 @@ def add_points(
         _require_another_clock(profiles, readings)
     has_power = any(np.isfinite(one.power_w) for one in readings)
     points = []
-    for config in dict.fromkeys(one.config for one in readings):
+    for config in sorted({one.config for one in readings}, key=height, reverse=True):
         here = [one for one in readings if one.config == config]
         times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
@@ -101,6 +102,11 @@ def add_points(
         files = {one.config: one.file for one in readings}
         _check_pairs(profiles, base, points, files)
     return replace(profiles, points=(*profiles.points, *points))
+
+
+def warn_of_base(base: str, first: str) -> None:
+    """Tell that the base is another reading than that of the file that was given first."""
+    warn("R09", f"the base is {base}, not {first}, which was given first", "note")
 
 
 def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:

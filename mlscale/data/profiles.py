@@ -1,10 +1,12 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +45,7 @@ CONDITIONS = (
 OF_RUN = ("launches", "total_time_ms")
 # Counters' columns that a trace fills too: what a launch is, known without counting.
 OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
+NO_SETTINGS: Mapping[str, float] = MappingProxyType({})
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS, "gpu_count")
 
 
@@ -293,7 +296,9 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
     Raises InputError, also on a row that is not at the base.
     """
     if gpu_count_of(table) > 1:
-        raise InputError(f"{table.source}: has runs on several GPUs; a fleet's rows are of one each")
+        raise InputError(
+            f"{table.source}: has runs on several GPUs; a fleet's rows are of one each"
+        )
     elsewhere = np.flatnonzero(~_is_at_base(table, base, device))
     if elsewhere.size:
         raise InputError(
@@ -457,9 +462,34 @@ def only_config(table: Table) -> HardwareConfig:
     if len(configs) != 1:
         raise InputError(
             f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            "the base, or, where GPUs ran apart, import one of them with --gpu"
+            "the base"
         )
     return configs.pop()
+
+
+def highest_config(
+    table: Table,
+    said: Mapping[str, float],
+    kernels: Collection[str] = (),
+    otherwise: HardwareConfig | None = None,
+) -> HardwareConfig | None:
+    """The highest configuration at which a table has all its kernels, or the nearest to `said`.
+
+    said: some or all of AXES. kernels: names that it must have there too. otherwise: as for
+    `configurations`. None where it has none. Raises InputError.
+    """
+    there: dict[HardwareConfig, set[str]] = {}
+    for name, config in zip(table.text["kernel"], configurations(table, otherwise), strict=True):
+        there.setdefault(config, set()).add(name)
+    wanted = {*kernels, *table.text["kernel"]}
+    having = [config for config, found in there.items() if found >= wanted]
+    return max(having, key=lambda config: height(config, said), default=None)
+
+
+def height(config: HardwareConfig, said: Mapping[str, float] = NO_SETTINGS) -> tuple[float, ...]:
+    """What is larger of the reading that is the base: the nearest to `said`, then the highest."""
+    off = sum(abs(math.log(getattr(config, axis) / value)) for axis, value in said.items())
+    return -off, config.engine_mhz, config.memory_mhz, config.cu_count
 
 
 def with_weights(profiles: Profiles, path: Path | str) -> Profiles:

@@ -77,8 +77,8 @@ def supply_of(device: str, *drawn: float, gpu_count: int = 1) -> Supply:
     known, drawn_w = known_device(device), max(drawn, default=0.0) / gpu_count
     if known is None or known.most_power_w is None or known.default_power_w is None:
         return replace(UNLIMITED, gpu_count=gpu_count)
-    limits_w = (max(limit_w, drawn_w) for limit_w in (known.most_power_w, known.default_power_w))
-    return Supply(*limits_w, drawn_w, gpu_count)
+    most_w, default_w = max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w)
+    return Supply(most_w, default_w, drawn_w, gpu_count)
 
 
 def drawn_w(profiles: Profiles) -> float:

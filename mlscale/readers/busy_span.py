@@ -14,7 +14,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SHARES
+from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
@@ -25,7 +25,6 @@ from mlscale.text import counted
 _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  # the first counts
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
 _POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
-_SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _ALIKE = 0.03  # by which clocks of GPUs side by side differ without a note
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
@@ -335,11 +334,11 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
-    for one, span in run.each:
-        warn_of_pauses(one, span)
-        if not math.isnan(power_w := mean_power(one, span)):
-            check("board power", str(one), known_device, power_w)
-            check("value", str(one), known_device, "power_w", power_w)
+    for gpu, span in run.each:
+        warn_of_pauses(gpu, span)
+        if not math.isnan(power_w := mean_power(gpu, span)):
+            check("board power", str(gpu), known_device, power_w)
+            check("value", str(gpu), known_device, "power_w", power_w)
     means = {"power_w": run.power_w} | {name: run.mean(name) for name in SHARES}
     if not log.time_ms:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
@@ -371,7 +370,7 @@ def mean_clocks(
         out = max(1, round(0.1 * (values.size - 1)))
         low, high = (values[out], values[-1 - out]) if values.size >= 10 else (mean, mean)
         clocks[axis] = float(round(mean))
-        if was_set is not None and abs(mean / was_set - 1) > _SAME_CLOCK:
+        if was_set is not None and abs(mean / was_set - 1) > SAME_CLOCK:
             warn(
                 "L04",
                 f"{log}: {axis} was set to {was_set:g}, but ran at {mean:.0f} on average "

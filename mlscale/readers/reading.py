@@ -90,7 +90,11 @@ def import_profile(  # noqa: PLR0913, what files may not say
 
 def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
     """Read the files of one run as profiles; see `import_profile`. Raises InputError."""
-    imported = read_table(paths, given)
+    return profiles_of(read_table(paths, given))
+
+
+def profiles_of(imported: Imported) -> Profiles:
+    """The profiles that a run's table holds. Raises InputError on one of several GPUs or clocks."""
     table = imported.table
     runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
     if len(runs) > 1:
