@@ -134,7 +134,8 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
     """The mean of a log while its GPUs work. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
     from mlscale.advice.caps import refuse_pauses
-    from mlscale.readers.busy_span import logged_runs, warn_of_pauses
+    from mlscale.readers.busy_span import warn_of_pauses
+    from mlscale.readers.log_table import logged_runs
 
     run, *others = logged_runs(read_log(path), options.given(arguments))
     if others:

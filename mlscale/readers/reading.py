@@ -119,7 +119,7 @@ def read_table(
     if not paths:
         raise InputError("no file is given to read")
     if is_log(paths[0]):
-        from mlscale.readers.busy_span import samples_to_table
+        from mlscale.readers.log_table import samples_to_table
         from mlscale.readers.monitor import read_log
 
         table = samples_to_table([one for path in paths for one in read_log(path)], given)

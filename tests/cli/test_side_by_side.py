@@ -131,9 +131,7 @@ def test_gpus_that_begin_and_end_apart(capsys: Capture, tmp_path: Path) -> None:
     assert (found["engine_mhz"], found["gpu_count"]) == ("1695", "2")
 
 
-def test_runs_on_unlike_numbers_of_gpus(
-    capsys: Capture, eight: list[Path], tmp_path: Path
-) -> None:
+def test_runs_on_unlike_numbers_of_gpus(capsys: Capture, eight: list[Path], tmp_path: Path) -> None:
     pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
     said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair)
     assert "pair.csv: ran on 2 GPUs, the base on 8; give runs on as many" in said

@@ -11,8 +11,9 @@ import pytest
 
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
-from mlscale.readers.busy_span import busy_span, mean_of, samples_to_table
+from mlscale.readers.busy_span import busy_span, mean_of
 from mlscale.readers.given import Given
+from mlscale.readers.log_table import samples_to_table
 from mlscale.readers.monitor import read_log
 
 QUIET = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
