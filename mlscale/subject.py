@@ -243,7 +243,17 @@ def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> tuple[Table | N
         base = {axis: step for axis, step in given.base.items() if axis != "engine_mhz"}
         given = replace(given, base=base)  # it names one of the readings, perhaps another
     imported = read_table(paths, given)
+    if is_of_log:
+        imported = replace(imported, table=_at_set_clock(imported.table, asked.given))
     return imported.table if is_of_log else None, profiles_of(imported)
+
+
+def _at_set_clock(log: Table, given: Given) -> Table:
+    """A log's row at the engine clock that --base names, if it ran at nearly that one."""
+    clocks = log.numbers["engine_mhz"]
+    was_set = np.full(len(log), given.base.get("engine_mhz", np.nan))
+    is_near = np.abs(clocks / was_set - 1) <= SAME_CLOCK
+    return replace(log, numbers=log.numbers | {"engine_mhz": np.where(is_near, was_set, clocks)})
 
 
 def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[Table, Profiles]:
@@ -281,16 +291,13 @@ def _base_of(
     if place:
         profiles = profiles_at(filled[place], at, first.device)
         warn_of_base(f"{source}, at {at.engine_mhz:g} MHz", readings[0][0].source)
-    mhz = said.get("engine_mhz", at.engine_mhz)
-    if mhz == at.engine_mhz:
-        return readings[place], profiles
-    if not is_sampled(profiles.metadata):
+    mhz, is_of_log = said.get("engine_mhz", at.engine_mhz), is_sampled(profiles.metadata)
+    if mhz != at.engine_mhz and not is_of_log:
         raise InputError(f"{source}: no reading is at engine={mhz:g}; the nearest is at {at}")
     if abs(at.engine_mhz / mhz - 1) > SAME_CLOCK:
         ran = f"was set to {mhz:g}, but ran at {at.engine_mhz:.0f} on average"
         warn("L04", f"{source}: engine_mhz {ran}; the row is at {at.engine_mhz:.0f}")
-        return readings[place], profiles
-    return readings[place], replace(profiles, base=replace(at, engine_mhz=mhz))
+    return readings[place], profiles
 
 
 def _with_settings(table: Table, config: HardwareConfig | None, base: HardwareConfig) -> Table:
@@ -307,7 +314,8 @@ def _rank(profiles: Profiles, said: Mapping[str, float]) -> tuple[float, ...]:
     """What is larger of the reading that is the base."""
     is_of_run = is_sampled(profiles.metadata) or profiles.are_times_alone
     has_power = profiles.power_w is not None and not np.isnan(profiles.power_w).any()
-    return not is_of_run and tells_traffic(profiles), has_power, *height(profiles.base, said)
+    has_use = not (is_of_run or lack_of_peaks(profiles.device)) and tells_traffic(profiles)
+    return has_use, has_power, *height(profiles.base, said)
 
 
 def _has_readings_elsewhere(table: Table, profiles: Profiles) -> bool:
@@ -453,8 +461,8 @@ def _further_log(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )
         del base["engine_mhz"]
-    given = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
-    table = read_table([path], given).table
+    own = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
+    table = _at_set_clock(read_table([path], own).table, given)
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: is of {counted(len(table), 'run')}, what was given first of "

@@ -478,6 +478,7 @@ def highest_config(
     said: some or all of AXES. kernels: names that it must have there too. otherwise: as for
     `configurations`. None where it has none. Raises InputError.
     """
+    table.require(("kernel",))
     there: dict[HardwareConfig, set[str]] = {}
     for name, config in zip(table.text["kernel"], configurations(table, otherwise), strict=True):
         there.setdefault(config, set()).add(name)

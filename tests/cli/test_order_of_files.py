@@ -179,10 +179,12 @@ def test_base_names_another_reading(capsys: Capture, tmp_path: Path, write: Any)
     found = readings(0, 3)
     files, low = write(tmp_path, found), found[1][0]
     documents = []
+    near = low + 5 * (write is logs)  # of a log the sampled clock may be 1 % off
     for order in permutations(files):
-        out, _ = succeed(capsys, "advise", *also(order), "--base", f"engine={low}", "--json")
+        out, _ = succeed(capsys, "advise", *also(order), "--base", f"engine={near}", "--json")
         document = json.loads(out)
-        assert document["base"]["engine_mhz"] == low
+        assert document["base"]["engine_mhz"] == near
+        assert len(document["measured"]) == 2
         assert (order[0] == files[1]) == ("R09" not in {n["code"] for n in document["notes"]})
         documents.append(alike(document))
     assert all(one == documents[0] for one in documents[1:])
