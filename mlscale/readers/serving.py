@@ -205,9 +205,9 @@ def _require_sound(result: ServingResult) -> None:
         _require("completed / duration", result.request_per_s, "request_rate", rate, 0, 2)
     if running := result.in_flight:
         least = 1 / OTHER_UNIT if result.clients and rate in (None, math.inf) else 0
-        most = min(result.clients or math.inf, result.completed)
-        told = "by latencies the number of requests side by side"
-        _require(told, running, "of clients or requests", most, least, BY_MEANS)
+        most, of = min((result.completed, "completed"), (result.clients or math.inf, "concurrency"))
+        told = "by latencies the mean number of requests side by side"
+        _require(told, running, of, most, least, BY_MEANS)
 
 
 def _require(name: str, number: float, other: str, value: float, least: float, most: float) -> None:
@@ -229,7 +229,8 @@ def _vllm(row: Row, source: str) -> ServingResult:
     _hold(row, "request_throughput", "completed / duration", completed / run_s)
     _hold(row, "output_throughput", "total_output_tokens / duration", outputs / run_s)
     _hold(row, "input_throughput", "total_input_tokens / duration", inputs / run_s)
-    _hold(row, "total_token_throughput", "all tokens / duration", (inputs + outputs) / run_s)
+    both = "total_input_tokens and total_output_tokens / duration"
+    _hold(row, "total_token_throughput", both, (inputs + outputs) / run_s)
     asked = _number(row, "num_prompts")
     if asked is not None:
         _require("completed", completed, "num_prompts", asked, 0, 1)
@@ -237,10 +238,9 @@ def _vllm(row: Row, source: str) -> ServingResult:
     forms += [("e2e", "{}_e2el_ms"), ("e2e", "{}_e2e_latency_ms")]
     told, fields = _latencies(row, forms)
     computed, gaps_ms, growth = _details(row)
-    for name in told.keys() & computed.keys():
-        _require(
-            fields[name], told[name], "by the lists", computed[name], 1 / OTHER_UNIT, OTHER_UNIT
-        )
+    for name in filter(computed.__contains__, told):
+        most, by = OTHER_UNIT, "by the lists"
+        _require(fields[name], told[name], by, computed[name], 1 / most, most)
     return ServingResult(
         source, told | computed, completed, run_s, _needed(row, "output_throughput"),
         inputs, outputs, _number(row, "request_rate"), _number(row, "max_concurrency"),
