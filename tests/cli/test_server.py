@@ -195,7 +195,7 @@ def test_an_overloaded_server_gets_no_answer(
     assert found["server"]["withheld"].endswith(told)
     head, *rows = succeed(capsys, *asked, "--slo", SLO, "--format", "csv")[0].splitlines()
     assert head.endswith(",withheld")
-    assert all(row.endswith(f"{told}\"") for row in rows)  # quoted, for its comma
+    assert all(row.endswith(f'{told}"') for row in rows)  # quoted, for its comma
 
 
 def test_clients_that_limit_a_rate_are_a_closed_load(capsys: Capture, tmp_path: Path) -> None:
