@@ -156,7 +156,7 @@ def server_document(
         "server": {
             "load": "open" if advice.is_open else "closed",
             "request_per_s": result.request_per_s,
-            "rate_per_s": _known(result.rate_per_s),
+            "rate_per_s": _known(result.rate_per_s) if advice.is_open else None,
             "clients": result.clients,
             "requests": result.completed,
             "pool": advice.pool,

@@ -345,7 +345,8 @@ def rows(document: Row, shows_all: bool) -> list[Row]:
     if server := document.get("server"):
         from mlscale.cli.server_clocks import clock_row
 
-        return [clock_row(clock) for clock in server["clocks"]]
+        withheld = {"withheld": server["withheld"]}
+        return [clock_row(clock) | withheld for clock in server["clocks"]]
     cap = "power_cap_w" in document["base"]
     run = {"kernel": "whole run", "number": None, "share_percent": 100.0}
     run["launches"] = document["run"]["launches"]
