@@ -26,7 +26,7 @@ from mlscale.data.profiles import (
     profiles_at,
     with_weights,
 )
-from mlscale.data.table import Table, with_base_clocks, with_cu_counts
+from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_table, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model.model import Model, load
@@ -233,7 +233,7 @@ def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> Profiles:
 
 def _profiles_of_rows(table: Table, given: Given, model: Model | None) -> Profiles:
     """Profiles of a table's rows at the base. Raises InputError."""
-    table = with_cu_counts(table)
+    table = with_cu_counts(as_one_run(table))
     device, base = _device_and_base(table, given, model)
     if given.power is not None:
         from mlscale.readers.power import with_power
@@ -290,13 +290,17 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
             )
     if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
-    known = [given.device, *names, model and model.device]
-    device = next((name for name in known if name), None)
+    possible = [given.device, *names, model and model.device]
+    device = next((name for name in possible if name), None)
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
+    numbers = dict(table.numbers)
+    known = known_device(device)
+    if "memory_mhz" not in numbers and known and (mhz := known.highest_mhz("memory_mhz")):
+        numbers["memory_mhz"] = np.full(len(table), mhz)
     if not given.base:
-        return device, only_config(table)
-    settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
+        return device, only_config(replace(table, numbers=numbers))
+    settings = {axis: set(numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
     usual = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
     if model is not None and device == model.device:
         at_base = model.base.as_dict().items()
@@ -329,7 +333,7 @@ def _further_runs(
     times_ms = asked.also_times_ms or (None,) * len(asked.also)
     for text, time_ms in zip(asked.also, times_ms, strict=True):
         if isinstance(text, Table):
-            table = with_base_clocks(text, profiles.base.as_dict(), snap_clocks)
+            table = with_base_clocks(as_one_run(text), profiles.base.as_dict(), snap_clocks)
             further.append((table, None))
             continue
         file, separator, settings = text.rpartition("@")
@@ -340,7 +344,7 @@ def _further_runs(
             config = _config_beside(profiles, settings)
         path = input_file(text if config is None else file)
         if is_tidy(path, asked.columns):
-            table = read_table(path, columns=asked.columns)
+            table = as_one_run(read_table(path, columns=asked.columns))
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif is_log(path):
