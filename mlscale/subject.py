@@ -286,7 +286,8 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     for name in names:
         if given.device not in (None, name):
             raise InputError(
-                f"{table.source}: is of device '{name}', --device says '{given.device}'"
+                f"{table.source}: is of device '{name}', --device says '{given.device}'; if that "
+                f"is right, give --map device={given.device}"
             )
     if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
@@ -295,9 +296,10 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
     numbers = dict(table.numbers)
-    known = known_device(device)
-    if "memory_mhz" not in numbers and known and (mhz := known.highest_mhz("memory_mhz")):
-        numbers["memory_mhz"] = np.full(len(table), mhz)
+    if known := known_device(device):
+        for axis, value in ((AXES[0], known.cu_count), (AXES[2], known.highest_mhz(AXES[2]))):
+            if axis not in numbers and value:
+                numbers[axis] = np.full(len(table), float(value))
     if not given.base:
         return device, only_config(replace(table, numbers=numbers))
     settings = {axis: set(numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
