@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
@@ -295,11 +296,7 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     device = next((name for name in possible if name), None)
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
-    numbers = dict(table.numbers)
-    if known := known_device(device):
-        for axis, value in ((AXES[0], known.cu_count), (AXES[2], known.highest_mhz(AXES[2]))):
-            if axis not in numbers and value:
-                numbers[axis] = np.full(len(table), float(value))
+    numbers = {**_usual_settings(device, len(table)), **table.numbers}
     if not given.base:
         return device, only_config(replace(table, numbers=numbers))
     settings = {axis: set(numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
@@ -311,6 +308,15 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
             usual = {**model.base.as_dict(), **usual}
             return device, _config(given.base, device, usual, model.base.cu_axis)
     return device, _config(given.base, device, usual)
+
+
+def _usual_settings(device: str, rows: int) -> dict[str, Floats]:
+    """All CUs and the highest memory clock of a GPU, as far as they are known, for (rows,)."""
+    known = known_device(device)
+    usual = (
+        {"cu_count": known.cu_count, "memory_mhz": known.highest_mhz("memory_mhz")} if known else {}
+    )
+    return {axis: np.full(rows, float(value)) for axis, value in usual.items() if value}
 
 
 def _is_for(model: Model, table: Table) -> bool:
