@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
@@ -30,7 +31,7 @@ from mlscale.data.profiles import (
     profiles_at,
     with_weights,
 )
-from mlscale.data.table import Table, with_base_clocks, with_cu_counts
+from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_table, is_tidy, read_table
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.model.model import Model, load
@@ -258,7 +259,7 @@ def _at_set_clock(log: Table, given: Given) -> Table:
 
 def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[Table, Profiles]:
     """A table's rows, and profiles of those at the base. Raises InputError."""
-    table, given = with_cu_counts(table), asked.given
+    table, given = with_cu_counts(as_one_run(table)), asked.given
     device, base = _device_and_base(table, given, model)
     if asked.also and "engine_mhz" in given.base and base not in configurations(table, base):
         base = highest_config(table, given.base) or base  # that of a further run is named
@@ -362,20 +363,22 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     for name in names:
         if given.device not in (None, name):
             raise InputError(
-                f"{table.source}: is of device '{name}', --device says '{given.device}'"
+                f"{table.source}: is of device '{name}', --device says '{given.device}'; if that "
+                f"is right, give --map device={given.device}"
             )
     if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
-    known = [given.device, *names, model and model.device]
-    device = next((name for name in known if name), None)
+    possible = [given.device, *names, model and model.device]
+    device = next((name for name in possible if name), None)
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
-    highest = None
-    if set(AXES) <= table.numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
-        highest = highest_config(table, given.base)
+    numbers = {**_usual_settings(device, len(table)), **table.numbers}
+    filled, highest = replace(table, numbers=numbers), None
+    if set(AXES) <= numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
+        highest = highest_config(filled, given.base)
     if not given.base:
-        return device, highest or only_config(table)
-    settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
+        return device, highest or only_config(filled)
+    settings = {axis: set(numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
     usual = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
     usual |= highest.as_dict() if highest else {}
     if model is not None and device == model.device:
@@ -385,6 +388,15 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
             usual = {**model.base.as_dict(), **usual}
             return device, _config(given.base, device, usual, model.base.cu_axis)
     return device, _config(given.base, device, usual)
+
+
+def _usual_settings(device: str, rows: int) -> dict[str, Floats]:
+    """All CUs and the highest memory clock of a GPU, as far as they are known, for (rows,)."""
+    known = known_device(device)
+    usual = (
+        {"cu_count": known.cu_count, "memory_mhz": known.highest_mhz("memory_mhz")} if known else {}
+    )
+    return {axis: np.full(rows, float(value)) for axis, value in usual.items() if value}
 
 
 def _is_for(model: Model, table: Table) -> bool:
@@ -409,7 +421,7 @@ def _further_runs(
     times_ms = asked.also_times_ms or (None,) * len(asked.also)
     for text, time_ms in zip(asked.also, times_ms, strict=True):
         if isinstance(text, Table):
-            table = with_base_clocks(text, profiles.base.as_dict(), snap_clocks)
+            table = with_base_clocks(as_one_run(text), profiles.base.as_dict(), snap_clocks)
             further.append((table, None))
             continue
         file, separator, settings = text.rpartition("@")
@@ -420,7 +432,7 @@ def _further_runs(
             config = _config_beside(profiles, settings)
         path = input_file(text if config is None else file)
         if is_tidy(path, asked.columns):
-            table = read_table(path, columns=asked.columns)
+            table = as_one_run(read_table(path, columns=asked.columns))
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif is_log(path):
