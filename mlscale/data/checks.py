@@ -160,7 +160,7 @@ RULES = (
         "refused",
         predicates.counters_elsewhere,
         "{lacking} of {total} without '{counter}' at the base {base}, but with it at {where}: "
-        "choose a base where all kernels have their counters, or leave these kernels out",
+        "{mend}",
     ),
     Rule(
         "T08",

@@ -18,7 +18,7 @@ from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
 from mlscale.data.missing import complete_part
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import NO_TIMES, Table
+from mlscale.data.table import NO_TIMES, OF_LAUNCH, Table
 from mlscale.text import counted, listed, shortened
 
 Fields = dict[str, Any] | None
@@ -488,10 +488,20 @@ def counters_elsewhere(
 ) -> Fields:
     """Kernels that have a counter at other configurations than the base; counters (K, C, E, M, F).
 
-    base: its index.
+    Refused where all counters of a kernel are, or all values of a counter. base: its index.
     """
     known = ~np.isnan(counters)
-    only_elsewhere = known.any(axis=(1, 2, 3)) & ~known[:, *base]
+    at_base = known[:, *base]
+    only_elsewhere = known.any(axis=(1, 2, 3)) & ~at_base
+    of_work = [name not in OF_LAUNCH for name in names]
+    is_kernel_out = ~at_base[:, of_work].any(axis=1, keepdims=True)
+    is_count = np.array([not PER_ACCESS.fullmatch(name) for name in names], dtype=bool)
+    is_counter_out = ~at_base.any(axis=0) & is_count
+    is_refused = only_elsewhere & (is_kernel_out | is_counter_out)
+    told = {"severity": "note", "mend": _MEDIAN}
+    if is_refused.any():
+        only_elsewhere, mend = is_refused, "choose a base where all kernels have their counters"
+        told = {"mend": f"{mend}, or leave these kernels out"}
     lacking = np.flatnonzero(only_elsewhere.any(axis=1)).tolist()
     if not lacking:
         return None
@@ -500,7 +510,7 @@ def counters_elsewhere(
     where = grid.config(np.unravel_index(at.argmax(), at.shape))
     those = tuple(kernels[k] for k in lacking)
     fields = {"lacking": listed(those), "total": len(kernels), "counter": names[counter]}
-    return {**fields, "base": grid.config(base), "where": where, "kernels": those}
+    return {**fields, **told, "base": grid.config(base), "where": where, "kernels": those}
 
 
 def shared_times(kernels: Sequence[str], applications: Sequence[str], time_ms: Floats) -> Fields:

@@ -287,6 +287,7 @@ HOW = {"engine_mhz": " by CYCLES", "memory_mhz": ""}
 GPUS = {"0": "1 launch", "1": "2 launches"}
 GRID = ConfigGrid((1,), (400.0, 800.0), (1.0,))
 COUNTED = np.array([[3.0, 3.0], [NONE, 3.0]]).reshape(2, 1, 2, 1, 1)  # two kernels, two clocks
+HALF_COUNTED = np.concatenate([np.ones_like(COUNTED), COUNTED], axis=-1)  # 'loads' are everywhere
 BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
     ("G01", ("value", None, "share", 1.06), "1.06 of the whole cannot be, no share is above 1; gi"),
     ("G02", ("board power", H100, 845), "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
@@ -332,6 +333,11 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         "T10",
         ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 0, 0)),
         "1 kernel (b) of 2 without 'loads' at the base cu=1,engine=400,memory=1, but with it at cu",
+    ),
+    (
+        "T10",
+        ("counters at the base", "ab", ("loads", "hits"), HALF_COUNTED, GRID, (0, 0, 0)),
+        "1 kernel (b) of 2 without 'hits' at the base .*=1: predictors take the training median",
     ),
     ("M01", ("gpus", GPUS, None), "is of GPUs 0 (1 launch), 1 (2 launches); name one with --gpu"),
     ("M01", ("gpus", {"0": "1 launch"}, "5"), "has nothing of GPU 5; is of GPUs 0 (1 launch)"),
