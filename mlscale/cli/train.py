@@ -80,8 +80,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
     base = measurements.base(arguments.base)
-    of_each_grid = arguments.base if arguments.base in BASE_NAMES else None
-    sets = [(one, one.base(of_each_grid)) for one in others]
+    named = arguments.base if arguments.base in BASE_NAMES else None
+    sets = [(one, one.base(named)) for one in others]
     measurements = measurements.with_base(base)
     given = {name: getattr(arguments, name) for name in HYPER_PARAMETERS}
     predictor, why_wu = _predictor(arguments.predictor, given, measurements, base)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.checks import check
+from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SHARES
@@ -234,6 +234,7 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
 def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, float]]:
     """The device of a row, and its numbers. Raises InputError on what neither log nor user says."""
     device = find_device(log.name) or find_device(given.device or "")
+    check_named_clocks(device, given.base)
     settings = {**given.base, **mean_clocks(log, span, given.base, device)}
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
     setup = set_up(log.source, seen, Given(given.device, settings))

@@ -329,6 +329,14 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         ("profiled clock", L40S, 2267),
         "held the clock at 2267 MHz, and 'l40s' goes up to 2520; if so",
     ),
+    # A third of 345 is 115; no GPU has 60 GHz; beside one known clock alone GHz are refused.
+    (
+        "G01",
+        ("value", H100, "engine_mhz", 2.1, (345.0, 1980.0)),
+        "2.1 MHz cannot be, the lowest clock known is 345 MHz; is 2.1GHz meant?",
+    ),
+    ("G01", ("value", H100, "engine_mhz", 60.0, (345.0, 1980.0)), "345 MHz; give it in MHz"),
+    ("G01", ("value", None, "memory_mhz", 7.5, (7501.0,)), "7501 MHz; is 7.5GHz meant?"),
     (
         "T10",
         ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 0, 0)),
@@ -366,6 +374,8 @@ def test_facts_that_break_a_rule(code: str, facts: tuple[Any, ...], said: str) -
         ("value", None, "share", 1.05),
         ("board power", H100, 830),
         ("board power", H100, 71),
+        ("value", H100, "engine_mhz", 115.0, (345.0, 1980.0)),
+        ("value", None, "memory_mhz", 810.0, (7501.0,)),
         ("partition", L40S, 142),
         ("partition", MI300X, 38),  # AMD's parts are devices of their own
         ("kernels", ("f",), 3, ""),
