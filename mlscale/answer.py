@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from mlscale.advice.caps import CapAdvice
+
 MOST_KERNELS = 5  # of the card
 _RANGES = {  # what becomes of the run, and what its interval is called
     "slowdown_percent": "slowdown_range",
@@ -89,12 +91,14 @@ class Answer:
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
     content: its document. advice and subject: what it rests on, None of an LLM server; the
-    subject's notes are those on the files and the choice of the model.
+    subject's notes are those on the files and the choice of the model. caps: the run under power
+    caps, where these were asked for.
     """
 
     content: Row
     advice: Advice | None = None
     subject: Subject | None = None
+    caps: "CapAdvice | None" = None
 
     if not TYPE_CHECKING:
 
@@ -242,7 +246,7 @@ class Answer:
         from mlscale.report.page import Shown, page
 
         advice, subject = self._grounds("page")
-        return page([Shown(self.content, subject.profile_name, advice, subject)])
+        return page([Shown(self.content, subject.profile_name, advice, subject, caps=self.caps)])
 
     def _grounds(self, what: str) -> tuple[Advice, Subject]:
         """What the answer rests on. Raises InputError of an LLM server."""

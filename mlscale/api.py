@@ -117,7 +117,7 @@ def advise(
     row = document_of_run(found, goal, advice, capped, (), step, has_commands=True)
     row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
     row["next"] = row["next"] and in_python(row["next"])
-    return Answer(row, advice, found)
+    return Answer(row, advice, found, capped)
 
 
 @speaks_python

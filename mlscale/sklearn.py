@@ -37,16 +37,18 @@ _SCALE_COUNTERS = (
 
 
 def to_xy(
-    data: "pd.DataFrame | Measurements", base: Base = "mid", quantity: str = "time"
+    data: "pd.DataFrame | Measurements", base: Base | None = None, quantity: str = "time"
 ) -> "tuple[pd.DataFrame, pd.Series[float], pd.Series[str]]":
     """Return X, y and groups of a tidy table: a row for each kernel and setting but the base.
 
     Columns of X: what was profiled at the base (the counters, base_time_ms and, where it was
-    measured, base_power_w), then cu_count, engine_mhz and memory_mhz of the target. y: 'time' or
-    'power', the quantity, at the target over that at the base. groups: the applications, to be held
+    measured, base_power_w), then cu_count, engine_mhz and memory_mhz of the target. base: by
+    default the highest setting. y: 'time' or 'power', the quantity, at the target over that at the
+    base. groups: the applications, to be held
     out as a whole. Raises InputError, and warns of kernels that were not measured at the base.
     """
     table = data if isinstance(data, Measurements) else Measurements.from_frame(data)
+    base = table.base(base)
     table = table.with_base(base)
     profiles = training_profiles(table, base)
     ratios = table.measured_relative(quantity, base)

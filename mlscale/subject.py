@@ -14,6 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data import datasets
+from mlscale.data.checks import check_named_clocks
 from mlscale.data.column_names import Columns
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
@@ -533,6 +534,7 @@ def _config(
     cu_axis: what stands for CUs, of which there are as many as there are. Raises InputError.
     """
     known = None if cu_axis else known_device(device)
+    check_named_clocks(known_device(device), settings)
     all_cus = {"cu_count": float(known.cu_count)} if known else {}
     complete = {**all_cus, **usual, **settings}
     if known and complete["cu_count"] > known.cu_count:

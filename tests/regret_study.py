@@ -10,9 +10,9 @@ from mlscale.studies.regret import RegretStudy
 
 
 def regret_of(data: Measurements, **options: Any) -> RegretStudy:
-    """A study of one table, of `nearest`, energy and one seed unless told."""
+    """A study of one table, of `nearest`, energy, the middle and one seed unless told."""
     usual: dict[str, Any] = {"predictors": ["nearest"], "objectives": ["energy"], "seeds": 1}
-    given = {"features": ["raw"], "clusters": 2, **usual, **options}
+    given = {"features": ["raw"], "clusters": 2, "base": "mid", **usual, **options}
     return RegretStudy(tables={"made": data}, **given)
 
 

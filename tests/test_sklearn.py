@@ -45,7 +45,7 @@ MEASURED = Path(__file__).parents[1] / "docs" / "tables" / "new-kernels.csv"
 @cache
 def made_xy() -> tuple[pd.DataFrame, pd.Series, pd.Series]:
     """Twelve kernels of four power laws, at 36 configurations."""
-    return to_xy(made.measurements())
+    return to_xy(made.measurements(), "mid")
 
 
 def scaled(*others: Any) -> Pipeline:

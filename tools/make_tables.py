@@ -25,18 +25,19 @@ IMPORTED = {
 }
 FOUR = "gtx980-low.parquet gtx980-high.parquet gtx1080ti.parquet p100.parquet"
 SUITES = "datasets/h100-suite.csv datasets/h200-suite.csv"
-SIX = f"{FOUR} gtx980-49.parquet datasets/simulated-gcn3.parquet"
+SIX = f"{FOUR} gtx980-49.parquet datasets/simulated-gcn3.parquet --base mid"
+FROM_MID = f"{FOUR} --base mid"
 WITHIN = f"advice {FOUR} --base highest --predictor bottleneck --minimize energy --seeds 1"
 STUDIES = {
     "new-kernels": f"errors {SIX} --predictor nearest --predictor extra-trees --predictor wu "
     "--predictor wang-chu --predictor max-overlap --predictor bottleneck --features table2 "
     "--features utilisation --features rates --features raw --features utilisation+power --seeds 3",
-    "new-gpus": f"errors {FOUR} --unseen-gpu --seeds 1",
+    "new-gpus": f"errors {FROM_MID} --unseen-gpu --seeds 1",
     "fewer-sms": f"errors {SUITES} --base cu=132 --predictor bottleneck --predictor wu --seeds 3",
     "fewer-sms-of-a-new-gpu": f"errors {SUITES} --base highest --unseen-gpu",
-    "advice": f"advice {FOUR} --predictor bottleneck --predictor nearest --predictor extra-trees "
-    "--seeds 3",
-    "advice-of-runs": f"advice {FOUR} --runs 200 --predictor bottleneck --predictor nearest",
+    "advice": f"advice {FROM_MID} --predictor bottleneck --predictor nearest "
+    "--predictor extra-trees --seeds 3",
+    "advice-of-runs": f"advice {FROM_MID} --runs 200 --predictor bottleneck --predictor nearest",
     "advice-within-2": f"{WITHIN} --max-slowdown 2",
     "advice-within-5": f"{WITHIN} --max-slowdown 5",
     "advice-within-10": f"{WITHIN} --max-slowdown 10",

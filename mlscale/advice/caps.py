@@ -12,7 +12,7 @@ locked clock is the better lever.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -191,7 +191,7 @@ class CapAdvice:
     the best changes anything against the GPU's own cap, or none at all where that is not known;
     helps: whether it does so for the better against the base, or the base keeps not the limits.
     menu: the best under each limit of slowdown [%] that was asked for, None for no limit; its cap
-    is None where none that changes the run will do.
+    is None where none that changes the run will do. runs: what it was chosen from.
     default_w: the GPU's own cap by the device table, None where it is not known.
     """
 
@@ -209,6 +209,7 @@ class CapAdvice:
     lock_mhz: float | None = None
     menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
     gpu_count: int = 1
+    runs: "CapRuns | None" = field(default=None, compare=False, repr=False)
 
     @property
     def saved(self) -> str:
@@ -346,6 +347,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
             (most, None if _is_same(curve, place, -1) else points[place])
             for most, place in menu.items()
         ),
+        runs=runs,
     )
 
 

@@ -85,7 +85,7 @@ def document(
         "measured": [choice(setting, base, has_reduction) for setting in advice.measured],
         "caps": [_cap_row(point, caps) for point in caps.points] if caps else None,
     }
-    return {**row, **_cap_answer(caps, row["base"])} if is_cap and caps else row
+    return {**row, **cap_answer(caps, row["base"])} if is_cap and caps else row
 
 
 def capped_document(
@@ -121,7 +121,7 @@ def capped_document(
         "measured": [],
         "caps": [_cap_row(point, caps) for point in caps.points],
     }
-    return {**row, **_cap_answer(caps, row["base"])}
+    return {**row, **cap_answer(caps, row["base"])}
 
 
 def server_document(
@@ -293,7 +293,7 @@ def _cap_choice(point: "CapPoint", caps: "CapAdvice") -> Row:
     return {"set": {"power_cap_w": point.cap_w}, **known}
 
 
-def _cap_answer(caps: "CapAdvice", base: Row) -> Row:
+def cap_answer(caps: "CapAdvice", base: Row) -> Row:
     """What differs in a document whose answer is a cap: the best, or the base where none helps."""
     best = caps.best if caps.best and caps.best.run else None
     answer = _cap_choice(best, caps) if best else None

@@ -4,6 +4,7 @@ import argparse
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlscale import subject
 from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
@@ -15,6 +16,9 @@ from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
 from mlscale.data.datasets import input_file
 from mlscale.errors import UsageError, extra_named
+
+if TYPE_CHECKING:
+    from mlscale.advice.caps import CapAdvice
 
 FORMATS = ("table", "csv", "json")
 
@@ -71,6 +75,7 @@ class Answered:
     files: tuple[Path, ...]
     advice: Advice | None = None
     read: subject.Subject | None = None
+    caps: "CapAdvice | None" = None
 
 
 def answered(arguments: argparse.Namespace) -> Answered:
@@ -123,7 +128,7 @@ def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
         again = commands_at(step.engine_mhz, arguments, found.files, found.profiles)
         step = replace(step, commands=again)
     row = document_of_run(found, goal, advice, caps, told, step, arguments.commands)
-    return Answered(row, found.files, advice, found)
+    return Answered(row, found.files, advice, found, caps)
 
 
 def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
@@ -138,4 +143,4 @@ def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
         caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
     commands = commands_for_cap(caps, {"gpus": run.gpus}) if arguments.commands else None
     files = tuple(map(input_file, [*arguments.file, *arguments.also]))
-    return Answered(capped_document(caps, told, commands), files)
+    return Answered(capped_document(caps, told, commands), files, caps=caps)

@@ -86,7 +86,7 @@ def _train_on_simulated(folder: Path) -> list[Path]:
     from mlscale.studies.figures import draw_surface
 
     data = mlscale.read(datasets.path("simulated-gcn3.parquet"))
-    base = data.grid.mid
+    base = data.usual
     [(train_on, _)] = folds("holdout", data.applications, SEED)
     model = mlscale.train(data.select(train_on), base)
     mlscale.save(model, folder / "model.mlscale")

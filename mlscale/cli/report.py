@@ -54,7 +54,10 @@ def run(arguments: argparse.Namespace) -> None:
         runs.append(advise.answered(second))
     measured = _measured(arguments, runs[0]) if arguments.measured else ()
     shown = [
-        Shown(one.document, ", ".join(_names(one)), one.advice, one.read, () if i else measured)
+        Shown(
+            *(one.document, ", ".join(_names(one)), one.advice, one.read),
+            *(() if i else measured, one.caps),
+        )
         for i, one in enumerate(runs)
     ]
     write_text(output, page(shown))

@@ -75,7 +75,7 @@ def _add_predictors(parser: Parser, usual: str) -> None:
     what = f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside"
     name = options.predictor_name
     add("--predictor", dest="predictors", action=append, type=name, metavar="PREDICTOR", help=what)
-    what = "configuration to predict from, 'mid' (default) or 'highest': every axis at its top"
+    what = "configuration to predict from, 'mid' or 'highest': every axis at its top (the default)"
     add("--base", type=options.configuration, metavar="CONFIG", help=what)
     options.add_wu(parser, append)
 

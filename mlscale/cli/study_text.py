@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mlscale.cli.terminal import Line, percent, sentences, shown, table
+from mlscale.cli.terminal import Line, base_line, percent, sentences, shown, table
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
@@ -10,7 +10,7 @@ from mlscale.studies.crossval import HOLDOUT, K_FOLD, LEAVE_ONE_OUT, RANDOM_KERN
 from mlscale.text import counted
 
 MOST_ROWS = 8
-LINES_OF_TABLES = 17
+LINES_OF_TABLES = 16
 TRIVIAL = "no-scaling"  # what anybody has without a model
 HELD_OUT = {
     LEAVE_ONE_OUT: "one application left out at a time",
@@ -54,8 +54,9 @@ def errors_in_short(study: Study, document: dict[str, Any], has_colours: bool) -
         legend += f" {_NOT_TOLD}: does not differ significantly from the best."
     more_figures = "Others, medians, p90, differences: --all, or -o DIR (tables, pictures)."
     question, conditions = _in_words(study, document, rows)
+    base = base_line((str(HardwareConfig(**row["base"])) for row in rows), study.base)
     below = [*sentences(more_figures, "dim"), *sentences(conditions + legend, "dim")]
-    return shown([*sentences(question, "bold"), Line(), *lines, Line(), *below], has_colours)
+    return shown([*base, *sentences(question, "bold"), Line(), *lines, Line(), *below], has_colours)
 
 
 def _block(name: str, rows: Rows, room: int) -> list[Line]:
@@ -91,7 +92,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _in_words(study: Study, document: dict[str, Any], rows: Rows) -> tuple[str, str]:
-    """What is asked, and what was tested, how often, from where, and whether it was measured."""
+    """What is asked, and what was tested, how often, and whether it was measured."""
     tables = study.tables.values()
     kernels = counted(sum(len(data.kernels) for data in tables), "kernel")
     applications = counted(sum(len(set(data.applications)) for data in tables), "application")
@@ -104,9 +105,7 @@ def _in_words(study: Study, document: dict[str, Any], rows: Rows) -> tuple[str, 
         f"{held_out}{TRAINED[document.get('training', 'own-table')]}."
     )
     origins = dict.fromkeys(data.metadata.get("origin") for data in tables)
-    bases = dict.fromkeys(str(HardwareConfig(**row["base"])) for row in rows)
     data = " and ".join(str(origin) for origin in origins if origin)
     told = [f"{data.capitalize()} data"] * bool(data)
-    told.append(f"base {next(iter(bases))}{' and others' * (len(bases) > 1)}")
     tested = "; ".join([*told, counted(rows[0]["n_seeds"], "seed")])
     return question, f"{tested[0].upper()}{tested[1:]}."

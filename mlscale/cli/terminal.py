@@ -151,6 +151,13 @@ def sentences(
     return [Line(line, meaning) for line in lines]
 
 
+def base_line(bases: Iterable[str], asked: object) -> list[Line]:
+    """From where kernels are predicted; asked: what --base says of it, None for the default."""
+    first, *others = dict.fromkeys(bases)
+    default = "" if asked else ", the highest setting (another: --base)"
+    return sentences(f"Base: {first}{' and others' * bool(others)}{default}", "dim")
+
+
 def facts(pairs: Iterable[tuple[str, str]]) -> list[Line]:
     """A line for each name and what it is; what is empty is left out."""
     told = [(name, text) for name, text in pairs if text]

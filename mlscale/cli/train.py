@@ -14,9 +14,10 @@ from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.show import errors_in_words
-from mlscale.cli.terminal import facts, sentences, shown
+from mlscale.cli.terminal import base_line, facts, sentences, shown
 from mlscale.cli.text import print_line
 from mlscale.data.datasets import input_file
+from mlscale.data.grid import BASE_NAMES
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
@@ -78,7 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _tables(arguments)
-    base = measurements.grid.parse(arguments.base or "highest")
+    base = measurements.base(arguments.base)
+    named = arguments.base if arguments.base in BASE_NAMES else None
+    sets = [(one, one.base(named)) for one in others]
     measurements = measurements.with_base(base)
     given = {name: getattr(arguments, name) for name in HYPER_PARAMETERS}
     predictor, why_wu = _predictor(arguments.predictor, given, measurements, base)
@@ -88,28 +91,28 @@ def run(arguments: argparse.Namespace) -> None:
         measurements,
         base,
         predictor,
-        others=[(other, other.usual) for other in others],
+        others=sets,
         quantity=arguments.quantity,
         **_hyper_parameters(predictor, given, bool(others)),
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
-    checked = _checked(model, [(measurements, base), *((one, one.usual) for one in others)],
-                       arguments.no_check)  # fmt: skip
+    checked = _checked(model, [(measurements, base), *sets], arguments.no_check)
     words = ["MODEL" if word == arguments.output else word for word in arguments.words]
     command = options.command_line(words)  # so that the file is the same whatever its name
     model.card["made_by"] = {"command": command, "versions": _versions()}
     model.save(output)
     names, lacking = _features(model, measurements.profiles(base))
     told = [
-        ("Profile new kernels at", _where(model, names, arguments.base is None)),
+        ("Profile new kernels at", _where(names)),
         ("Some kernels lack", ", ".join(lacking)),
         ("Learns time from too", ", ".join(other.device for other in others)),
         ("Left-out error", checked),
         ("Why", why_wu or ""),
         ("Next", f"mlscale predict PROFILE --model {output}"),
     ]
-    print(shown([*sentences(f"{output}: {_summary(model, predictor)}"), *facts(told)]), end="")
+    summary = sentences(f"{output}: {_summary(model, predictor)}")
+    print(shown([*base_line([str(base)], arguments.base), *summary, *facts(told)]), end="")
 
 
 def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) -> str:
@@ -127,13 +130,12 @@ def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) ->
     return f"{errors_in_words(found)} (quick check, {found['folds']} folds; --no-check skips it)"
 
 
-def _where(model: "Model", names: Sequence[str], is_usual: bool) -> str:
+def _where(names: Sequence[str]) -> str:
     """Where to profile new kernels, and with which counters."""
-    at = f"{model.base}, the highest setting (another: --base)" if is_usual else str(model.base)
     named = (
         ", ".join(names) if len(names) <= MOST_NAMED else "'mlscale show MODEL --all' lists them"
     )
-    return f"{at}, with {counted(len(names), 'counter')}: {named}" if names else at
+    return f"the base, with {counted(len(names), 'counter')}: {named}" if names else "the base"
 
 
 def _tables(arguments: argparse.Namespace) -> list["Measurements"]:

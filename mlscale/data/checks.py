@@ -10,14 +10,15 @@ for a monitor's log and files of several GPUs, T for tables and profiles, R for 
 several clocks, V for LLM servers, and P for predictions and advice.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from mlscale.data import predicates
-from mlscale.data.devices import find_device
+from mlscale.data.devices import Device, find_device
+from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.data.predicates import Fields
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
@@ -160,7 +161,7 @@ RULES = (
         "refused",
         predicates.counters_elsewhere,
         "{lacking} of {total} without '{counter}' at the base {base}, but with it at {where}: "
-        "choose a base where all kernels have their counters, or leave these kernels out",
+        "{mend}",
     ),
     Rule(
         "T08",
@@ -261,6 +262,18 @@ def _broken(looks_at: Subject, facts: Sequence[Any]) -> Iterator[tuple[Rule, dic
     for rule in RULES:
         if rule.looks_at == looks_at and (fields := rule.predicate(*facts)) is not None:
             yield rule, fields
+
+
+def check_named_clocks(
+    device: Device | None, settings: Mapping[str, float], known: ConfigGrid | None = None
+) -> None:
+    """Raise InputError where a clock that the user names is far below all of a GPU and a grid."""
+    for axis in AXES[1:]:
+        listed = device.listed_mhz(axis) if device else ()
+        clocks = [*listed, *(getattr(known, axis) if known else ())]
+        if axis in settings and clocks:
+            where = f"{device.key if device else 'the GPU'}, {axis}"
+            check("value", where, device, axis, settings[axis], clocks)
 
 
 def check_units(table: Table, key: str) -> None:

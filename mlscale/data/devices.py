@@ -166,6 +166,14 @@ class Device:
         highest = float(math.floor(high))
         return clocks if clocks[-1] == highest else (*clocks, highest)
 
+    def listed_mhz(self, clock: str) -> tuple[float, ...]:
+        """Of 'engine_mhz' the ends of its range, of 'memory_mhz' all that the vendor's tool lists.
+
+        Empty where they are not known.
+        """
+        is_memory = clock == "memory_mhz"
+        return self.memory_clocks_mhz() if is_memory else self.engine_clock_range_mhz or ()
+
     def highest_mhz(self, clock: str) -> float | None:
         """The highest 'engine_mhz' or 'memory_mhz' it is known to have [MHz], None where none is.
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH, Profiles, profiles_by_row
-from mlscale.data.table import Table, with_base_clocks
+from mlscale.data.profiles import NOT_COUNTERS, Profiles, profiles_by_row
+from mlscale.data.table import OF_LAUNCH, Table, with_base_clocks
 from mlscale.data.table_files import is_parquet, parquet_file, read_row_group
 from mlscale.errors import InputError, warn
 

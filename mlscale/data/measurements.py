@@ -19,7 +19,6 @@ from mlscale.data.missing import complete_part, filled
 from mlscale.data.predicates import lacking_configurations
 from mlscale.data.profiles import (
     NOT_COUNTERS,
-    OF_LAUNCH,
     QUANTITIES,
     Profiles,
     in_application,
@@ -32,6 +31,7 @@ from mlscale.data.surfaces import relative_values
 from mlscale.data.table import (
     IDENTITY,
     NO_TIMES,
+    OF_LAUNCH,
     Table,
     to_samples,
     with_cu_counts,
@@ -218,12 +218,20 @@ class Measurements:
 
     @property
     def usual(self) -> HardwareConfig:
-        """The configuration that most kernels were measured at; of several the nearest to mid."""
+        """The base where none is given: the highest setting.
+
+        Where that is a hole of the table, the nearest to it that at least half as many kernels were
+        measured at as at any.
+        """
         counts = np.asarray(self.measured.sum(axis=0)).ravel()
-        settings, mid = self.grid.settings(), self.grid.mid.as_dict()
-        away = sum(np.abs(np.log(settings[axis] / mid[axis])) for axis in AXES)
-        best = np.where(counts == counts.max(), away, np.inf)
+        settings, top = self.grid.settings(), self.grid.highest.as_dict()
+        away = sum(np.log(top[axis] / settings[axis]) for axis in AXES)
+        best = np.where(2 * counts >= counts.max(), away, np.inf)
         return list(self.grid)[int(best.argmin())]
+
+    def base(self, asked: Base | None) -> HardwareConfig:
+        """The base that is asked for, see `ConfigGrid.config`; None for the `usual` one."""
+        return self.usual if asked is None else self.grid.config(asked)
 
     @property
     def unmeasured(self) -> list[HardwareConfig]:
@@ -244,7 +252,7 @@ class Measurements:
         if not is_known.any():
             raise InputError(
                 f"no kernel of '{self.device}' was measured at the base {at} and elsewhere; choose "
-                f"another, such as {self.usual}, which most kernels have"
+                f"another, such as {self.usual}"
             )
         others = listed([f"'{self.kernels[k]}'" for k in np.flatnonzero(~is_known)])
         warn("T01", f"left out, as not measured at the base {at} and elsewhere: {others}")

@@ -18,7 +18,7 @@ from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
 from mlscale.data.missing import complete_part
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import NO_TIMES, Table
+from mlscale.data.table import NO_TIMES, OF_LAUNCH, Table
 from mlscale.text import counted, listed, shortened
 
 Fields = dict[str, Any] | None
@@ -31,12 +31,20 @@ _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing obs
 # Of the highest clock or power that is known of a GPU. An idle one has some hundredths of it.
 _SHARES = {"MHz": (0.01, ABOVE_HIGHEST), "W": (0.002, 10.0)}
 _OTHER_UNIT = 100.0  # times the highest clock: above, it is in kHz; below, it may be a data rate
+_OF_LOWEST = 1 / 3  # clock that is known: what is below has another unit, or is mistyped
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
 _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 
 
-def impossible_value(device: Device | None, column: str, value: float) -> Fields:
-    """A clock [MHz], power_w [W] or share that the GPU cannot have; None: any GPU."""
+def impossible_value(
+    device: Device | None, column: str, value: float, known_mhz: Sequence[float] = ()
+) -> Fields:
+    """A clock [MHz], power_w [W] or share that the GPU cannot have; None: any GPU.
+
+    known_mhz: where a user names a clock, those that are known; it is not far below them all.
+    """
+    if known_mhz:
+        return _too_low(value, known_mhz)
     if column == "share":
         mend = "give it from 0 to 1, or in a column of percent to 100"
         limit = "no share is above 1"
@@ -69,6 +77,17 @@ def impossible_value(device: Device | None, column: str, value: float) -> Fields
     if low <= value <= high or value <= 0 or is_nominal or not math.isfinite(value):
         return None
     return {"value": value, "unit": unit, "limit": limit, "mend": mend}
+
+
+def _too_low(mhz: float, known_mhz: Sequence[float]) -> Fields:
+    """A clock far below all that are known; beside one alone, one that may be in GHz."""
+    least, most = min(known_mhz), max(known_mhz)
+    is_in_ghz = _OF_LOWEST * least <= 1e3 * mhz <= 2 * most
+    if mhz >= _OF_LOWEST * least or not (is_in_ghz or least < most):
+        return None
+    mend = f"is {mhz:g}GHz meant?" if is_in_ghz else "give it in MHz"
+    limit = f"the lowest clock known is {least:g} MHz"
+    return {"value": mhz, "unit": "MHz", "limit": limit, "mend": mend}
 
 
 def doubtful_power(device: Device | None, power_w: float) -> Fields:
@@ -489,10 +508,20 @@ def counters_elsewhere(
 ) -> Fields:
     """Kernels that have a counter at other configurations than the base; counters (K, C, E, M, F).
 
-    base: its index.
+    Refused where all counters of a kernel are, or all values of a counter. base: its index.
     """
     known = ~np.isnan(counters)
-    only_elsewhere = known.any(axis=(1, 2, 3)) & ~known[:, *base]
+    at_base = known[:, *base]
+    only_elsewhere = known.any(axis=(1, 2, 3)) & ~at_base
+    counted_work = [name not in OF_LAUNCH for name in names]
+    is_kernel_out = ~at_base[:, counted_work].any(axis=1, keepdims=True)
+    is_count = np.array([not PER_ACCESS.fullmatch(name) for name in names], dtype=bool)
+    is_counter_out = ~at_base.any(axis=0) & is_count
+    is_refused = only_elsewhere & (is_kernel_out | is_counter_out)
+    told = {"severity": "note", "mend": _MEDIAN}
+    if is_refused.any():
+        only_elsewhere, mend = is_refused, "choose a base where all kernels have their counters"
+        told = {"mend": f"{mend}, or leave these kernels out"}
     lacking = np.flatnonzero(only_elsewhere.any(axis=1)).tolist()
     if not lacking:
         return None
@@ -501,7 +530,7 @@ def counters_elsewhere(
     where = grid.config(np.unravel_index(at.argmax(), at.shape))
     those = tuple(kernels[k] for k in lacking)
     fields = {"lacking": listed(those), "total": len(kernels), "counter": names[counter]}
-    return {**fields, "base": grid.config(base), "where": where, "kernels": those}
+    return {**fields, **told, "base": grid.config(base), "where": where, "kernels": those}
 
 
 def shared_times(kernels: Sequence[str], applications: Sequence[str], time_ms: Floats) -> Fields:

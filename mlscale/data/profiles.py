@@ -16,7 +16,14 @@ from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import Rows
-from mlscale.data.table import IDENTITY, Table, to_samples, with_base_clocks, with_times
+from mlscale.data.table import (
+    IDENTITY,
+    OF_LAUNCH,
+    Table,
+    to_samples,
+    with_base_clocks,
+    with_times,
+)
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, warn
 from mlscale.text import counted, did_you_mean, shortened
@@ -43,8 +50,6 @@ CONDITIONS = (
 )
 # How much of a run a kernel is: its launches, and their time as a trace sums it up [ms].
 OF_RUN = ("launches", "total_time_ms")
-# Counters' columns that a trace fills too: what a launch is, known without counting.
-OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
 NO_SETTINGS: Mapping[str, float] = MappingProxyType({})
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS, "gpu_count")
 

@@ -167,6 +167,14 @@ def absolute_percentage_error(predicted: Floats, actual: Floats) -> Floats:
     return np.asarray(100.0 * np.abs(predicted / actual - 1.0))
 
 
+def mean_of_kernels(errors: Floats) -> float:
+    """The mean over kernels of their means over targets (K, targets), NaN where not measured.
+
+    So a kernel of which little was measured counts as much as any other.
+    """
+    return float(np.nanmean(errors, axis=1).mean())
+
+
 def without_base(errors: Floats, base: Index) -> Floats:
     """Return errors (K, C, E, M) as (K, targets): every configuration but the base."""
     shape = errors.shape[1:]

@@ -28,6 +28,7 @@ MEASURED = ("cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w")
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
 SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]
+OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
 NO_TIMES = "no_times"  # in metadata: of a table that has power alone; its times are all 1 ms
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
 # What --map may say of our columns for all rows, and what a column is that only a table can say.

@@ -16,7 +16,13 @@ from mlscale.data.measurements import Measurements, read
 from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
-from mlscale.data.surfaces import Surfaces, absolute_percentage_error, widened_beyond, without_base
+from mlscale.data.surfaces import (
+    Surfaces,
+    absolute_percentage_error,
+    mean_of_kernels,
+    widened_beyond,
+    without_base,
+)
 from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
 from mlscale.model import model_file
@@ -206,7 +212,7 @@ class Model:
             measured = data.measured_relative(quantity, self.base)
             predicted = table[f"{quantity}_factor"].reshape(measured.shape)
             errors = absolute_percentage_error(predicted, measured)
-            scores[quantity] = float(np.nanmean(without_base(errors, data.grid.index(self.base))))
+            scores[quantity] = mean_of_kernels(without_base(errors, data.grid.index(self.base)))
         return scores
 
     def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
@@ -331,7 +337,7 @@ def train(
     """Train a model on every quantity that a table of measurements has, or on one alone.
 
     base: where new kernels are profiled, a configuration of the grid, its index (c, e, m), or a
-    text such as 'mid'; by default 'highest', which a note says.
+    text such as 'mid'; by default the highest setting, which a note says.
     predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
     take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
@@ -345,7 +351,7 @@ def train(
     """
     measurements = read(table)
     if base is None:
-        base = measurements.grid.highest
+        base = measurements.usual
         told = f"the base is the highest setting, {base}: profile new kernels there, or give --base"
         warn("L04", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))

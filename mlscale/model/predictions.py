@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Mask
+from mlscale.data.checks import check_named_clocks
+from mlscale.data.devices import find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, settings_of
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
@@ -234,6 +236,7 @@ class Predictions(Mapping[str, Surfaces]):
         settings = settings_of(at, self.base.cu_axis or "cu")
         asked = [HardwareConfig(**{**base, **setting}) for setting in settings]
         for config in asked:
+            check_named_clocks(find_device(self.device), config.as_dict(), self.grid)
             configuration_weights(self.grid, config)  # refuses what is outside
         return replace(self, asked=tuple(asked))
 

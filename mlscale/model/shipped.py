@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
-from mlscale.data.checks import notes_on
+from mlscale.data.checks import check_named_clocks, notes_on
 from mlscale.data.datasets import path
 from mlscale.data.devices import Device, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
@@ -115,6 +115,8 @@ def model_for(
     if (model.device, model.base) != (profiles.device, profiles.base):
         model = _turned(model, profiles, targets, peaks, extrapolate, force)
     else:
+        for target in targets:
+            check_named_clocks(find_device(model.device), target.as_dict(), model.grid)
         asked = (targets or _offered_beyond(model, profiles)) if extrapolate else ()
         model = model.extrapolating([*asked, *_with_readings(model.grid, profiles)])
     grid = model.grid
@@ -226,7 +228,9 @@ def _least_share(trained: Sequence[ConfigGrid], axis: str) -> float:
 def _require_reachable(
     device: Device | None, usual: ConfigGrid, targets: Sequence[HardwareConfig]
 ) -> None:
-    """Raise InputError on a clock that the GPU does not reach."""
+    """Raise InputError on a clock that the GPU does not reach, or far below all of its clocks."""
+    for target in targets:
+        check_named_clocks(device, target.as_dict(), usual)
     for axis in AXES[1:]:
         highest = getattr(usual, axis)[-1]
         if device is not None and device.datasheet is not None:

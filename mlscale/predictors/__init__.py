@@ -19,7 +19,7 @@ import numpy as np
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import OF_LAUNCH
+from mlscale.data.table import OF_LAUNCH
 from mlscale.errors import InputError, warn
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.features import training_profiles
@@ -69,7 +69,7 @@ PREDICTORS: Mapping[str, type[Predictor]] = _Predictors()
 DEFAULT = "default"  # stands for the predictor that suits a table
 
 
-def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
+def default_predictor(measurements: Measurements, base: Base | None = None) -> str:
     """Return the name of the predictor that suits a table best, profiled at the base.
 
     `board` for sampled profiles over the engine clock; `mean-surface` where a table has no
@@ -79,7 +79,7 @@ def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
     """
     if applying(("board",), measurements):
         return "board"
-    measurements.grid.index(base)
+    base = measurements.base(base)
     is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
     if np.isnan(measurements.counters[..., is_counter]).all():
         warn(
@@ -110,7 +110,7 @@ def applying(names: Iterable[str], measurements: Measurements) -> list[str]:
 
 
 def or_default(
-    predictor: str | type[Predictor] | Predictor, measurements: Measurements, base: Base = "mid"
+    predictor: str | type[Predictor] | Predictor, measurements: Measurements, base: Base
 ) -> str | type[Predictor] | Predictor:
     """Return what stands for a predictor; for 'default' what `default_predictor` names."""
     is_default = isinstance(predictor, str) and predictor == DEFAULT

@@ -16,7 +16,13 @@ import numpy as np
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.surfaces import Surfaces, absolute_percentage_error, by_power_laws, without_base
+from mlscale.data.surfaces import (
+    Surfaces,
+    absolute_percentage_error,
+    by_power_laws,
+    mean_of_kernels,
+    without_base,
+)
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.predictors.features import FeatureScaling
@@ -115,13 +121,13 @@ class Predictor(ABC):
     def score(self, measurements: Measurements, base: Base) -> float:
         """Return minus the mean absolute percentage error, so that more is better.
 
-        The mean goes over what was measured of the kernels, at every configuration but the base.
+        The mean is of the kernels' means over what was measured of each, but the base.
         """
         config = measurements.grid.config(base)
         surfaces = self.predict(measurements.profiles(config))
         actual = measurements.measured_relative(self.quantity, config)
         errors = absolute_percentage_error(surfaces.values, actual)
-        return -float(np.nanmean(without_base(errors, measurements.grid.index(config))))
+        return -mean_of_kernels(without_base(errors, measurements.grid.index(config)))
 
 
 @runtime_checkable

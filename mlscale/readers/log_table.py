@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.checks import check
+from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
@@ -186,6 +186,7 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
     """The device of a row, and its numbers. Raises InputError on what neither log nor user says."""
     log, count = run.log, len(run.each)
     device = find_device(log.name) or find_device(given.device or "")
+    check_named_clocks(device, given.base)
     alone = zip(run.each, run.alone, strict=True)
     clocks = [mean_clocks(one, span, given.base, device) for (one, _), span in alone]
     settings = {axis: min(each[axis] for each in clocks) for axis in clocks[0]}

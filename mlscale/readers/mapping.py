@@ -17,7 +17,7 @@ import numpy as np
 
 from mlscale.counters.features import TABLE_2
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import OF_LAUNCH
+from mlscale.data.table import OF_LAUNCH
 from mlscale.errors import InputError
 from mlscale.files import shipped_json
 

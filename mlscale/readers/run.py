@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from mlscale.data.checks import check
+from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.predicates import ABOVE_HIGHEST, APART, held_clock, unlike_launches
@@ -83,6 +83,7 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
         seen = {**seen, "engine_mhz": clocks}
     observed = {axis: mean for axis in AXES if (mean := _mean(seen, axis)) is not None}
     settings = {"cu_count": _cu_count(source, device, base.get("cu_count"), observed, seen)}
+    check_named_clocks(device, base)
     for clock in AXES[1:]:
         settings[clock] = _clock(source, device, clock, base.get(clock), observed.get(clock), seen)
     known = {axis: value for axis, value in settings.items() if value is not None}

@@ -69,27 +69,34 @@ function kernelTable(host) {
 
 // Power caps, as the document has them.
 function capTable() {
-  const { caps, answer } = run().document;
-  const set = answer && answer.set.power_cap_w;
+  const { caps } = run().document;
   const between = (values) => (values && values[1] != null
     ? `${change(values[1])} to ${change(values[2])}` : "");
   const first = caps.findIndex((cap) => cap.time_ms);
   const unknown = first < 0 ? caps : caps.slice(0, first);
-  const rows = caps.slice(unknown.length).map((cap) => el("tr", { class: cap.cap_w === set && "on" },
+  const known = caps.slice(unknown.length), notes = known.map(() => el("td", { class: "wide soft" }));
+  const rows = known.map((cap, k) => el("tr", {},
     el("td", { class: "n" }, `${digits(cap.cap_w)} W`),
     el("td", { class: "n" }, cap.at && cap.at.engine_mhz ? `${digits(cap.at.engine_mhz)} MHz` : "–"),
     el("td", { class: "n" }, change(cap.slowdown_percent?.[0])),
     el("td", { class: "n wide soft" }, between(cap.slowdown_percent)),
     el("td", { class: "n" }, change(cap.energy_percent?.[0])),
-    el("td", { class: "wide soft" }, cap.cap_w === set ? "the answer" : cap.flags.join("; "))));
+    notes[k]));
   const rest = unknown.length ? el("p", { class: "soft" }, `${digits(unknown[0].cap_w)} to ${
     digits(unknown.at(-1).cap_w)} W: not known; ${unknown.at(-1).flags.at(-1) || ""}`) : null;
-  const command = isCapped(run()) ? commandLine(() => run().document.commands?.set || []) : null;
+  const limit = isCapped(run()) ? limitSlider() : null;
+  const command = limit && commandLine(() => (within(S.max).cap_w === within(run().limit).cap_w
+    ? run().document.commands?.set || []
+    : [`# mlscale advise … --lever cap --max-slowdown ${S.max ?? 1000} --commands`]));
   const list = el("div", { class: "scroll", tabindex: 0 });
-  if (command) moves.push(command.move);
+  moves.push(() => known.forEach((cap, k) => {
+    const isOn = isCapped(run()) && cap.cap_w === within(S.max).cap_w;
+    rows[k].classList.toggle("on", isOn);
+    notes[k].textContent = isOn ? "the answer" : cap.flags.join("; ");
+  }), ...(limit ? [limit.move, command.move] : []));
   requestAnimationFrame(() => { list.scrollTop = (list.querySelector(".on")?.offsetTop || 0) - 150; });
   return el("section", { class: "card" }, el("div", { class: "title" }, el("h2", {}, "Power caps"),
-    command && command.node), rest, filled(list, {}, [el("table", {},
+    limit && el("div", { class: "controls" }, limit.node), command && command.node), rest, filled(list, {}, [el("table", {},
     el("thead", {}, el("tr", {}, ...["cap", "mean clock", "time"].map((word) => el("th",
       { class: "n" }, word)), el("th", { class: "n wide" }, "90 %"), el("th", { class: "n" },
       "energy"), el("th", { class: "wide" }))), el("tbody", {}, rows))]));
@@ -109,17 +116,20 @@ function sliders() {
       input.setAttribute("aria-valuetext", value.textContent);
     } };
   });
+  return isCapped(run()) ? made : [...made, limitSlider()];
+}
+
+function limitSlider() {
   const value = el("output");
-  const input = el("input", { type: "range", id: "slider-max", min: 0, max: MAX_PERCENT + 0.5,
-    step: 0.5, oninput: () => {
+  const input = el("input", { type: "range", id: "slider-max", min: 0, max: MAX_PERCENT + STEP,
+    step: STEP, oninput: () => {
       const max = +input.value > MAX_PERCENT ? null : +input.value;
-      go({ max, ...advised(max) });
+      go({ max, ...(run().grid && advised(max)) });
     } });
-  made.push({ node: el("label", {}, "at most slower by", value, input), move: () => {
-    input.value = S.max == null ? MAX_PERCENT + 0.5 : S.max;
+  return { node: el("label", {}, "at most slower by", value, input), move: () => {
+    input.value = S.max == null ? MAX_PERCENT + STEP : S.max;
     value.textContent = S.max == null ? "any" : `${digits(S.max, 3)} %`;
-  } });
-  return made;
+  } };
 }
 
 function buttons() {
@@ -131,7 +141,7 @@ function buttons() {
     to("base", run().base),
     at(answer) && to("advised", at(answer)),
     at(expected) && to("expected", at(expected)),
-    run().whole.energy && to("least energy", best("energy", null), null),
+    run().within.least && to("least energy", placeOf(run().within.least), null),
   ];
 }
 
@@ -351,6 +361,7 @@ function build() {
 let hashTimer = null;
 function update() {
   moves.forEach((move) => move());
+  document.querySelector(`#head-${S.run} h1`).textContent = shown(within(S.max).headline);
   clearTimeout(hashTimer);
   hashTimer = setTimeout(writeHash, 100); // browsers refuse to note hundreds of moves
 }

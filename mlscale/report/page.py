@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from mlscale.advice.commands import clock_templates
 from mlscale.advice.objectives import Limits
@@ -20,14 +21,19 @@ from mlscale.advice.sureness import REASONS
 from mlscale.advice.verdict import answer_lines, effects, nothing_better, places
 from mlscale.data.devices import known_device
 from mlscale.report.surfaces import deflated, surfaces
+from mlscale.report.within import caps_within, clocks_within
 from mlscale.subject import Subject
 from mlscale.text import counted, rounded, share_in_percent
+
+if TYPE_CHECKING:
+    from mlscale.advice.caps import CapAdvice
 
 _POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; "
     "form-action 'none'"
 )
 _SCRIPTS = ("state.js", "charts.js", "page.js")  # one after the other
+MAX_PERCENT, STEP = 60, 0.5  # of the slider of the limit; beyond it there is no limit
 _MOST_WORDS = 12  # of the answer at the top
 _ORIGINS = {
     "made": "MADE DATA: {} made by a program, not measured on a GPU.",
@@ -41,7 +47,7 @@ class Shown:
 
     document: its answer's. name: what the run is called, its files. advice, subject: what the
     answer rests on; None of runs of which no clock is known. measured: what `against_measured`
-    says.
+    says. caps: the run under power caps, where these were asked for.
     """
 
     document: Row
@@ -49,6 +55,7 @@ class Shown:
     advice: Advice | None = None
     subject: Subject | None = None
     measured: tuple[Row, ...] = ()
+    caps: "CapAdvice | None" = None
 
 
 def page(runs: Sequence[Shown]) -> str:
@@ -99,6 +106,7 @@ def _run(run: Shown) -> Row:
         "document": document,
         "limit": limits.longest_percent(document["run"]["time_ms"]) if limits.has_time else None,
         "measured": list(run.measured),
+        "within": _within(run),
         "grid": None,
         "commands": None,
     }
@@ -112,6 +120,38 @@ def _run(run: Shown) -> Row:
     return row
 
 
+def _within(run: Shown) -> Row:
+    """The answer within each limit of slowdown that the slider has, as the command gives it there.
+
+    places: for the run's own limit, for each step from 0, and for no limit, which of the choices
+    it is. least: where the least energy is, None where that is not known.
+    """
+    document = run.document
+    percents = [*(STEP * n for n in range(round(MAX_PERCENT / STEP) + 1)), None]
+    found, least = [document], None
+    if "power_cap_w" in document["base"] and run.caps:
+        found += caps_within(document, run.caps, percents)
+    elif run.advice and run.subject:
+        found += clocks_within(document, run.advice, run.subject.model, percents)
+    if run.advice and run.subject and run.advice.no_energy is None:
+        for_energy = {**document, "objective": "energy"}
+        [one] = clocks_within(for_energy, run.advice, run.subject.model, [None])
+        least = one["answer"] and one["answer"]["at"]
+    choices = [_shown_choice(one) for one in found]
+    each = [one for k, one in enumerate(choices) if one not in choices[:k]]
+    return {"choices": each, "places": list(map(each.index, choices)), "least": least}
+
+
+def _shown_choice(document: Row) -> Row:
+    """The answer as the page's head has it, where it is, and the cap that it sets."""
+    answer = document["answer"] or {"set": {}, "at": None}
+    return {
+        "headline": headline(document),
+        "at": answer["at"],
+        "cap_w": answer["set"].get("power_cap_w"),
+    }
+
+
 # The head, and what a browser without scripts shows.
 
 
@@ -123,6 +163,8 @@ def headline(document: Row) -> str:
         'Set 1320 MHz: 4.8 % slower, 9.1 % less energy'
     """
     answer = document["answer"]
+    if answer is None and not document["caps"]:
+        return "No clock keeps the limits"
     if answer is None:
         is_known = any(cap["time_ms"] for cap in document["caps"])
         return f"None of these power caps {'will do' if is_known else 'can be judged'}"

@@ -4,7 +4,7 @@
 // put in by `el`, as text.
 
 const RUNS = JSON.parse(document.getElementById("data").textContent).runs;
-const MAX_PERCENT = 60; // of the slider of the limit; beyond it there is no limit
+const MAX_PERCENT = 60, STEP = 0.5; // of the slider of the limit; beyond it there is no limit
 const AXES = { e: "engine clock", m: "memory clock", c: "CUs" };
 const QUANTITIES = ["time", "power", "energy"];
 const COSTS = { time: "time_ms", power: "power_w", energy: "energy_mj" }; // in the document
@@ -158,41 +158,18 @@ const mayBeSet = (i) => run().grid.state[i] === "0";
 const sooner = (max) => (max == null ? Infinity : max + 1e-6);
 const isOver = (percent) => percent != null && percent > sooner(S.max);
 
-const placeOf = (at) => placeOn(run().grid.axes, at);
+const placeOf = (at) => at && placeOn(run().grid.axes, at);
 
-function keyOf(objective, i) {
-  const { time, power } = run().whole;
-  if (objective === "clock") return axis("e")[run().place(i).e];
-  if (objective === "time") return time.value[i];
-  if (!power) return Infinity;
-  const exponent = { power: 0, energy: 1, edp: 2, ed2p: 3 }[objective];
-  return power.value[i] * time.value[i] ** exponent;
+// What `mlscale advise` answers within a limit: places has the run's own limit first, then each
+// step of the slider, then no limit.
+function within(max) {
+  const { choices, places } = run().within;
+  const last = places.length - 1, step = 1 + Math.floor(max / STEP + 1e-9);
+  return choices[places[max === run().limit ? 0
+    : max == null ? last : Math.min(Math.max(step, 1), last - 1)] ?? 0];
 }
 
-// As `mlscale advise` searches: what surely keeps the limit, else what is expected to.
-function best(objective, max) {
-  const { time } = run().whole, base = run().base;
-  let settings = [...Array(run().size).keys()].filter(mayBeSet);
-  if (objective === "clock") {
-    settings = settings.filter((i) => run().place(i).c === base.c && run().place(i).m === base.m);
-  }
-  const keeps = (side) => settings.filter((i) => percentAt(time, i, side) <= sooner(max));
-  const sure = keeps(time.high ? "high" : "value");
-  let found = null, least = [Infinity, Infinity];
-  for (const i of sure.length ? sure : keeps("value")) {
-    const keys = [keyOf(objective, i), time.value[i]];
-    const isTie = Math.abs(keys[0] / least[0] - 1) < 1e-9;
-    if (isTie ? keys[1] < least[1] : keys[0] < least[0]) [found, least] = [i, keys];
-  }
-  return found == null ? base : run().place(found);
-}
-
-function advised(max) {
-  const { document: found, limit } = run();
-  if (max === limit && found.answer) return placeOf(found.answer.at) || run().base;
-  const offer = (found.menu || []).find((one) => one.max_slowdown_percent === max);
-  return (offer && placeOf(offer.at)) || best(found.objective, max);
-}
+const advised = (max) => placeOf(within(max).at) || run().base;
 
 function start(number) {
   S.run = number;

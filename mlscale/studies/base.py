@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mlscale import __version__
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import Base, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
@@ -92,7 +92,8 @@ class Study(ABC):
     kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
     that do not set their own; by default DEFAULT_CLUSTERS, or the number of training kernels if
     that is smaller. base: where the kernels are profiled: a configuration, its index, or a text
-    such as 'mid'. protocol: who is held out; see `crossval.folds`. folds: how many, of k-fold.
+    such as 'mid'; by default the highest setting. protocol: who is held out; see `crossval.folds`.
+    folds: how many, of k-fold.
     seeds: with how many seeds each part is repeated that a random number enters; None for
     PARTIAL_SPLITS where each holds out some kernels alone, else SEEDS.
     """
@@ -103,7 +104,7 @@ class Study(ABC):
     predictors: Sequence[AnyPredictor] = ()
     features: Sequence[str] = ()
     clusters: int | str | None = None
-    base: Any = "mid"
+    base: Base | None = None
     protocol: str = LEAVE_ONE_OUT
     folds: int = FOLDS
     seeds: int | None = None
@@ -164,7 +165,7 @@ class Study(ABC):
     def base_on(self, name: str, data: Measurements) -> HardwareConfig:
         """Return the base on the grid of a table of that name. Raises InputError."""
         try:
-            return data.usual if self.base == "mid" else data.grid.config(self.base)
+            return data.base(self.base)
         except InputError as error:
             raise InputError(f"'{name}': {error}") from None
 

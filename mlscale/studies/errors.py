@@ -12,7 +12,7 @@ from mlscale.counters.features import WITH_POWER, kinds_for
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, require_quantity
-from mlscale.data.surfaces import without_base
+from mlscale.data.surfaces import mean_of_kernels, without_base
 from mlscale.errors import InputError
 from mlscale.model.predictions import COVERAGE
 from mlscale.predictors import DEFAULT, applying, default_predictor
@@ -292,7 +292,7 @@ class ErrorStudy(Study):
         means = np.nanmean(errors, axis=1).tolist()
         faults = self.tables[part.table].metadata.get("faults", {})
         drawn = np.array(seeds)
-        by_seed = [float(np.nanmean(errors[drawn == seed])) for seed in dict.fromkeys(seeds)]
+        by_seed = [mean_of_kernels(errors[drawn == seed]) for seed in dict.fromkeys(seeds)]
         return {
             "table": part.table,
             "base": part.base.as_document(),
@@ -387,7 +387,7 @@ def part_errors(
         "predicted": _but_the_base(predictions, "values"),
         "low": _but_the_base(predictions, "low"),
         "high": _but_the_base(predictions, "high"),
-        "covered": float(np.nanmean(np.concatenate(inside))) if has_intervals else None,
+        "covered": mean_of_kernels(np.concatenate(inside)) if has_intervals else None,
         "train_seconds": float(np.mean([p.train_seconds for p in predictions])),
         "predict_seconds": sum(p.predict_seconds for p in predictions) / len(held_out),
     }

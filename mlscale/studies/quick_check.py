@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.surfaces import mean_of_kernels
 from mlscale.errors import DataWarning, InputError
 from mlscale.model.model import Model
 from mlscale.predictors import create
@@ -52,5 +53,5 @@ def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]
         )
         by_kernel = np.nanmean(errors, axis=1).tolist()
         error = standard_error(by_kernel, applications)
-        found[quantity] = {"mape": float(np.nanmean(errors)), "standard_error": error}
+        found[quantity] = {"mape": mean_of_kernels(errors), "standard_error": error}
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.surfaces import mean_of_kernels
 from mlscale.studies.candidates import ORACLE, Candidate
 from mlscale.studies.crossval import RANDOM_KERNELS, is_partial
 
@@ -20,7 +21,7 @@ LEVEL = 0.05  # of the test that tells a candidate from the best
 class ErrorSummary:
     """The figures every error table shows, all in percent.
 
-    mape: mean over kernels and targets; median_kernel: median of the kernels' means;
+    mape: mean of the kernels' means over their measured targets; median_kernel: median of these;
     p90: 90th percentile over kernel x target; worst_kernel: the kernel of the largest mean.
     """
 
@@ -37,7 +38,7 @@ def summarise(errors: Floats, kernels: Sequence[str]) -> ErrorSummary:
     means = {name: float(np.nanmean(errors[names == name])) for name in dict.fromkeys(kernels)}
     worst = max(means, key=means.__getitem__)
     return ErrorSummary(
-        mape=float(np.nanmean(errors)),
+        mape=mean_of_kernels(errors),
         median_kernel=float(np.median(list(means.values()))),
         p90=float(np.nanpercentile(errors, 90)),
         worst_kernel=worst,

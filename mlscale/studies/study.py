@@ -36,7 +36,7 @@ def study(
     list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or
     objects, whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
 
-    options: of both studies base='mid', features=['raw'], clusters=8,
+    options: of both studies base='highest', features=['raw'], clusters=8,
     protocol='leave-one-application-out', folds=5 of 'k-fold', and seeds, how many; and those of the
     class in STUDIES, such as of 'errors' quantity='time' and train_on=['micro.parquet'], tables to
     train on instead. None leaves the default.

@@ -11,6 +11,7 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -87,10 +88,40 @@ def test_the_document_is_as_its_schema_says(capsys: Capture, words: list[str]) -
     out, err = succeed(capsys, *words, "--json", "--commands")
     jsonschema.validate(json.loads(out), SCHEMA)
     assert err == ""
+
+
+def choices(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The choices of a document by what CSV has in its columns 'number' and 'at'."""
+    run = {name: found[name] for name in ("answer", "expected") if found[name]}
+    for offer in found["menu"] or []:
+        most = offer["max_slowdown_percent"]
+        run["menu least" if most is None else f"menu {most:g} %"] = offer
+    named = {("", at): choice for at, choice in run.items()}
+    for kernel in found["kernels"]:
+        for at, key in (("answer", "at_answer"), ("best", "best")):
+            named |= {(str(kernel["number"]), at): kernel[key]} if kernel[key] else {}
+    return named
+
+
+@pytest.mark.parametrize("words", ASKED, indirect=True)
+def test_csv_has_the_values_and_ends_of_the_document(capsys: Capture, words: list[str]) -> None:
+    """JSON has [value, low, high], CSV NAME, NAME_low and NAME_high; none is beyond its ends."""
+    expected = choices(json.loads(succeed(capsys, *words, "--json")[0]))
     rows = csv.DictReader(io.StringIO(succeed(capsys, *words, "--format", "csv")[0]))
-    found = json.loads(out)
-    answer = next(row for row in rows if row["at"] == "answer")
-    assert float(answer["time_ms"]) == pytest.approx(found["answer"]["time_ms"][0])
+    found = {(row["number"], row["at"]): row for row in rows if row["at"] != "cap"}
+    assert found.keys() == expected.keys()
+    has_ends = False
+    for key, row in found.items():
+        for name in (column.removesuffix("_low") for column in row if column.endswith("_low")):
+            cells = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
+            assert [float(cell) if cell else None for cell in cells] == (
+                expected[key][name] or [None] * 3
+            )
+            value, low, high = (float(cell or "nan") for cell in cells)
+            assert not low > value, key
+            assert not value > high, key
+            has_ends |= low < high
+    assert has_ends
 
 
 def test_the_schema_refuses_what_is_no_answer() -> None:

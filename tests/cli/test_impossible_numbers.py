@@ -10,10 +10,14 @@ import pytest
 from command import Capture, refuse, succeed
 from synthetic import bottleneck_kernels as made
 from synthetic import tidy
+from synthetic.tidy import refused
 
-from mlscale import ConfigGrid
+from mlscale import ConfigGrid, load
 from mlscale.cli.main import main
 
+ROOT = Path(__file__).parents[2]
+BY_HAND = ROOT / "datasets/h100-by-hand.csv"
+FAST, SLOW = (ROOT / "docs/logs" / f"training-{mhz}.csv" for mhz in (1755, 1170))
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 READ = "dram_read_transactions"
 EXTREMES = [("time_ms", "1e40"), ("power_w", "1e308"), (READ, "-5")]
@@ -83,3 +87,43 @@ def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_
     doubtful = changed(profile, tmp_path, **values)
     _, err = succeed(capsys, "predict", doubtful, "--model", model, "--notes")
     assert ": 1.60 times the possible DRAM traffic: " in err
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        (("predict", BY_HAND, "--at", "engine=2.1"), "2.1GHz"),
+        (("predict", BY_HAND, "--at", "memory=2.6"), "2.6GHz"),
+        (("predict", FAST, "--also", SLOW, "--at", "engine=1.2"), "1.2GHz"),
+        (("advise", BY_HAND, "--base", "engine=1.98,memory=2619"), "1.98GHz"),
+        (("advise", FAST, "--base", "memory=2.6", "--also", SLOW), "2.6GHz"),
+        (("advise", FAST, "--also", f"{SLOW}@engine=1.17"), "1.17GHz"),
+        (("advise", BY_HAND, "--also", f"{BY_HAND}@engine=1.2"), "1.2GHz"),
+    ],
+)
+def test_a_clock_in_ghz_without_its_unit_is_asked_about(
+    capsys: Capture, tmp_path: Path, command: tuple[object, ...], meant: str
+) -> None:
+    """An H100 has 345 to 1980 and 1593 or 2619 MHz; a third of these is the least."""
+    message = refuse(capsys, tmp_path, *command)
+    assert message.startswith("h100-sxm5, ")
+    assert message.endswith(f" MHz; is {meant} meant?")
+
+
+@pytest.mark.parametrize("more", [(), ("--extrapolate",)])
+def test_a_clock_far_below_the_trained_ones_is_refused(
+    capsys: Capture, files: Files, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """The GTX 980's clocks are in no table; the model knows 500 and 1000 MHz, so 167 is least."""
+    command = ("predict", files[1], "--model", files[2], *more, "--at")
+    told = "gtx980, engine_mhz: 1 MHz cannot be, the lowest clock known is 500 MHz; is 1GHz meant?"
+    assert refuse(capsys, tmp_path, *command, "engine=1") == told
+    assert "500 MHz; give it in MHz" in refuse(capsys, tmp_path, *command, "engine=160")
+    with refused("is 1GHz meant"):
+        load(files[2]).predict(files[1], at={"engine": 1})
+
+
+@pytest.mark.parametrize("engine", ["1.2GHz", "1200", "120"])
+def test_a_clock_that_a_gpu_may_have_is_predicted(capsys: Capture, engine: str) -> None:
+    """120 MHz is above a third of an H100's least, 345."""
+    succeed(capsys, "predict", BY_HAND, "--at", f"engine={engine}")

@@ -10,6 +10,8 @@ import pytest
 from command import Capture, refuse, succeed
 from report_pages import runs_of, unpacked
 
+from mlscale.report.page import headline
+
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "docs" / "logs"
 FAST, SLOW = LOGS / "training-1755.csv", LOGS / "training-1170.csv"
@@ -55,6 +57,50 @@ def test_runs_under_caps_have_a_page_without_clocks(capsys: Capture, tmp_path: P
     assert run["grid"] is None
     assert run["name"] == "capped.csv"
     assert run["document"]["caps"]
+
+
+MEASURED = "device,cu_count,engine_mhz,memory_mhz,time_ms,power_w,kernel,application\n" + "".join(
+    f"h100-sxm5,132,{mhz},2619,{ms},{watts},step,step\n"
+    for mhz, ms, watts in ((1980, 1000, 640), (1500, 1090, 470), (1200, 1260, 380))
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (FAST, "--also", SLOW),
+        BY_HAND,
+        ("capped.csv", "--lever", "cap"),
+        ("measured.csv", "--base", "engine=1980"),
+        (FAST, "--also", SLOW, "--lever", "cap"),
+    ],
+    ids=["logs", "counters", "capped", "measured clocks", "cap of logs"],
+)
+@pytest.mark.usefixtures("in_an_empty_folder")
+def test_the_page_answers_as_the_command_within_every_limit(
+    capsys: Capture, words: tuple[object, ...]
+) -> None:
+    """At every whole percent from 0 to 30, and without a limit as the menu says."""
+    Path("capped.csv").write_text(CAPPED, encoding="utf-8")
+    Path("measured.csv").write_text(MEASURED, encoding="utf-8")
+    [run] = written(capsys, Path(), *words)
+    choices, places = run["within"]["choices"], run["within"]["places"]
+    assert choices[places[0]]["headline"] == headline(run["document"])
+    seen = set()
+    for percent in range(31):
+        asked = ("advise", *words, "--max-slowdown", percent, "--json")
+        found = json.loads(succeed(capsys, *asked)[0])
+        shown = choices[places[1 + 2 * percent]]  # the slider has a step each half percent
+        assert shown["headline"] == headline(found), percent
+        answer = found["answer"] or {"at": None, "set": {}}
+        assert shown["at"] == answer["at"], percent
+        assert shown["cap_w"] == answer["set"].get("power_cap_w"), percent
+        seen.add(shown["headline"])
+    assert len(seen) > 5
+    for offer in run["document"]["menu"] or ():
+        most = offer["max_slowdown_percent"]
+        place = len(places) - 1 if most is None else round(1 + 2 * most)
+        assert choices[places[place]]["at"] == offer["at"]
 
 
 def test_two_runs_are_two_documents(capsys: Capture, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from command import Capture, files_in, interrupted, refuse, succeed
 from synthetic import frugal, tidy
 
-ONLY_NEAREST = ("--predictor", "nearest", "--features", "raw")
+ONLY_NEAREST = ("--base", "mid", "--predictor", "nearest", "--features", "raw")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from command import Capture, at_base, refuse, succeed
 from synthetic import bottleneck_kernels, sampled_kernels, tidy
 
-from mlscale import load, read, train
+from mlscale import DataWarning, load, read, train
 
 MID = bottleneck_kernels.CLOCKS.mid
 MODEL = "m.mlscale"
@@ -32,8 +32,8 @@ def test_says_what_it_made(capsys: Capture, table: Path) -> None:
     out, err = succeed(capsys, "train", table, *GIVEN)
     said = " ".join(out.split())
     assert said.startswith(
-        f"{MODEL}: time and power by 'wu', from 2 kernels of 2 applications at 4 settings of "
-        "made-gpu Profile new kernels at cu=4,engine=800,memory=700, with 1 counter: loads "
+        f"Base: cu=4,engine=800,memory=700 {MODEL}: time and power by 'wu', from 2 kernels of 2 "
+        "applications at 4 settings of made-gpu Profile new kernels at the base, with 1 counter: "
     )
     assert " Why not 'bottleneck', which gives intervals: the GPU 'made-gpu' is unknown" in said
     assert said.endswith(f" Next mlscale predict PROFILE --model {MODEL}")
@@ -199,7 +199,7 @@ class TestPredictorOfOnesOwn:
         tidy.write_csv(Path("t.csv"), rows)
         tidy.write_csv(Path("p.csv"), at_base(rows))
         out, _ = succeed(capsys, "train", "t.csv", *GIVEN, "--predictor", "mine:Mine")
-        assert out.startswith(f"  {MODEL}: time and power by 'mine:Mine', from 3 kernels")
+        assert f"\n  {MODEL}: time and power by 'mine:Mine', from 3 kernels" in out
         del sys.modules["mine"]
         Path("imported.txt").unlink()
         yield Path(MODEL)
@@ -224,3 +224,50 @@ class TestPredictorOfOnesOwn:
         other = (command, model, "p.csv", "-o", "out.txt", "--predictor", "mine:Other")
         message = refuse(capsys, Path.cwd(), *other)
         assert "was made by the predictor 'mine:Mine'" in message
+
+
+def without_stores(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The rows with bytes per store; 'c' stores nothing, but for what it has at 400 and 500 MHz."""
+    return [
+        {
+            **row,
+            "WritePerStoreByte": "" if row["kernel"] == "c" and step % 4 else 32.0 + step // 4,
+        }
+        for step, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("predictor", ["nearest", "wu"])
+def test_a_feature_that_a_kernel_lacks_at_the_base_is_the_median(
+    capsys: Capture, predictor: str
+) -> None:
+    """By hand: of 32, 33, none and 35 bytes per store the median is 33."""
+    rows = without_stores(tidy.rows(["a", "b", "c", "d"]))
+    tidy.write_csv(Path("t.csv"), rows)
+    given = ("--predictor", predictor, "--features", "raw")
+    out, err = succeed(capsys, "train", "t.csv", *given, "-o", MODEL)
+    assert "Some kernels lack       WritePerStoreByte" in out
+    lacking = "1 kernel (c) of 4 without 'WritePerStoreByte' at the base cu=4,engine=800,memory=700"
+    assert lacking in err
+    scaling = load(MODEL).lead.scaling_
+    assert dict(zip(scaling.names, scaling.median, strict=True))["WritePerStoreByte"] == 33
+    succeed(capsys, "study", "errors", "t.csv", *given, "--seeds", 1)
+    tidy.write_csv(Path("p.csv"), [row for row in at_base(rows) if row["kernel"] == "c"])
+    out, _ = succeed(capsys, "predict", "p.csv", "--model", MODEL, "--format", "json")
+    assert "missing: WritePerStoreByte" in out
+
+
+def test_the_base_is_the_same_in_train_and_studies_and_printed_first(capsys: Capture) -> None:
+    """At three clocks, so that the middle is another; times as 1 / clock."""
+    fast = [row for row in tidy.rows(["a", "b", "c"]) if row["engine_mhz"] == 800]
+    clocks = (400.0, 800.0, 1600.0)
+    rows = [{**row, "engine_mhz": mhz, "time_ms": 800 / mhz} for row in fast for mhz in clocks]
+    tidy.write_csv(Path("t.csv"), rows)
+    predictor = ("--predictor", "mean-surface")
+    told = "Base: cu=4,engine=1600,memory=700, the highest setting (another: --base)"
+    for command in (("train", "t.csv", "-o", MODEL), ("study", "errors", "t.csv")):
+        assert succeed(capsys, *command, *predictor)[0].splitlines()[0] == f"  {told}"
+    out, _ = succeed(capsys, "study", "advice", "t.csv", *predictor)
+    assert "base cu=4,engine=1600,memory=700, " in out.splitlines()[0]
+    with pytest.warns(DataWarning, match="the base is the highest setting, cu=4,engine=1600,mem"):
+        assert load(MODEL).base == train(read("t.csv"), predictor="mean-surface").base

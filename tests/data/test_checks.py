@@ -287,6 +287,7 @@ HOW = {"engine_mhz": " by CYCLES", "memory_mhz": ""}
 GPUS = {"0": "1 launch", "1": "2 launches"}
 GRID = ConfigGrid((1,), (400.0, 800.0), (1.0,))
 COUNTED = np.array([[3.0, 3.0], [NONE, 3.0]]).reshape(2, 1, 2, 1, 1)  # two kernels, two clocks
+HALF_COUNTED = np.concatenate([np.ones_like(COUNTED), COUNTED], axis=-1)  # 'loads' are everywhere
 BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
     ("G01", ("value", None, "share", 1.06), "1.06 of the whole cannot be, no share is above 1; gi"),
     ("G02", ("board power", H100, 845), "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
@@ -328,10 +329,23 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
         ("profiled clock", L40S, 2267),
         "held the clock at 2267 MHz, and 'l40s' goes up to 2520; if so",
     ),
+    # A third of 345 is 115; no GPU has 60 GHz; beside one known clock alone GHz are refused.
+    (
+        "G01",
+        ("value", H100, "engine_mhz", 2.1, (345.0, 1980.0)),
+        "2.1 MHz cannot be, the lowest clock known is 345 MHz; is 2.1GHz meant?",
+    ),
+    ("G01", ("value", H100, "engine_mhz", 60.0, (345.0, 1980.0)), "345 MHz; give it in MHz"),
+    ("G01", ("value", None, "memory_mhz", 7.5, (7501.0,)), "7501 MHz; is 7.5GHz meant?"),
     (
         "T10",
         ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 0, 0)),
         "1 kernel (b) of 2 without 'loads' at the base cu=1,engine=400,memory=1, but with it at cu",
+    ),
+    (
+        "T10",
+        ("counters at the base", "ab", ("loads", "hits"), HALF_COUNTED, GRID, (0, 0, 0)),
+        "1 kernel (b) of 2 without 'hits' at the base .*=1: predictors take the training median",
     ),
     ("M01", ("gpus", GPUS, None), "is of GPUs 0 (1 launch), 1 (2 launches); name one with --gpu"),
     ("M01", ("gpus", {"0": "1 launch"}, "5"), "has nothing of GPU 5; is of GPUs 0 (1 launch)"),
@@ -360,6 +374,8 @@ def test_facts_that_break_a_rule(code: str, facts: tuple[Any, ...], said: str) -
         ("value", None, "share", 1.05),
         ("board power", H100, 830),
         ("board power", H100, 71),
+        ("value", H100, "engine_mhz", 115.0, (345.0, 1980.0)),
+        ("value", None, "memory_mhz", 810.0, (7501.0,)),
         ("partition", L40S, 142),
         ("partition", MI300X, 38),  # AMD's parts are devices of their own
         ("kernels", ("f",), 3, ""),

@@ -90,10 +90,10 @@ def test_the_default_suits_the_table_at_its_base() -> None:
     counters = np.full_like(table.counter_samples, np.nan)
     counters[:, :, -1, -1, -1] = table.counter_samples[:, :, -1, -1, -1]
     table = replace(table, counter_samples=counters)
-    assert default_predictor(table, "highest") == "bottleneck"
+    assert default_predictor(table) == default_predictor(table, "highest") == "bottleneck"
     assert train(table, "highest").predictors["time"].name == "bottleneck"
     with refused("4 kernels .* without '.*' at the base cu=16,engine=900,memory=3000, but with it"):
-        default_predictor(table)
+        default_predictor(table, "mid")
 
 
 @every_predictor

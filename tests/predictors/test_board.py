@@ -29,6 +29,7 @@ from mlscale.predictors.board_law import (
     log_powers,
     log_times,
 )
+from mlscale.predictors.board_readings import pooled, without_crossings
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 CLOCKS = made.CLOCKS
@@ -55,6 +56,28 @@ def with_readings(table: Measurements, base: int, *steps: int) -> Profiles:
     readings = [table.profiles(made.GRID.config((0, step, 0))) for step in (base, *steps)]
     points = tuple(MeasuredPoint(one.base, one.time_ms, one.power_w) for one in readings[1:])
     return replace(readings[0], points=points)
+
+
+def test_readings_that_cross_become_the_mean_of_their_logs() -> None:
+    """By hand: 8 and 2 cross, so both are 4, not 5; the 32 behind them stays, as NaN does."""
+    values = np.array([[8.0, 1.0], [2.0, np.nan], [32.0, 1.0]])
+    np.testing.assert_allclose(pooled(values), [[4.0, 1.0], [4.0, np.nan], [32.0, 1.0]], rtol=1e-12)
+    # Of 27, 8, 1 the last two are sqrt(8), below 27, so all three are the cube root of 216, 6.
+    np.testing.assert_allclose(pooled(np.array([[27.0], [8.0], [1.0]])), np.full((3, 1), 6.0))
+
+
+def test_of_a_run_times_that_rise_with_the_clock_are_one() -> None:
+    """By hand: 9 ms at the highest clock and 4 ms below are 6 ms at both; 100 and 100 W stay."""
+    run = with_readings(OTHER, LAST, 0).select([0])
+    [point] = run.points
+    nine, four, watts = (np.array([number]) for number in (9.0, 4.0, 100.0))
+    crossed = replace(
+        run, time_ms=nine, power_w=watts, points=(replace(point, time_ms=four, power_w=watts),)
+    )
+    found = without_crossings(crossed)
+    assert found.time_ms.tolist() == found.points[0].time_ms.tolist() == pytest.approx([6.0])
+    assert found.power_w is not None
+    assert found.power_w.tolist() == [100.0]
 
 
 def powers(profiles: Profiles, coverage: float = 0.9) -> Surfaces:

@@ -16,7 +16,9 @@ import pytest
 from report_pages import new_profiles, shown, trained
 
 import mlscale
+from mlscale.cli.main import main
 from mlscale.data.datasets import path
+from mlscale.report.page import headline
 from mlscale.report.page import page as page_text
 
 pytestmark = pytest.mark.slow
@@ -24,6 +26,8 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not 
 
 CHROMIUM = os.environ.get("CHROMIUM", "") or shutil.which("chromium")
 A100 = {"engine_mhz": 1410, "memory_mhz": 1593}
+STEP = path("training-step-ncu.csv"), path("training-step-trace.json.gz")
+POWER: dict[str, Any] = {"base": A100, "power": path("training-step-power.csv")}
 LOGS = Path(__file__).parents[2] / "docs" / "logs"
 MOST_MS = 200  # of a frame
 VIOLATIONS = """
@@ -48,8 +52,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def step_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the training step, with power."""
-    files = [path("training-step-ncu.csv"), path("training-step-trace.json.gz")]
-    answer = mlscale.advise(*files, base=A100, power=path("training-step-power.csv"))
+    answer = mlscale.advise(*STEP, **POWER)
     file = tmp_path_factory.mktemp("step") / "page.html"
     answer.save(file)
     return file
@@ -156,6 +159,33 @@ class TestMoving:
         tab.tab.click("text=expected >> nth=1")
         tab.frame()
         assert tab.hash["e"] == "1320"
+
+    def test_headline_follows_the_limit_as_the_command_has_it(
+        self, opened: Any, step_page: Path
+    ) -> None:
+        tab = opened(step_page)
+        for percent in (2, 13, 0):
+            tab.slide("max", percent)
+            answer = mlscale.advise(*STEP, max_slowdown=percent, **POWER)
+            assert tab.tab.inner_text("h1") == headline(answer.document())
+            assert tab.hash["e"] == f"{answer.best.engine_mhz:g}"
+        tab.tab.click("text=advised")
+        tab.frame()
+        assert tab.tab.inner_text("h1") == "Set 1365 MHz: 2.3 % slower, 5.2 % less energy"
+
+    def test_of_caps_the_limit_moves_the_cap(self, opened: Any, tmp_path: Path) -> None:
+        """By hand: a cap of 700 W takes 1000 ms, one of 500 W 1100; 0 % leaves it as it is."""
+        rows = "h100-sxm5,700,1000,600\nh100-sxm5,500,1100,490\n"
+        (tmp_path / "caps.csv").write_text(f"device,power_cap_w,time_ms,power_w\n{rows}")
+        words = ["report", str(tmp_path / "caps.csv"), "--lever", "cap"]
+        assert main([*words, "-o", str(tmp_path / "page.html")]) == 0
+        tab = opened(tmp_path / "page.html")
+        tab.slide("max", 10)
+        assert tab.tab.inner_text("h1").startswith("Set 500 W: 10 % slower")
+        assert tab.tab.inner_text("tr.on").startswith("500 W")
+        tab.slide("max", 0)
+        assert tab.tab.inner_text("h1").startswith("Stay: ")
+        assert tab.tab.locator("tr.on").count() == 0
 
     def test_knob_is_dragged_and_takes_keys(self, opened: Any, step_page: Path) -> None:
         tab = opened(step_page)

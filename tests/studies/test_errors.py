@@ -50,8 +50,8 @@ def errors_of(
 
 
 def study(data: Measurements, **options: Any) -> errors.ErrorStudy:
-    """A study of one table named 't'."""
-    return errors.ErrorStudy(tables={"t": data}, quantity=["time"], **options)
+    """A study of one table named 't', from its middle."""
+    return errors.ErrorStudy(tables={"t": data}, quantity=["time"], base="mid", **options)
 
 
 def row_of_no_scaling(data: Measurements) -> dict[str, Any]:

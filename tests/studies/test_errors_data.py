@@ -28,6 +28,7 @@ def study(tables: dict[str, Measurements], features: str, seeds: int = SEEDS) ->
     """The rows of `wu` and of the mean surface, by table and predictor."""
     planned = ErrorStudy(
         tables=tables,
+        base="mid",
         predictors=["wu"],
         features=[features],
         quantity=["time"],

@@ -23,6 +23,7 @@ def figures(tables: Tables, runs: int) -> Rows:
     """The figures for energy of `nearest` and of the strategies, by table and advisor."""
     planned = RegretStudy(
         tables=tables,
+        base="mid",
         predictors=["nearest"],
         features=["utilisation"],
         objectives=["energy"],

@@ -15,7 +15,7 @@ from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.study import study
 
 GRID = ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,))
-RAW: dict[str, Any] = {"features": "raw", "seeds": 1, "jobs": 1}
+RAW: dict[str, Any] = {"features": "raw", "seeds": 1, "jobs": 1, "base": "mid"}
 
 
 def one_kernel(name: str, *time_ms: float, power_w: float | None = None) -> Measurements:
@@ -61,7 +61,8 @@ def rows(
 
 
 def planned(trained: dict[str, Measurements], tested: Measurements, **options: Any) -> ErrorStudy:
-    return ErrorStudy(tables={"t": tested}, train_on=trained, **{"seeds": 1, **options})
+    options = {"seeds": 1, "base": "mid", **options}
+    return ErrorStudy(tables={"t": tested}, train_on=trained, **options)
 
 
 class TestKnownTruth:
@@ -88,7 +89,7 @@ class TestKnownTruth:
         grid = ConfigGrid((16,), (600.0, 800.0, 1000.0), (1500.0, 2500.0, 3500.0))
         tested = bottleneck_kernels.measurements(8, seed=1, grid=grid)
         trained = other_kernels(bottleneck_kernels.measurements(15))
-        frame = study("errors", {"t": tested}, train_on={"m": trained}, seeds=1, jobs=1)
+        frame = study("errors", {"t": tested}, train_on={"m": trained}, **{**RAW, "features": None})
         assert set(frame["quantity"]) == {"time"}
         [row] = frame[frame["predictor"] == "bottleneck"].to_dict("records")
         assert row["mape"] < 2
