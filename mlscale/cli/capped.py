@@ -118,7 +118,7 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedRe
     """The mean of a log while the GPU works, and the GPU's name if it has one. InputError."""
     from mlscale.advice.capped_runs import CappedReading
     from mlscale.advice.caps import refuse_pauses
-    from mlscale.readers.busy_span import busy_span, mean_of, one_gpu, warn_of_pauses
+    from mlscale.readers.busy_span import busy_span, limit_w, mean_of, one_gpu, warn_of_pauses
     from mlscale.readers.monitor import read_log
 
     log = one_gpu(read_log(path), arguments.gpu)
@@ -130,9 +130,6 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedRe
         raise InputError(f"{log}: does not say {lacking}")
     refuse_pauses(span.idle / (span.last + 1 - span.first))
     warn_of_pauses(log, span)
-    means = {
-        name: mean_of(log.columns[name][span.inside]) if name in log.columns else math.nan
-        for name in ("power_w", "power_cap_w")
-    }
-    reading = CappedReading(span.time_ms, means["power_w"], means["power_cap_w"], str(path))
+    power_w = mean_of(log.columns["power_w"][span.inside])
+    reading = CappedReading(span.time_ms, power_w, limit_w(log, span), str(path))
     return [reading], {log.name} - {""}

@@ -1,5 +1,6 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,7 @@ CONDITIONS = (
     "time_spread_percent",
     "log_time_sd",
     "power_window_s",
+    "power_cap_w",
     "temperature_c",
     "throttled",
     "throttle_reasons",
@@ -52,6 +54,7 @@ class MeasuredPoint:
 
     time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages;
     log_time_sd (K,): of the log of time, between repeated runs; None where none was repeated.
+    power_cap_w: the power limit that a GPU had, the lowest of several [W]; NaN where not known.
     """
 
     config: HardwareConfig
@@ -59,6 +62,7 @@ class MeasuredPoint:
     power_w: Floats | None
     source: str = "a further point"
     log_time_sd: Floats | None = None
+    power_cap_w: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +73,8 @@ class Profiles:
     counters (K, F), a column per name in counter_names, NaN where missing;
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
-    whole; None where the table does not say; log_time_sd (K,): as of `MeasuredPoint`.
+    whole; None where the table does not say; log_time_sd (K,) and power_cap_w: as of
+    `MeasuredPoint`.
     """
 
     device: str
@@ -84,6 +89,7 @@ class Profiles:
     points: tuple[MeasuredPoint, ...] = ()
     launches: Floats | None = None
     log_time_sd: Floats | None = None
+    power_cap_w: float = math.nan
 
     @property
     def weights(self) -> Floats:
@@ -367,7 +373,28 @@ def _profiles(
         metadata=dict(table.metadata),
         launches=made.launches,
         log_time_sd=log_time_sd(table, samples),
+        power_cap_w=_lowest_cap_w(table, lowest_caps_w(table, samples)),
     )
+
+
+def lowest_caps_w(table: Table, samples: Callable[[Floats], Floats]) -> Floats:
+    """The lowest power limit that the rows of each cell state [W], NaN where none does.
+
+    samples: as for `log_time_sd`. Raises InputError.
+    """
+    name = "power_cap_w"
+    is_there = name in table.numbers
+    values = table.positive(name, optional=True) if is_there else np.full(len(table), np.nan)
+    return np.asarray(np.fmin.reduce(samples(values)))
+
+
+def _lowest_cap_w(table: Table, caps_w: Floats) -> float:
+    """The lowest of all kernels' or GPUs' power limits (K,) [W]; warns where they differ."""
+    lowest_w, highest_w = float(np.fmin.reduce(caps_w)), float(np.fmax.reduce(caps_w))
+    if lowest_w < highest_w:
+        told = f"ran under power limits of {lowest_w:g} to {highest_w:g} W: the lowest counts"
+        warn("P03", f"{table.source}: {told}", "note")
+    return lowest_w
 
 
 def log_time_sd(table: Table, samples: Callable[[Floats], Floats]) -> Floats:

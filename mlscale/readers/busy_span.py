@@ -80,6 +80,13 @@ def mean_of(values: Floats) -> float:
     return float(known.mean()) if known.size else math.nan
 
 
+def limit_w(log: Samples, span: BusySpan) -> float:
+    """The power limit in a span, its median [W]: it is a setting; NaN where none is there."""
+    known = log.columns.get("power_cap_w", np.full(len(log), math.nan))[span.inside]
+    known = known[~np.isnan(known)]
+    return float(np.median(known)) if known.size else math.nan
+
+
 def mean_power(log: Samples, span: BusySpan) -> float:
     """The mean power of a span [W]: by a counter of energy, else of its samples; NaN of neither."""
     counted_j, seconds = log.columns.get("energy_j"), log.seconds
@@ -246,7 +253,7 @@ def _row(log: Samples, span: BusySpan, given: Given) -> tuple[str, dict[str, flo
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     warn_of_pauses(log, span)
     known = [name for name in SHARES if name in log.columns]
-    means = {"power_w": mean_power(log, span)}
+    means = {"power_w": mean_power(log, span), "power_cap_w": limit_w(log, span)}
     means |= {name: mean_of(log.columns[name][span.inside]) for name in known}
     if not log.time_ms:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
