@@ -35,6 +35,7 @@ from mlscale.arrays import Floats
 from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.supply import Supply
 from mlscale.errors import InputError
 from mlscale.notes import Note
 
@@ -164,7 +165,7 @@ def advise_capped(
         base=base,
         base_peak_w=first.power_w,
         was_set_w=was_set_w,
-        run_cap_w=float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]])),
+        supply=Supply(cap_w=float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))),
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]

@@ -32,7 +32,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import supply_of_run
+from mlscale.data.supply import UNLIMITED, Supply, is_at_limit, supply_of_run
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model
@@ -157,7 +157,8 @@ class CapPoint:
     can_be_set: whether the GPU takes it, as far as its limits are known. time_per_power: by how
     many % time falls where power rises by 1 %; power_per_clock: by how many % power rises where the
     clock does by 1 %; NaN where that is not known. unlocks: whether a kernel runs above the base's
-    clock, so that a lock at that must go.
+    clock, so that a lock at that must go; not where a run of one kernel was held by its cap, whose
+    clock was the cap's.
     """
 
     cap_w: float
@@ -270,7 +271,7 @@ def advise_caps(
         base_peak_w=base_peak_w,
         tried_mhz=surfaces["time"].grid.engine_mhz,
         was_set_w=(float(np.fmin.reduce(set_w)), float(np.fmax.reduce(set_w))),
-        run_cap_w=supply.cap_w,
+        supply=supply,
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*refused_caps(device, advice.points)]
@@ -286,7 +287,7 @@ class CapRuns:
     ends. steepness: at each cap, see `steepness`. base, base_peak_w [W]: the run at the base, and
     its most demanding kernel there. tried_mhz: the engine clocks that may be locked in place of a
     cap. was_set_w: the lowest and the highest cap that a reading was under [W], between which the
-    GPU takes caps whatever is known, NaN where none is known. run_cap_w: as of `CapAdvice`.
+    GPU takes caps whatever is known, NaN where none is known. supply: under the base's own cap.
     """
 
     device: str
@@ -297,7 +298,7 @@ class CapRuns:
     base_peak_w: float
     tried_mhz: tuple[float, ...] = ()
     was_set_w: tuple[float, float] = (math.nan, math.nan)
-    run_cap_w: float = math.nan
+    supply: Supply = UNLIMITED
 
 
 def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
@@ -320,7 +321,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     is_better = values < (1 - SAME) * to_beat
     if not feasible(limits, base_ms, np.array(runs.base_peak_w), base_ms).all():
         is_better[:] = True
-    is_other = runs.cap_w != _now_w(runs.run_cap_w, device)
+    is_other = runs.cap_w != _now_w(runs.supply.cap_w, device)
     keys = [time_ms[:, 0], values, power_w[:, 0], is_other.astype(float)]
 
     def best_of(allowed: Mask) -> int | None:
@@ -360,7 +361,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         menu=tuple(
             (most, points[place] if is_better[place] else None) for most, place in menu.items()
         ),
-        run_cap_w=runs.run_cap_w,
+        run_cap_w=runs.supply.cap_w,
     )
 
 
@@ -567,6 +568,7 @@ def _points(
     """Each cap with what is to be said of it."""
     curve, high = runs.curves[0], runs.curves[-1]
     kernels = len(curve.power_w)
+    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w, runs.supply.cap_w)
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):
@@ -586,7 +588,8 @@ def _points(
         else:
             plateau_w = cap_w
         time, power = (float(values[place]) for values in runs.steepness)
-        unlocks = bool(curve.highest_mhz[place] > runs.base.config.engine_mhz * (1 + SAME))
+        is_above = curve.highest_mhz[place] > runs.base.config.engine_mhz * (1 + SAME)
+        unlocks = is_free and bool(is_above)
         point = CapPoint(cap_w, settings[place], too_low, (), refusal is None, time, power, unlocks)
         flags += [point.steep] if point.steep and point.run else []
         points.append(replace(point, flags=tuple(flags)))

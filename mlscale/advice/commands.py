@@ -157,7 +157,8 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
         lock = clock_commands(device, base, replace(base, engine_mhz=math.nan), gpu)
         to_set, to_reset = lock.to_reset + commands.to_set, commands.to_reset + lock.to_set
         commands = replace(commands, to_set=to_set, to_reset=to_reset)
-        notes += [] if lock.to_set else ["unlock the engine clock first, as you locked it"]
+        again = f"{'; '.join(lock.to_set)} is for a clock that was locked: else leave it out"
+        notes += [again if lock.to_set else "unlock the engine clock first, as you locked it"]
     if caps.lock_mhz is not None:
         lock = clock_commands(device, replace(base, engine_mhz=caps.lock_mhz), base, gpu)
         how = "; ".join(lock.to_set)

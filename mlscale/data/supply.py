@@ -41,12 +41,17 @@ class Supply:
     cap_w: float = math.nan
 
     @property
+    def holds(self) -> bool:
+        """Whether the run's limit held it, so that its clock was the limit's."""
+        return is_at_limit(self.drawn_w, self.cap_w)
+
+    @property
     def most_in_words(self) -> str:
         """How much counts as supplied, for a reader."""
-        if self.cap_w == self.most_w:
-            return f"{self.cap_w:g} W, the power limit that the run had"
-        if not math.isnan(self.cap_w):
+        if self.holds:
             return f"{self.most_w:.0f} W, which the run drew of its power limit of {self.cap_w:g} W"
+        if not math.isnan(self.cap_w):
+            return f"{self.cap_w:g} W, the power limit that the run had"
         with_slack = f"; {WITHIN}" if self.drawn_w * (1 + AS_MEASURED) > self.most_w else ""
         return f"{self.most_w:g} W, {MOST_SUPPLIED}{with_slack}"
 
@@ -68,10 +73,11 @@ class Supply:
 
         That is the whole where no limit held it, or none is known.
         """
-        return cap_w if math.isnan(self.cap_w) else cap_w * (self.most_w / self.cap_w)
+        return cap_w * (self.most_w / self.cap_w) if self.holds else cap_w
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
-        most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + AS_MEASURED))
+        slack = AS_MEASURED if math.isnan(self.cap_w) else ROUNDING
+        most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + slack))
         return np.asarray(~(power_w > most_w))
 
 
@@ -92,7 +98,7 @@ def supply_of(device: str, *drawn: float, cap_w: float = math.nan) -> Supply:
     known, drawn_w = known_device(device), max(drawn, default=0.0)
     if not math.isnan(cap_w):
         most_w = drawn_w if is_at_limit(drawn_w, cap_w) else cap_w
-        return Supply(most_w, most_w, cap_w=cap_w)
+        return Supply(most_w, most_w, drawn_w, cap_w)
     if known is None or known.most_power_w is None or known.default_power_w is None:
         return UNLIMITED
     return Supply(max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w), drawn_w)

@@ -425,7 +425,7 @@ class TestTheGpusLimits:
         assert (advice.best.cap_w, advice.helps, advice.best.unlocks) == (700, helps, helps)
 
     def test_of_dynamic_power_the_rest_counts(self) -> None:
-        # 329.2 W of dynamic power and 100 beside it are 429.2 W at the base: that cap changes nothing.
+        # 329.2 W of dynamic power and 100 beside it are 429.2 W at the base: no change under that.
         model, profiles = replace(DYNAMIC, device="h20"), replace(kernels(5), device="h20")
         advice = advise_caps(model, profiles, [429.2], "time", static_power_w=100.0)
         assert (advice.best and advice.best.cap_w) == 429.2
