@@ -25,10 +25,10 @@ _OPTIONS = (
     *("notes", "peaks", "power", "predictor", "quantity", "rate", "slo", "snap-clocks"),
     *("static-power", "weights", *_CALLED, *_SWITCHES),
 )
-_SETTING = r"\w+=[^\s;),]+"
+_SETTING = r"\w+=[^\s;),']+"
 _OPTION = re.compile(
     rf"--({'|'.join(_OPTIONS)})(?![\w-])"
-    rf"(?: ({_SETTING}(?:,{_SETTING})*|(?:drop|keep|bottleneck|time)\b|[A-Z]+\b|\d[\w.]*))?"
+    rf"(?: ({_SETTING}(?:,{_SETTING})*|'[^']+'|(?:drop|keep|bottleneck|time)\b|[A-Z]+\b|\d[\w.]*))?"
 )
 
 
@@ -48,7 +48,7 @@ def in_python(text: str) -> str:
         if name in _SWITCHES:
             return f"{written}=True"
         if name == "map":
-            pairs = (pair.split("=") for pair in value.split(","))
+            pairs = (pair.split("=") for pair in value.strip("'").split(","))
             return f"{written}={dict(pairs)}" if value else f"{written}={{…}}"
         return f"{written}='{value}'" if value[:1].islower() else f"{written}={value}"
 

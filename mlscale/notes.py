@@ -137,6 +137,12 @@ NOTES: dict[str, Meaning] = {
         "power is estimated from other GPUs.",
         "Measure at about 0.6 of that clock too, and add that log: --also FILE.",
     ),
+    "R09": Meaning(
+        "The base is not the reading that was given first",
+        "Changes are against the reading at the highest clock, or of the most watts, in whatever "
+        "order the files are given.",
+        "To compare with another reading, name its clock: --base engine=MHZ.",
+    ),
     "V01": Meaning(
         "The server may be near its capacity",
         "Requests that arrive faster than they are served wait ever longer, so a longer run "

@@ -4,31 +4,36 @@ All files are read first, those of further runs too; then the model is chosen.
 """
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from mlscale.counters.kernel_use import lack_of_peaks
+from mlscale.arrays import Floats
+from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data import datasets
 from mlscale.data.column_names import Columns
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
-from mlscale.data.logs import RATED_UNITS, SHARES, is_sampled
-from mlscale.data.points import add_points
+from mlscale.data.logs import RATED_UNITS, SAME_CLOCK, SHARES, is_sampled
+from mlscale.data.points import add_points, warn_of_base
 from mlscale.data.profiles import (
+    NOT_COUNTERS,
     MeasuredPoint,
     Profiles,
     configurations,
+    height,
+    highest_config,
     only_config,
     profiles_at,
     with_weights,
 )
-from mlscale.data.table import Table, with_base_clocks, with_cu_counts
+from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_table, is_tidy, read_table
-from mlscale.errors import InputError, UsageError
+from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.model.model import Model, load
 from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
 from mlscale.model.unprofiled import left_out
@@ -37,7 +42,7 @@ from mlscale.predictors.base import Predictor, PredictsOtherGpus
 from mlscale.readers.given import Given
 from mlscale.text import counted
 
-Reading = tuple[Path | Table, HardwareConfig | None]  # None: where its rows say
+Reading = tuple[Table, HardwareConfig | None]  # None: where its rows say
 
 _MODEL_SUFFIX = ".mlscale"
 
@@ -122,15 +127,14 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     )
 
 
-def measured_again(asked: Asked, text: str) -> tuple[MeasuredPoint, ...]:
-    """What a file says of the run at other settings, as --also reads it; nothing is predicted.
+def measured_again(asked: Asked, profiles: Profiles, text: str) -> tuple[MeasuredPoint, ...]:
+    """What a file says of a run at other settings, as --also reads it; nothing is predicted.
 
     text: FILE or FILE@CONFIG. Raises InputError.
     """
-    paths = tuple(map(input_file, asked.files))
-    first, _ = _profiles(replace(asked, also=()), paths, None, None)
-    both, _ = _profiles(replace(asked, also=(text,), also_times_ms=()), paths, None, None)
-    return both.points[len(first.points) :]
+    paths, asked = tuple(map(input_file, asked.files)), replace(asked, also=(text,))
+    further = _further_runs(profiles, replace(asked, also_times_ms=()), paths, 0.0)
+    return add_points(replace(profiles, points=()), further).points
 
 
 def _profiles(
@@ -140,7 +144,7 @@ def _profiles(
 
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
-    readings: list[Reading] = []
+    first: Table | None = None
     table = asked.run if isinstance(asked.run, Table) else head
     if table is None and len(paths) == 1 and is_tidy(paths[0], asked.columns):
         table = read_table(paths[0], columns=asked.columns)
@@ -150,19 +154,26 @@ def _profiles(
         if model is not None:
             base = {**model.base.as_dict(), **asked.given.base}
             table = with_base_clocks(table, base, model.snap_clocks)
-        profiles = _profiles_of_rows(table, asked.given, model)
-        if head is None and _has_readings_elsewhere(table, profiles):
-            readings = [(table, None)]
+        first, profiles = _profiles_of_rows(table, asked, model)
     else:
-        profiles = _profiles_of_exports(paths, asked)
+        first, profiles = _profiles_of_exports(paths, asked)
+    snap_clocks = 0.0 if model is None else model.snap_clocks
+    further = _further_runs(profiles, asked, paths, snap_clocks)
+    if first is not None and head is None:
+        readings: list[Reading] = [(first, None), *further]
+        base_reading = readings[0]
+        is_of_model = model and (model.device, model.base) == (profiles.device, profiles.base)
+        if further and not is_of_model:
+            base_reading, profiles = _base_of(readings, profiles, asked.given.base)
+        further = [one for one in readings if one[0] is not base_reading[0]]
+        if _has_readings_elsewhere(base_reading[0], profiles):
+            further.append(base_reading)
     if asked.weights:
         profiles = with_weights(profiles, input_file(asked.weights))
     notes: list[Note] = []
     if asked.profiled_only:
         notes += left_out(profiles) if head is None else []
         profiles = profiles.profiled
-    snap_clocks = 0.0 if model is None else model.snap_clocks
-    further = [*_further_runs(profiles, asked, paths, snap_clocks), *readings]
     return add_points(profiles, further) if further else profiles, notes
 
 
@@ -219,27 +230,93 @@ def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> 
 # The first run.
 
 
-def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> Profiles:
-    """Profiles of the exports, or the log, of a run. Raises InputError."""
-    from mlscale.readers.reading import read as read_run
+def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> tuple[Table | None, Profiles]:
+    """Profiles of the exports, or the log, of a run; of a log its table too. Raises InputError."""
+    from mlscale.readers.reading import profiles_of, read_table
 
     if tables := [path for path in paths if is_table(path, asked.columns)]:
         raise UsageError(
             f"{tables[0]}: is a table, and several files are exports of one run; give one "
             "table alone, which may hold all kernels"
         )
-    return read_run(paths, asked.given)
+    given, is_of_log = asked.given, is_log(paths[0])
+    if is_of_log and asked.also and "engine_mhz" in given.base and tells_engine_clock(paths[0]):
+        base = {axis: step for axis, step in given.base.items() if axis != "engine_mhz"}
+        given = replace(given, base=base)  # it names one of the readings, perhaps another
+    imported = read_table(paths, given)
+    if is_of_log:
+        imported = replace(imported, table=_at_set_clock(imported.table, asked.given))
+    return imported.table if is_of_log else None, profiles_of(imported)
 
 
-def _profiles_of_rows(table: Table, given: Given, model: Model | None) -> Profiles:
-    """Profiles of a table's rows at the base. Raises InputError."""
-    table = with_cu_counts(table)
+def _at_set_clock(log: Table, given: Given) -> Table:
+    """A log's row at the engine clock that --base names, if it ran at nearly that one."""
+    clocks = log.numbers["engine_mhz"]
+    was_set = np.full(len(log), given.base.get("engine_mhz", np.nan))
+    is_near = np.abs(clocks / was_set - 1) <= SAME_CLOCK
+    return replace(log, numbers=log.numbers | {"engine_mhz": np.where(is_near, was_set, clocks)})
+
+
+def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[Table, Profiles]:
+    """A table's rows, and profiles of those at the base. Raises InputError."""
+    table, given = with_cu_counts(as_one_run(table)), asked.given
     device, base = _device_and_base(table, given, model)
+    if asked.also and "engine_mhz" in given.base and base not in configurations(table, base):
+        base = highest_config(table, given.base) or base  # that of a further run is named
     if given.power is not None:
         from mlscale.readers.power import with_power
 
         table = with_power(table, given.power, given.gpu)
-    return profiles_at(table, base, device)
+    return table, profiles_at(table, base, device)
+
+
+def _base_of(
+    readings: Sequence[Reading], first: Profiles, said: Mapping[str, float]
+) -> tuple[Reading, Profiles]:
+    """The reading that is the base, and the profiles there: the highest, or what --base says.
+
+    Where only some have power, or counters that a model takes, it is one of these. first: the
+    profiles of readings[0]. Raises InputError; warns of a base that was not given first.
+    """
+    kernels = set(readings[0][0].text["kernel"])
+    filled, found = [readings[0][0]], [(0, first)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of the base they are told below
+        for place, (table, config) in enumerate(readings[1:], start=1):
+            filled.append(_with_settings(table, config, first.base))
+            highest = highest_config(filled[-1], said, kernels)
+            if highest and set(table.text.get("device", [first.device])) == {first.device}:
+                found.append((place, profiles_at(filled[-1], highest, first.device)))
+    place, profiles = max(found, key=lambda one: _rank(one[1], said))
+    source, at = readings[place][0].source, profiles.base
+    if place:
+        profiles = profiles_at(filled[place], at, first.device)
+        warn_of_base(f"{source}, at {at.engine_mhz:g} MHz", readings[0][0].source)
+    mhz, is_of_log = said.get("engine_mhz", at.engine_mhz), is_sampled(profiles.metadata)
+    if mhz != at.engine_mhz and not is_of_log:
+        raise InputError(f"{source}: no reading is at engine={mhz:g}; the nearest is at {at}")
+    if abs(at.engine_mhz / mhz - 1) > SAME_CLOCK:
+        ran = f"was set to {mhz:g}, but ran at {at.engine_mhz:.0f} on average"
+        warn("L04", f"{source}: engine_mhz {ran}; the row is at {at.engine_mhz:.0f}")
+    return readings[place], profiles
+
+
+def _with_settings(table: Table, config: HardwareConfig | None, base: HardwareConfig) -> Table:
+    """A table's rows at one configuration, if that is meant; what it does not say is as there."""
+    known = (config or base).as_dict().items()
+    numbers = {axis: np.full(len(table), step) for axis, step in known} | table.numbers
+    filled = replace(table, numbers=numbers)
+    if config is None:
+        return filled
+    return filled.select([n for n, at in enumerate(configurations(filled)) if at == config])
+
+
+def _rank(profiles: Profiles, said: Mapping[str, float]) -> tuple[float, ...]:
+    """What is larger of the reading that is the base."""
+    is_of_run = is_sampled(profiles.metadata) or profiles.are_times_alone
+    has_power = profiles.power_w is not None and not np.isnan(profiles.power_w).any()
+    has_use = not (is_of_run or lack_of_peaks(profiles.device)) and tells_traffic(profiles)
+    return has_use, has_power, *height(profiles.base, said)
 
 
 def _has_readings_elsewhere(table: Table, profiles: Profiles) -> bool:
@@ -278,26 +355,32 @@ def _require_peaks(profiles: Profiles, device: str | None) -> None:
 
 
 def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[str, HardwareConfig]:
-    """The GPU of a table, and its base: --base, the model's, or its one configuration.
+    """The GPU of a table, and its base: --base, the model's, its one configuration or its highest.
 
-    Raises InputError.
+    The highest is that of a table without counters. Raises InputError.
     """
     names = sorted(set(table.text.get("device", ())))
     for name in names:
         if given.device not in (None, name):
             raise InputError(
-                f"{table.source}: is of device '{name}', --device says '{given.device}'"
+                f"{table.source}: is of device '{name}', --device says '{given.device}'; if that "
+                f"is right, give --map device={given.device}"
             )
     if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
-    known = [given.device, *names, model and model.device]
-    device = next((name for name in known if name), None)
+    possible = [given.device, *names, model and model.device]
+    device = next((name for name in possible if name), None)
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
+    numbers = {**_usual_settings(device, len(table)), **table.numbers}
+    filled, highest = replace(table, numbers=numbers), None
+    if set(AXES) <= numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
+        highest = highest_config(filled, given.base)
     if not given.base:
-        return device, only_config(table)
-    settings = {axis: set(table.numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
+        return device, highest or only_config(filled)
+    settings = {axis: set(numbers.get(axis, np.empty(0)).tolist()) for axis in AXES}
     usual = {axis: values.pop() for axis, values in settings.items() if len(values) == 1}
+    usual |= highest.as_dict() if highest else {}
     if model is not None and device == model.device:
         at_base = model.base.as_dict().items()
         usual |= {axis: step for axis, step in at_base if axis not in table.numbers}
@@ -305,6 +388,15 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
             usual = {**model.base.as_dict(), **usual}
             return device, _config(given.base, device, usual, model.base.cu_axis)
     return device, _config(given.base, device, usual)
+
+
+def _usual_settings(device: str, rows: int) -> dict[str, Floats]:
+    """All CUs and the highest memory clock of a GPU, as far as they are known, for (rows,)."""
+    known = known_device(device)
+    usual = (
+        {"cu_count": known.cu_count, "memory_mhz": known.highest_mhz("memory_mhz")} if known else {}
+    )
+    return {axis: np.full(rows, float(value)) for axis, value in usual.items() if value}
 
 
 def _is_for(model: Model, table: Table) -> bool:
@@ -329,7 +421,7 @@ def _further_runs(
     times_ms = asked.also_times_ms or (None,) * len(asked.also)
     for text, time_ms in zip(asked.also, times_ms, strict=True):
         if isinstance(text, Table):
-            table = with_base_clocks(text, profiles.base.as_dict(), snap_clocks)
+            table = with_base_clocks(as_one_run(text), profiles.base.as_dict(), snap_clocks)
             further.append((table, None))
             continue
         file, separator, settings = text.rpartition("@")
@@ -340,7 +432,7 @@ def _further_runs(
             config = _config_beside(profiles, settings)
         path = input_file(text if config is None else file)
         if is_tidy(path, asked.columns):
-            table = read_table(path, columns=asked.columns)
+            table = as_one_run(read_table(path, columns=asked.columns))
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif is_log(path):
@@ -381,12 +473,12 @@ def _further_log(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )
         del base["engine_mhz"]
-    given = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
-    table = read_table([path], given).table
+    own = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
+    table = _at_set_clock(read_table([path], own).table, given)
     if len(table) != len(profiles.kernels):
         raise InputError(
-            f"{path}: has {counted(len(table), 'busy GPU')}, the first log has "
-            f"{len(profiles.kernels)}; name one with --gpu"
+            f"{path}: is of {counted(len(table), 'run')}, what was given first of "
+            f"{len(profiles.kernels)}; name one GPU with --gpu"
         )
     names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
     return replace(table, source=str(path), text=table.text | names)

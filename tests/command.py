@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from synthetic import tidy
 
-from mlscale.cli.main import main
+from mlscale.cli.main import main, parser_of
+from mlscale.cli.parser import Parser
 from mlscale.progress import Progress
 
 Capture = pytest.CaptureFixture[str]
@@ -45,6 +46,16 @@ def refuse(capsys: Capture, folder: Path, *arguments: object) -> str:
     assert err.endswith("\n")
     assert _content(folder) == before
     return err.removeprefix("mlscale: error: ").rstrip("\n")
+
+
+def options_of(command: str) -> set[str]:
+    """The long options of a command and of its sub-commands."""
+
+    def declared(parser: Parser) -> set[str]:
+        own = {name for action in parser.declared for name in action.option_strings}
+        return own.union(*map(declared, parser.commands.values()))
+
+    return {name for name in declared(parser_of([command])) if name.startswith("--")}
 
 
 def flat(choice: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import notes_on
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
-from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import UNLIMITED, WITHIN, limit_notes, supply_of_run, with_held_ends
 from mlscale.data.surfaces import Surfaces, run_in_sequence
@@ -81,7 +80,7 @@ def advise(
         kernels=len(profiles.kernels),
         launches=None if profiles.launches is None else float(profiles.launches.sum()),
         counters_cover_percent=100 * profiles.counters_cover,
-        is_sampled=is_sampled(profiles.metadata),
+        gpu_count=profiles.gpu_count,
         readings=1 + len(profiles.points),
         power_readings=1 + sum(point.power_w is not None for point in profiles.points),
     )
@@ -227,7 +226,7 @@ def predicted_costs(
         paired = _with_energy_ends(held, energy_mj)
     power = surfaces.get("power")
     if is_bounded and power is not None and power.high is not None:
-        most_w = np.maximum(supply.most_w, power.values)
+        most_w = np.maximum(supply.most_of_run_w, power.values)
         held = paired | {"power": replace(power, high=np.minimum(power.high, most_w))}
     sides = held if terms.objective == "power" else paired
     costs = Costs.from_surfaces(sides, peak_w, profiles.weights, supply)
@@ -383,11 +382,12 @@ def _board_warnings(run: Costs, best: Setting) -> list[Note]:
     if run.peak_w is None:
         return []
     supply, peak_w = run.supply, run.peak_w[0]
-    impossible_w = peak_w[~supply.suffices(peak_w)]
+    impossible_w = peak_w[~supply.suffices(peak_w)] / supply.gpu_count
     warnings = notes_on("supply", impossible_w, peak_w.size, supply.most_in_words)
-    best_w = float(peak_w[run.grid.index(best.config)])
+    at_best_w = peak_w[run.grid.index(best.config)]
+    best_w = float(at_best_w) / supply.gpu_count
     draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
-    if not supply.suffices_by_default(np.asarray(best_w)):
+    if not supply.suffices_by_default(at_best_w):
         told = (
             f"{draws}, more than the board's default limit of {supply.default_w:g} W: unless that "
             f"is raised (to {supply.most_w:g} W at most), the GPU lowers its clock"

@@ -38,6 +38,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import Supply
 from mlscale.errors import InputError
 from mlscale.notes import Note
+from mlscale.text import counted
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
 NOISE = 0.02  # of times, beyond what the bend leaves open
@@ -52,13 +53,15 @@ NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 class CappedReading:
     """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
 
-    source: where it stands, for messages. Raises InputError on a time or power that is none.
+    source: where it stands, for messages. gpu_count: power is of so many GPUs, the cap of each.
+    Raises InputError on a time or power that is none.
     """
 
     time_ms: float
     power_w: float
     cap_w: float = math.nan
     source: str = "a capped run"
+    gpu_count: int = 1
 
     def __post_init__(self) -> None:
         for what, value in (("a time", self.time_ms), ("a power", self.power_w)):
@@ -132,6 +135,12 @@ def advise_capped(
     require_cap_objective(objective)
     if not readings:
         raise InputError("a power cap needs readings at two powers, and there are none")
+    gpus = readings[0].gpu_count
+    for reading in readings:
+        if reading.gpu_count != gpus:
+            ran = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
+            raise InputError(f"{ran}, {readings[0].source} on {gpus}; name one with --gpu")
+    readings = [replace(one, power_w=one.power_w / gpus) for one in readings]
     for reading in readings:
         check("value", reading.source, known_device(device), "power_w", reading.power_w)
     plateaus = _plateaus(readings)
@@ -155,17 +164,19 @@ def advise_capped(
             lowest_w = min(math.ceil(lowest_w / STEP_W) * STEP_W, first.power_w)
         caps = cap_steps(lowest_w, max(one.under_w for one in alike))
     curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), caps)
-    energy_mj = first.time_ms * first.power_w
-    base = Setting(NO_CLOCK, first.time_ms, first.power_w, energy_mj, 0.0, 0.0)
+    of_all = tuple(curve.of_gpus(gpus) for curve in curves)
+    base_w = first.power_w * gpus
+    base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
+    now_w = float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))
     runs = CapRuns(
         device=device,
         cap_w=caps,
-        curves=curves,
+        curves=of_all,
         steepness=steep,
         base=base,
-        base_peak_w=first.power_w,
+        base_peak_w=base_w,
         was_set_w=was_set_w,
-        supply=Supply(cap_w=float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))),
+        supply=Supply(cap_w=now_w, gpu_count=gpus),
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]

@@ -68,6 +68,11 @@ class CapCurve:
     highest_mhz: Floats
     too_low: Indices
 
+    def of_gpus(self, count: int) -> "CapCurve":
+        """The same of so many GPUs side by side, if this is of one."""
+        names = ("power_w", "run_power_w", "run_energy_mj")
+        return replace(self, **{name: getattr(self, name) * count for name in names})
+
 
 def cap_curve(
     cap_w: Sequence[float] | Floats,
@@ -183,6 +188,8 @@ class CapPoint:
 class CapAdvice:
     """A run under each power cap, in ascending order, and the best cap.
 
+    A cap is of each GPU, power and energy are of all of them.
+
     objective: what `best` has least of. best: of the caps that keep a limit of time even at the
     longest time of their interval; None where no cap that the GPU takes does, or none is high
     enough. expected: of those whose predicted time keeps it, None where that is `best`. lock_mhz:
@@ -205,6 +212,7 @@ class CapAdvice:
     lock_mhz: float | None = None
     menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
     run_cap_w: float = math.nan
+    gpu_count: int = 1
 
     @property
     def now_w(self) -> float | None:
@@ -256,7 +264,8 @@ def advise_caps(
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     supply = supply_of_run(profiles, added_w)
     if not len(caps):
-        caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]), supply.cap_w)
+        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / profiles.gpu_count
+        caps = cap_sweep(device, lowest_w, supply.cap_w)
     curves, steep = with_steepness(
         lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
     )
@@ -283,11 +292,12 @@ def advise_caps(
 class CapRuns:
     """A run under P caps, before one is chosen.
 
-    cap_w (P,) [W], ascending. curves: as predicted and, with intervals, at the low and the high
-    ends. steepness: at each cap, see `steepness`. base, base_peak_w [W]: the run at the base, and
-    its most demanding kernel there. tried_mhz: the engine clocks that may be locked in place of a
-    cap. was_set_w: the lowest and the highest cap that a reading was under [W], between which the
-    GPU takes caps whatever is known, NaN where none is known. supply: under the base's own cap.
+    cap_w (P,) [W], of each GPU, ascending; the rest is of all of them. curves: as predicted and,
+    with intervals, at the low and the high ends. steepness: at each cap, see `steepness`. base,
+    base_peak_w [W]: the run at the base, and its most demanding kernel there. tried_mhz: the engine
+    clocks that may be locked in place of a cap. was_set_w: the lowest and the highest cap that a
+    reading was under [W], between which the GPU takes caps whatever is known, NaN where none is
+    known. supply: under the base's own cap.
     """
 
     device: str
@@ -356,6 +366,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         best=None if best is None else points[best],
         helps=best is not None and bool(is_better[best]),
         warnings=(),
+        gpu_count=runs.supply.gpu_count,
         expected=None if expected is None else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
         menu=tuple(
@@ -568,7 +579,8 @@ def _points(
     """Each cap with what is to be said of it."""
     curve, high = runs.curves[0], runs.curves[-1]
     kernels = len(curve.power_w)
-    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w, runs.supply.cap_w)
+    supply = runs.supply
+    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w, supply.cap_w, supply.gpu_count)
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):

@@ -65,6 +65,7 @@ def document(
         "run": {
             "kernels": advice.workload.kernels,
             "launches": advice.workload.launches,
+            "gpu_count": advice.workload.gpu_count,
             **_costs(base),
             "counters_cover_percent": advice.workload.counters_cover_percent,
             "is_bounded": advice.is_bounded,
@@ -104,6 +105,7 @@ def capped_document(
         "run": {
             "kernels": 1,
             "launches": None,
+            "gpu_count": caps.gpu_count,
             **_costs(caps.at_base),
             "counters_cover_percent": 100.0,
             "is_bounded": False,
@@ -133,7 +135,8 @@ def server_document(
     lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
     why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity
     why += reasons(Grounds(device, is_learnt=False, readings=2, power_readings=2))
-    run = {"kernels": 1, "launches": None, "counters_cover_percent": 100.0, "is_bounded": False}
+    run: Row = {"kernels": 1, "launches": None, "gpu_count": first.log.gpu_count}
+    run |= {"counters_cover_percent": 100.0, "is_bounded": False}
     return {
         **_head("runs", device, _at(base.config)),
         "objective": "energy",
@@ -153,7 +156,7 @@ def server_document(
         "server": {
             "load": "open" if advice.is_open else "closed",
             "request_per_s": result.request_per_s,
-            "rate_per_s": _known(result.rate_per_s),
+            "rate_per_s": _known(result.rate_per_s) if advice.is_open else None,
             "clients": result.clients,
             "requests": result.completed,
             "pool": advice.pool,

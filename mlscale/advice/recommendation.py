@@ -101,17 +101,16 @@ class Workload:
 
     kernels: how many. launches: of all kernels; None where the profile does not say, and each
     runs once. counters_cover_percent: the share of the kernels' time at the base that kernels with
-    counters have [%]. is_sampled: whether each kernel is a run of its own, as a monitor's log sees
-    it, perhaps beside the others on another GPU; then the whole run's time is GPU time. readings,
-    power_readings: at how many configurations time and power were read.
+    counters have [%]. readings, power_readings: at how many configurations time and power were
+    read. gpu_count: on how many GPUs, side by side; power and energy are of all of them.
     """
 
     kernels: int
     launches: float | None
     counters_cover_percent: float
-    is_sampled: bool = False
     readings: int = 1
     power_readings: int = 1
+    gpu_count: int = 1
 
 
 @dataclass(frozen=True)

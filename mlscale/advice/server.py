@@ -37,12 +37,6 @@ from mlscale.readers.serving import METRICS, ServingResult
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
 SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
-UNKNOWN_CAPACITY = Note(
-    "V01",
-    "the server's capacity is not known; run both clocks with --request-rate inf too: "
-    "--capacity FILE,FILE",
-    "warning",
-)
 LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
 
 
@@ -143,7 +137,7 @@ def advise_server(
     ]
     rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
     notes += _notes(readings, slos, one_kind)
-    notes += [UNKNOWN_CAPACITY] if is_rate and not capacity else []
+    notes += [_unknown_capacity(readings)] if is_rate and not capacity else []
     return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes)
 
 
@@ -153,12 +147,12 @@ def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, F
     All (N,) [MHz], [1/s], [W]; of the clocks those that the GPU offers, the highest first.
     """
     first, times_ms = used[0].log, [1e3 / one.result.output_per_s for one in used]
-    gpus, points = np.ones(len(first.kernels)), []
+    points = []
     for one, time_ms in zip(used[1:], times_ms[1:], strict=True):
         config = replace(one.log.base, memory_mhz=first.base.memory_mhz)
-        longer_ms = gpus * max(times_ms[0], time_ms)
+        longer_ms = np.array([max(times_ms[0], time_ms)])
         points.append(MeasuredPoint(config, longer_ms, one.log.power_w))
-    profiles = replace(first, time_ms=gpus * times_ms[0], points=tuple(points))
+    profiles = replace(first, time_ms=np.array(times_ms[:1]), points=tuple(points))
     found = model_for(model, profiles).predict(profiles)
     clocks = np.array(found.grid.engine_mhz)[::-1]
     kept = (clocks >= used[-1].engine_mhz) & (clocks <= used[0].engine_mhz)
@@ -258,9 +252,23 @@ def _notes(
         text = f"{count:g} requests are too few for {', '.join(names)}; send {max(needed.values())}"
         notes.append(Note("V02", text))
     if names := [slo.name for slo in slos if slo in one_kind]:
+        lacking = [one.result.source for one in readings if one.result.gaps_ms is None]
+        why, mend = "no file lists the gaps between tokens", "run vLLM with --save-detailed"
+        if len(lacking) < len(readings):
+            why = f"the gaps between tokens are not listed in {', '.join(lacking)}"
+        if not lacking:
+            why, mend = "the files list too few gaps between tokens", "send more requests"
         text = (
-            f"no file lists the gaps between tokens, so the interval of {', '.join(names)} is "
-            "wide; run vLLM with --save-detailed, or limit tpot instead"
+            f"{why}, so the interval of {', '.join(names)} is wide; {mend}, or limit tpot instead"
         )
         notes.append(Note("V02", text, "warning"))
     return notes
+
+
+def _unknown_capacity(readings: Sequence[ServerReading]) -> Note:
+    """That nobody knows how near saturation the server is."""
+    told = "the server's capacity is not known"
+    if names := [one.result.source for one in readings if one.result.growth is None]:
+        told += f", nor whether requests wait ever longer: no start_times in {', '.join(names)}"
+    told += "; run both clocks with --request-rate inf too: --capacity FILE,FILE"
+    return Note("V01", told, "warning")

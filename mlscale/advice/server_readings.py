@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-from mlscale.readers.busy_span import busy_span
+from mlscale.readers.busy_span import BusySpan, busy_span, mean_of
 from mlscale.readers.given import Given
-from mlscale.readers.monitor import read_log
+from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.reading import read as read_run
 from mlscale.readers.serving import ServingResult, read_result
 
@@ -22,6 +23,10 @@ MOST_FAILED = 0.01  # of the requests
 SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
 MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
+# Over the benchmark's duration that of the log's busy span, but for WARM_UP_S before it, and the
+# other way round where the log begins and ends idle; and the least of a log amid the benchmark.
+OTHER_RUN, WARM_UP_S, LEAST_AMID = 1.5, 30.0, 0.1
+LEAST_RUNNING = 0.5  # requests side by side, over the share of the time that the GPU is busy
 FASTER = 0.98  # of all latencies at the lower clock over those at the higher: logs are swapped
 _ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
           "sent": "number of requests", "backend": "backend", "model": "model",
@@ -30,7 +35,7 @@ _ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
 
 @dataclass(frozen=True, eq=False)
 class ServerReading:
-    """A server at one clock: the benchmark's result, and its GPUs' log, a row for each GPU."""
+    """A server at one clock: the benchmark's result, and the log of its GPUs, as one."""
 
     result: ServingResult
     log: Profiles
@@ -45,6 +50,8 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     """The readings of (result, log), that of the highest clock first. Raises InputError."""
     readings = [_reading(read_result(result), path, given) for result, path in pairs]
     readings.sort(key=lambda reading: -reading.engine_mhz)
+    if (base := readings[0].result.source) != str(pairs[0][0]):
+        warn_of_base(f"{base}, at {readings[0].engine_mhz:g} MHz", str(pairs[0][0]))
     if len(readings) < 2:
         raise InputError(
             f"{pairs[0][0]}: one clock does not show how latencies change with it; run the same at "
@@ -83,10 +90,30 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
                 f"{samples}: the clock swings from {low:.0f} to {high:.0f} MHz within the run; "
                 "lock it, and run again"
             )
+        _require_same_run(result, samples, span)
     profiles = read_run([path], replace(given, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
         raise InputError(f"{path}: does not show the board's power; log that too")
     return ServerReading(result, profiles)
+
+
+def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -> None:
+    """Raise InputError where a log is not of the benchmark, or a GPU is too busy for its result."""
+    run_s, busy_s = result.duration_s, (span.time_ms or 1e3 * result.duration_s) / 1e3
+    least_s = LEAST_AMID * run_s if span.open_ends else (run_s - WARM_UP_S) / OTHER_RUN
+    if not least_s <= busy_s + 2 * span.period_s <= OTHER_RUN * run_s + WARM_UP_S:
+        raise InputError(
+            f"{samples}: the GPU is busy for {busy_s:.0f} s, but the benchmark of {result.source} "
+            f"took {run_s:.0f} s (duration); give each result the log of its own run"
+        )
+    activity = samples.columns.get("gpu_utilisation", np.zeros(len(samples)))
+    busy = mean_of(activity[span.inside])
+    if result.in_flight is not None and result.in_flight < LEAST_RUNNING * busy:
+        raise InputError(
+            f"{result.source}: by its latencies {result.in_flight:.2g} requests run side by side, "
+            f"but {samples} has the GPU busy for {100 * busy:.0f} % of the time; latencies are in "
+            "ms, and each result needs the log of its own run"
+        )
 
 
 def _require_alike(first: ServerReading, other: ServerReading) -> None:
@@ -96,7 +123,7 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
         raise InputError(f"{two.source}: is a copy of {one.source}; give the file of the other run")
     facts = [
         {words: getattr(at.result, name) for name, words in _ALIKE.items()}
-        | {"number of GPUs": len(at.log.kernels), "GPU": at.log.device}
+        | {"number of GPUs": at.log.gpu_count, "GPU": at.log.device}
         for at in (first, other)
     ]
     for name, ours in facts[0].items():
@@ -121,17 +148,20 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
 
 def is_open(readings: Sequence[ServerReading]) -> bool:
     """Whether requests came at a rate; where no file says it, whether the rate hardly fell."""
-    result = readings[0].result
-    if result.rate_per_s is not None:
-        return result.rate_per_s != inf
-    fall = 1 - readings[-1].result.request_per_s / result.request_per_s
-    return result.clients is None and fall < SAME_RATE
+    loads = {reading.result.load for reading in readings}
+    fall = 1 - readings[-1].result.request_per_s / readings[0].result.request_per_s
+    return loads != {"closed"} and (loads != {""} or fall < SAME_RATE)
 
 
 def why_saturated(first: ServerReading, slow: ServerReading) -> str:
     """Why a reading under a rate of requests seems saturated; '' where it does not."""
     for reading in (first, slow):
-        growth = reading.result.growth
+        result, growth = reading.result, reading.result.growth or 1.0
+        if result.load in ("overloaded", "closed"):
+            return (
+                f"overloaded at {reading.engine_mhz:g} MHz, where it serves "
+                f"{result.request_per_s:.3g} of the {result.rate_per_s:g} requests/s that come"
+            )
         if growth > MOST_GROWTH:
             return (
                 f"at {reading.engine_mhz:g} MHz the last third of the requests waits {growth:.1f} "

@@ -13,8 +13,12 @@ def server_lines(document: Row) -> tuple[str, ...]:
         document[name] and document[name]["at"]["engine_mhz"] for name in ("answer", "expected")
     )
     if server["withheld"]:
-        lines = [f"The server seems near its capacity; no clock is advised: {server['withheld']}."]
+        why, is_over = server["withheld"], server["withheld"].startswith("overloaded")
+        lines = [f"The server seems near its capacity; no clock is advised: {why}."]
         lines.append(f"Lower the rate, or run at 0.75 to 0.8 of {base:g} MHz, not {lowest:g}.")
+        if is_over:
+            lines = [f"No clock is advised: the server is {why}."]
+            lines.append("Lower the benchmark's rate, or limit its clients: --max-concurrency.")
     elif best is None:
         told = f"at {base:g} MHz: {_told_of(server, clocks[base])}"
         lines = [f"No clock from {base:g} to {lowest:g} MHz keeps the limits; {told}."]

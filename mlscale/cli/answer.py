@@ -118,7 +118,9 @@ def _kernels(document: Row, width: int, most: int) -> list[Line]:
     if others := kernels[count:]:
         rows.append(_others(others))
         meanings.append(None)
-    whole = ["", f"whole run, {si(run['time_ms'] / 1000, 's')}", "100 %" * bool(kernels)]
+    gpus = f" of {run['gpu_count']} GPUs" * (run["gpu_count"] > 1)
+    time = si(run["time_ms"] / 1000, "s")
+    whole = ["", f"whole run{gpus}, {time}", "100 %" * bool(kernels)]
     rows.append([*whole, *chain.from_iterable(_cells(answer, name) for name in quantities)])
     rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
     names = _names(header, rows, kernels, width)
@@ -347,7 +349,8 @@ def rows(document: Row, shows_all: bool) -> list[Row]:
     if server := document.get("server"):
         from mlscale.cli.server_clocks import clock_row
 
-        return [clock_row(clock) for clock in server["clocks"]]
+        withheld = {"withheld": server["withheld"]}
+        return [clock_row(clock) | withheld for clock in server["clocks"]]
     cap = "power_cap_w" in document["base"]
     run = {"kernel": "whole run", "number": None, "share_percent": 100.0}
     run["launches"] = document["run"]["launches"]

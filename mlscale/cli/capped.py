@@ -2,16 +2,20 @@
 
 import argparse
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
+from mlscale.data.points import warn_of_base
+from mlscale.data.profiles import gpu_count_of
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
+from mlscale.readers.monitor import read_log
 from mlscale.subject import is_log, is_model_name, tells_engine_clock
 
 if TYPE_CHECKING:
@@ -23,10 +27,16 @@ _NO_USE = ("power", "time", "static_power", "weights")  # options
 
 @dataclass(frozen=True)
 class CappedRun:
-    """Readings of one run under caps, and the GPU, '' where no file says it and no option."""
+    """Readings of one run under caps, with the GPU's names and a log's indices of its GPUs."""
 
     readings: "tuple[CappedReading, ...]"
-    device: str
+    devices: frozenset[str] = frozenset()
+    gpus: tuple[str, ...] = ()
+
+    @property
+    def device(self) -> str:
+        """The GPU, '' where no file says it and no option."""
+        return "".join(self.devices)
 
 
 def is_asked(arguments: argparse.Namespace) -> bool:
@@ -67,29 +77,32 @@ def _is_table(path: Path, arguments: argparse.Namespace) -> bool:
 
 def read(arguments: argparse.Namespace) -> CappedRun:
     """The readings of all files, each row of a table and each log one. Raises InputError."""
+    from mlscale.advice.capped_runs import SAME_W
+
     for option in _NO_USE:
         if getattr(arguments, option, None) is not None:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} does not work with runs under caps at unknown clocks")
-    readings: list[CappedReading] = []
     devices = {arguments.device} - {None}
     files = [input_file(text) for text in (*arguments.file, *arguments.also)]
-    for place, path in enumerate(files):
-        if path in files[:place]:
+    found: dict[Path, CappedRun] = {}
+    for path in files:
+        if path in found:
             raise InputError(f"{path}: is given twice; each reading needs its own file")
-        if _is_table(path, arguments):
-            found, names = _read_rows(path, arguments)
-        else:
-            found, names = _read_log(path, arguments)
-        readings += found
-        devices |= names
+        found[path] = (_read_rows if _is_table(path, arguments) else _read_log)(path, arguments)
+        devices |= found[path].devices
     keys = {known.key if (known := find_device(name)) else name for name in devices}
     if len(keys) > 1:
         raise InputError(f"{arguments.file[0]}: the readings mix {' and '.join(sorted(keys))}")
-    return CappedRun(tuple(readings), "".join(keys))
+    most_w = {path: max(one.power_w for one in run.readings) for path, run in found.items()}
+    base = max(files, key=lambda path: most_w[path])
+    if most_w[files[0]] < (1 - SAME_W) * most_w[base]:
+        warn_of_base(f"{base}, which draws the most", str(files[0]))
+    readings = tuple(one for run in found.values() for one in run.readings)
+    return CappedRun(readings, frozenset(keys), found[base].gpus)
 
 
-def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
+def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
     """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
 
@@ -107,29 +120,34 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedR
         if name in table.numbers:
             caps = table.positive(name, optional=True)
             break
-    rows = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True)
-    readings = [
-        CappedReading(*row, source=f"{path}: {table.row(place)}") for place, row in enumerate(rows)
-    ]
-    return readings, set(table.text.get("device", ()))
+    rows, gpus = (
+        zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True),
+        gpu_count_of(table),
+    )
+    readings = (
+        CappedReading(*row, f"{path}: {table.row(place)}", gpus) for place, row in enumerate(rows)
+    )
+    return CappedRun(tuple(readings), frozenset(table.text.get("device", ())))
 
 
-def _read_log(path: Path, arguments: argparse.Namespace) -> "tuple[list[CappedReading], set[str]]":
-    """The mean of a log while the GPU works, and the GPU's name if it has one. InputError."""
+def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
+    """The mean of a log while its GPUs work. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
     from mlscale.advice.caps import refuse_pauses
-    from mlscale.readers.busy_span import busy_span, limit_w, mean_of, one_gpu, warn_of_pauses
-    from mlscale.readers.monitor import read_log
+    from mlscale.readers.busy_span import warn_of_pauses
+    from mlscale.readers.log_table import logged_runs
 
-    log = one_gpu(read_log(path), arguments.gpu)
-    if log.seconds is None and arguments.interval is not None:
-        log = replace(log, seconds=arguments.interval * np.arange(len(log), dtype=np.float64))
-    span = busy_span(log)
-    if span.time_ms is None or "power_w" not in log.columns:
-        lacking = "power" if span.time_ms else "how long it took; give --interval SECONDS"
-        raise InputError(f"{log}: does not say {lacking}")
-    refuse_pauses(span.idle / (span.last + 1 - span.first))
-    warn_of_pauses(log, span)
-    power_w = mean_of(log.columns["power_w"][span.inside])
-    reading = CappedReading(span.time_ms, power_w, limit_w(log, span), str(path))
-    return [reading], {log.name} - {""}
+    run, *others = logged_runs(read_log(path), options.given(arguments))
+    if others:
+        kinds = " and ".join(one.log.name or "a GPU without a name" for one in (run, *others))
+        raise InputError(f"{path}: is of GPUs of several kinds, {kinds}; name one with --gpu")
+    time_ms, power_w = run.span.time_ms, run.power_w
+    if time_ms is None or math.isnan(power_w):
+        lacking = "power" if time_ms else "how long it took; give --interval SECONDS"
+        raise InputError(f"{run.log}: does not say {lacking}")
+    refuse_pauses(run.idle_share)
+    for log, span in run.each:
+        warn_of_pauses(log, span)
+    names = frozenset({run.log.name} - {""})
+    reading = CappedReading(time_ms, power_w, run.lowest_cap_w(), str(path), len(run.each))
+    return CappedRun((reading,), names, tuple(run.gpus))

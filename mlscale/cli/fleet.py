@@ -18,7 +18,6 @@ from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import json_text, tell
 from mlscale.data.datasets import input_file
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
-from mlscale.data.logs import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.progress import Progress
@@ -124,9 +123,8 @@ def _result(
     jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
     running = checked(work, sweep(do_part, calls, jobs, progress, client))
     parts = outputs.in_order(running, [1] * len(calls), progress, output)
-    is_of_monitor = is_sampled(head.profiles.metadata)
     names = head.profile_name, head.model_name.removesuffix(".mlscale")
-    return whole_document(work, head.model, parts, *names, head.notes, is_of_monitor)
+    return whole_document(work, head.model, parts, *names, head.notes)
 
 
 def _tell(document: Row, arguments: argparse.Namespace) -> None:

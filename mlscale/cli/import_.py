@@ -168,7 +168,7 @@ def _averages(table: "Table", kernel: str) -> str:
     return ", ".join(
         f"{name} {number(value)}"
         for name, value in values.items()
-        if name != "cu_count" and not math.isnan(value)
+        if name not in ("cu_count", "gpu_count") and not math.isnan(value)
     )
 
 

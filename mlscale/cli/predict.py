@@ -102,6 +102,7 @@ def _as_json(
         "mlscale": __version__,
         "model": model_name,
         "device": predictions.device,
+        "gpu_count": predictions.profiles.gpu_count,
         "base": predictions.base.as_dict(),
         "predictions": rows,
         "whole_run": _run_rows(predictions, targets),

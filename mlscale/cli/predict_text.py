@@ -70,7 +70,8 @@ def _subject(predictions: Predictions) -> str:
     cus = f"{base.cu_count} {base.cu_axis or 'CUs'}, " * (len(predictions.grid.cu_count) > 1)
     taken = f": {si(float(profiles.run_times_ms.sum()) / 1e3, 's')}" * ("time" in predictions)
     at = f"{cus}{base.engine_mhz:g} / {base.memory_mhz:g} MHz"
-    return f"{who} on {predictions.device}, measured at {at}{taken}"
+    gpus = f"{profiles.gpu_count} x " * (profiles.gpu_count > 1)
+    return f"{who} on {gpus}{predictions.device}, measured at {at}{taken}"
 
 
 def _chosen(settings: Settings, base: HardwareConfig) -> Settings:

@@ -12,7 +12,7 @@ from mlscale.cli.parser import Parser
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.logs import is_sampled
-from mlscale.data.profiles import MeasuredPoint
+from mlscale.data.profiles import MeasuredPoint, gpu_count_of
 from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
@@ -80,7 +80,7 @@ def _measured(arguments: argparse.Namespace, first: advise.Answered) -> tuple[Ro
         points = [_logged_power(path, found)]
     else:
         asked = options.asked_run(arguments, arguments.weights)
-        points = [*subject.measured_again(asked, text)]
+        points = [*subject.measured_again(asked, found.profiles, text)]
     return tuple(against_measured(first.advice, found.profiles, point) for point in points)
 
 
@@ -95,7 +95,7 @@ def _logged_power(path: Path, found: subject.Subject) -> MeasuredPoint:
         del base["engine_mhz"]
     given = Given(device=profiles.device, base=base)
     table = read_table([path], given).table
-    if len(table) != 1 or "power_w" not in table.numbers:
+    if len(table) != 1 or gpu_count_of(table) > 1 or "power_w" not in table.numbers:
         raise InputError(f"{path}: does not show one GPU's power to compare with")
     at = {axis: float(table.numbers[axis][0]) for axis in AXES}
     config = HardwareConfig(int(at["cu_count"]), at["engine_mhz"], at["memory_mhz"])

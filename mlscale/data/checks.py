@@ -267,6 +267,8 @@ def check_units(table: Table, key: str) -> None:
     """Raise InputError where the clocks or powers of a table are none of that GPU's."""
     for column in ("engine_mhz", "memory_mhz", "power_w"):
         values = table.numbers.get(column, np.empty(0))
+        if column == "power_w" and table.has_values("gpu_count"):
+            values = values / np.nan_to_num(table.numbers["gpu_count"], nan=1.0)
         known = np.flatnonzero(np.isfinite(values))
         for row in known[[values[known].argmax(), values[known].argmin()]] if known.size else ():
             where = f"{table.source}: {table.row(row)}, column '{column}'"

@@ -25,19 +25,22 @@ _USUAL = {
     "cu_count": "numsms numsm sms smcount numcus cus cu",
     "engine_mhz": "engine core coreclock corefreq corefrequency coref smclock smfreq gpuclock "
     "gpufreq freq frequency clock",
-    "memory_mhz": "memory memclock memfreq memoryclock memoryfrequency memf",
+    "memory_mhz": "memory memclock memfreq memoryclock memoryfreq memoryfrequency memf",
     "time_ms": "time runtime duration elapsed elapsedtime latency",
     "power_w": "power avgpower averagepower",
 }
+# What a column is of that says what may be, and not what was.
+_OF_LIMITS = re.compile(r"limit|cap(?![a-z])|max|peak|tdp")
 
 
 def source_meant(name: str, present: Collection[str]) -> str | None:
     """What --map may say of a missing column, COLUMN or COLUMN:UNIT: a usual name, or a near one.
 
-    UNIT stands for that of a time which does not say it.
+    UNIT stands for that of a time which does not say it. A limit is meant by nothing.
     """
     from difflib import get_close_matches
 
+    present = [column for column in present if not is_of_limits(column)]
     for column in present:
         if (source := _usual_source(name, column)) is not None:
             return source
@@ -62,6 +65,11 @@ def _usual_source(name: str, column: str) -> str | None:
             unit = by_end[end]
             return column if not unit or units.get(unit) == 1 else f"{column}:{unit}"
     return None
+
+
+def is_of_limits(column: str) -> bool:
+    """Whether a column tells by its name of what may be, such as a power cap."""
+    return bool(_OF_LIMITS.search(column.casefold()))
 
 
 def is_usual(name: str, column: str) -> bool:

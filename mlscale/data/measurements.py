@@ -1,5 +1,6 @@
 """Measurements: kernels x grid -> time, power and counters, of one device."""
 
+import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,7 @@ Incomplete = Literal["error", "drop", "drop-settings", "keep"]
 AGGREGATES: tuple[str, ...] = get_args(Aggregate)
 INCOMPLETE: tuple[str, ...] = get_args(Incomplete)
 REQUIRED = (*IDENTITY, *AXES, "time_ms")
+_VARIANT = re.compile(r"(.*?[^\W\d_]{2}.*?)[\W_]*\d+")  # a name that ends in a number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,6 +414,7 @@ def from_table(
     measured_ms = np.where(measurements.measured, measurements.time_ms, np.nan)
     check("times", table.source, kernels, grid, measured_ms)
     check("shared times", table.source, kernels, applications, measured_ms)
+    _warn_of_variants(table.source, kernels, applications)
     check("columns", table.source, counters_alone, table, where)
     check("counters", table.source, table, counters_alone, kernels)
     return measurements
@@ -482,6 +485,23 @@ def _application_of_kernels(table: Table) -> tuple[str, ...]:
                 f"its own, such as '{in_application(application, kernel)}'"
             )
     return tuple(applications.values())
+
+
+def _warn_of_variants(source: str, kernels: Sequence[str], applications: Sequence[str]) -> None:
+    """Warn where kernels that are each an application differ in the number at their end alone."""
+    by_stem: dict[str, list[str]] = {}
+    for name, application in zip(kernels, applications, strict=True):
+        if name == application and (variant := _VARIANT.fullmatch(name)):
+            by_stem.setdefault(variant[1].casefold(), []).append(name)
+    alike = [names for names in by_stem.values() if len(names) > 1]
+    if alike:
+        told = "; ".join(", ".join(f"'{name}'" for name in names[:3]) for names in alike[:3])
+        warn(
+            "T08",
+            f"{source}: {counted(sum(map(len, alike)), 'kernel')} may be variants of few "
+            f"programs, such as {told}, and each is its own application: a fold may train on "
+            "one and test another; give variants one name in the column 'application'",
+        )
 
 
 def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:

@@ -24,6 +24,8 @@ from mlscale.data.profiles import (
     MeasuredPoint,
     Profiles,
     configurations,
+    gpu_count_of,
+    height,
     in_application,
     launches_of_rows,
     log_time_sd,
@@ -35,7 +37,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.data.table import Table, to_samples
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError, warn
-from mlscale.text import listed, share_in_percent, shortened
+from mlscale.text import counted, listed, share_in_percent, shortened
 
 SECOND_CLOCK = 0.6  # of the base's, for a second run that tells most of the range
 THIRD_CLOCK = 2 / 3  # of the lowest clock that was run, for a third run where the answer is below
@@ -89,7 +91,7 @@ def add_points(
         _require_another_clock(profiles, readings)
     has_power = any(np.isfinite(one.power_w) for one in readings)
     points = []
-    for config in dict.fromkeys(one.config for one in readings):
+    for config in sorted({one.config for one in readings}, key=height, reverse=True):
         here = [one for one in readings if one.config == config]
         times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
@@ -103,6 +105,11 @@ def add_points(
         files = {one.config: one.file for one in readings}
         _check_pairs(profiles, base, points, files)
     return replace(profiles, points=(*profiles.points, *points))
+
+
+def warn_of_base(base: str, first: str) -> None:
+    """Tell that the base is another reading than that of the file that was given first."""
+    warn("R09", f"the base is {base}, not {first}, which was given first", "note")
 
 
 def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:
@@ -199,6 +206,11 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
             raise InputError(
                 f"{table.source}: is of device '{device}', the profile of '{profiles.device}'"
             )
+    if (count := gpu_count_of(table)) != profiles.gpu_count:
+        raise InputError(
+            f"{table.source}: ran on {counted(count, 'GPU')}, the base on {profiles.gpu_count}; "
+            "give runs on as many, of logs the same one with --gpu"
+        )
     kernels = table.text["kernel"]
     applications = table.text.get("application", kernels)
     names, known = [], set(profiles.kernels)
@@ -264,7 +276,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     logs = (profiles, table)
     ends = [log.metadata.get("open_ends", {}) for log in logs]
     base_mhz = profiles.base.engine_mhz
-    check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels))
+    check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels) * profiles.gpu_count)
     _check_memory(profiles, table, readings)
     sample_ms = [ms for log in logs for ms in log.metadata.get("sample_ms", {}).values()]
     known = _positions(profiles, readings)

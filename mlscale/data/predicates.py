@@ -58,11 +58,12 @@ def impossible_value(device: Device | None, column: str, value: float) -> Fields
         low, high = (share * most for share in _SHARES[unit])
         limit = f"'{device.key}' has at most {most:g}"
         if unit == "MHz" and high < value < _OTHER_UNIT * most:
-            mend = "is it another GPU? name it with --device"
+            name_it = "name it with --device, in a table in column 'device'"
+            mend = f"is it another GPU? {name_it}"
             if column == "memory_mhz" and device.memory_transfers_per_cycle > 1:
                 mend = (
                     f"if it is the data rate, give 1/{device.memory_transfers_per_cycle} of it, "
-                    "the clock; if it is another GPU, name it with --device"
+                    f"the clock; if it is another GPU, {name_it}"
                 )
     is_nominal = device is None and value == _NOMINAL_MHZ
     if low <= value <= high or value <= 0 or is_nominal or not math.isfinite(value):

@@ -3,9 +3,10 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,8 @@ CONDITIONS = (
 OF_RUN = ("launches", "total_time_ms")
 # Counters' columns that a trace fills too: what a launch is, known without counting.
 OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
-NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
+NO_SETTINGS: Mapping[str, float] = MappingProxyType({})
+NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS, "gpu_count")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ class Profiles:
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
     whole; None where the table does not say; log_time_sd (K,) and power_cap_w: as of
-    `MeasuredPoint`.
+    `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum of all.
     """
 
     device: str
@@ -90,6 +92,7 @@ class Profiles:
     launches: Floats | None = None
     log_time_sd: Floats | None = None
     power_cap_w: float = math.nan
+    gpu_count: int = 1
 
     @property
     def weights(self) -> Floats:
@@ -296,6 +299,10 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
 
     Raises InputError, also on a row that is not at the base.
     """
+    if gpu_count_of(table) > 1:
+        raise InputError(
+            f"{table.source}: has runs on several GPUs; a fleet's rows are of one each"
+        )
     elsewhere = np.flatnonzero(~_is_at_base(table, base, device))
     if elsewhere.size:
         raise InputError(
@@ -373,7 +380,8 @@ def _profiles(
         metadata=dict(table.metadata),
         launches=made.launches,
         log_time_sd=log_time_sd(table, samples),
-        power_cap_w=_lowest_cap_w(table, lowest_caps_w(table, samples)),
+        power_cap_w=lowest_limit_w(table.source, lowest_caps_w(table, samples)),
+        gpu_count=gpu_count_of(table),
     )
 
 
@@ -388,13 +396,24 @@ def lowest_caps_w(table: Table, samples: Callable[[Floats], Floats]) -> Floats:
     return np.asarray(np.fmin.reduce(samples(values)))
 
 
-def _lowest_cap_w(table: Table, caps_w: Floats) -> float:
+def lowest_limit_w(source: str, caps_w: Floats) -> float:
     """The lowest of all kernels' or GPUs' power limits (K,) [W]; warns where they differ."""
     lowest_w, highest_w = float(np.fmin.reduce(caps_w)), float(np.fmax.reduce(caps_w))
     if lowest_w < highest_w:
         told = f"ran under power limits of {lowest_w:g} to {highest_w:g} W: the lowest counts"
-        warn("P03", f"{table.source}: {told}", "note")
+        warn("P03", f"{source}: {told}", "note")
     return lowest_w
+
+
+def gpu_count_of(table: Table) -> int:
+    """How many GPUs its runs worked on side by side: 1 where it does not say. InputError."""
+    if not table.has_values("gpu_count"):
+        return 1
+    counts = np.nan_to_num(table.positive("gpu_count", optional=True), nan=1.0)
+    if (counts != counts[0]).any() or counts[0] % 1:
+        told = f"{table.source}: column 'gpu_count' has {counts.min():g} and {counts.max():g}"
+        raise InputError(f"{told}; a table has runs on one whole number of GPUs")
+    return int(counts[0])
 
 
 def log_time_sd(table: Table, samples: Callable[[Floats], Floats]) -> Floats:
@@ -468,9 +487,35 @@ def only_config(table: Table) -> HardwareConfig:
     if len(configs) != 1:
         raise InputError(
             f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            "the base, or, where GPUs ran apart, import one of them with --gpu"
+            "the base"
         )
     return configs.pop()
+
+
+def highest_config(
+    table: Table,
+    said: Mapping[str, float],
+    kernels: Collection[str] = (),
+    otherwise: HardwareConfig | None = None,
+) -> HardwareConfig | None:
+    """The highest configuration at which a table has all its kernels, or the nearest to `said`.
+
+    said: some or all of AXES. kernels: names that it must have there too. otherwise: as for
+    `configurations`. None where it has none. Raises InputError.
+    """
+    table.require(("kernel",))
+    there: dict[HardwareConfig, set[str]] = {}
+    for name, config in zip(table.text["kernel"], configurations(table, otherwise), strict=True):
+        there.setdefault(config, set()).add(name)
+    wanted = {*kernels, *table.text["kernel"]}
+    having = [config for config, found in there.items() if found >= wanted]
+    return max(having, key=lambda config: height(config, said), default=None)
+
+
+def height(config: HardwareConfig, said: Mapping[str, float] = NO_SETTINGS) -> tuple[float, ...]:
+    """What is larger of the reading that is the base: the nearest to `said`, then the highest."""
+    off = sum(abs(math.log(getattr(config, axis) / value)) for axis, value in said.items())
+    return -off, config.engine_mhz, config.memory_mhz, config.cu_count
 
 
 def with_weights(profiles: Profiles, path: Path | str) -> Profiles:

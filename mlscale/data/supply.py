@@ -27,6 +27,8 @@ WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as withi
 class Supply:
     """What a board supplies [W]; where work would need more, the GPU lowers its clock.
 
+    All of it is of one board; powers are those of a run, of `gpu_count` boards side by side.
+
     most_w: its highest power limit, or more where it was measured to draw more. default_w: the
     limit that it is set to unless somebody changed it, likewise. Both are infinite where that is
     not known. drawn_w: the most that it was measured to draw, 0 where that is not known; a
@@ -39,11 +41,17 @@ class Supply:
     default_w: float = math.inf
     drawn_w: float = 0.0
     cap_w: float = math.nan
+    gpu_count: int = 1
 
     @property
     def holds(self) -> bool:
         """Whether the run's limit held it, so that its clock was the limit's."""
         return is_at_limit(self.drawn_w, self.cap_w)
+
+    @property
+    def most_of_run_w(self) -> float:
+        """What all boards of a run supply at most."""
+        return self.most_w * self.gpu_count
 
     @property
     def most_in_words(self) -> str:
@@ -69,39 +77,42 @@ class Supply:
         return self._within(self.default_w, power_w)
 
     def under(self, cap_w: Floats) -> Floats:
-        """What a run draws at most under caps (...) [W]: of each the share that it drew of its own.
+        """What a run draws at most under caps of each board (...) [W].
 
-        That is the whole where no limit held it, or none is known.
+        It is the share that it drew of its own; the whole where that did not hold it, or is not
+        known.
         """
-        return cap_w * (self.most_w / self.cap_w) if self.holds else cap_w
+        share = self.most_w / self.cap_w if self.holds else 1.0
+        return cap_w * (share * self.gpu_count)
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
         slack = AS_MEASURED if math.isnan(self.cap_w) else ROUNDING
         most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + slack))
-        return np.asarray(~(power_w > most_w))
+        return np.asarray(~(power_w / self.gpu_count > most_w))
 
 
 UNLIMITED = Supply()  # what is not known
 
 
-def is_at_limit(power_w: float, cap_w: float) -> bool:
-    """Whether a run that drew so much was held by its limit [W]; not where that is NaN."""
-    return power_w >= HELD * cap_w
+def is_at_limit(power_w: float, cap_w: float, gpu_count: int = 1) -> bool:
+    """Whether boards that drew that in all were held by the limit of each [W]; not by NaN."""
+    return power_w >= HELD * cap_w * gpu_count
 
 
-def supply_of(device: str, *drawn: float, cap_w: float = math.nan) -> Supply:
-    """What a board supplies that was measured to draw these powers [W].
+def supply_of(device: str, *drawn: float, cap_w: float = math.nan, gpu_count: int = 1) -> Supply:
+    """What each board of a run supplies that was measured to draw these powers on all [W].
 
-    cap_w: the limit that it was under [W]; where that is NaN, the device table's limits hold.
+    cap_w: the limit that each was under [W]; where that is NaN, the device table's limits hold.
     Unlimited where that has none of it either.
     """
-    known, drawn_w = known_device(device), max(drawn, default=0.0)
+    known, drawn_w = known_device(device), max(drawn, default=0.0) / gpu_count
     if not math.isnan(cap_w):
         most_w = drawn_w if is_at_limit(drawn_w, cap_w) else cap_w
-        return Supply(most_w, most_w, drawn_w, cap_w)
+        return Supply(most_w, most_w, drawn_w, cap_w, gpu_count)
     if known is None or known.most_power_w is None or known.default_power_w is None:
-        return UNLIMITED
-    return Supply(max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w), drawn_w)
+        return replace(UNLIMITED, gpu_count=gpu_count)
+    most_w, default_w = max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w)
+    return Supply(most_w, default_w, drawn_w, gpu_count=gpu_count)
 
 
 def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float = 0.0) -> Supply:
@@ -111,7 +122,8 @@ def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float =
     the profiles are only some of the run's kernels.
     """
     drawn = (drawn_w(profiles) + added_w, run_drawn_w)
-    return supply_of(profiles.device, *drawn, cap_w=profiles.power_cap_w)
+    cap_w, gpu_count = profiles.power_cap_w, profiles.gpu_count
+    return supply_of(profiles.device, *drawn, cap_w=cap_w, gpu_count=gpu_count)
 
 
 def drawn_w(profiles: Profiles) -> float:
@@ -130,17 +142,17 @@ def limit_notes(profiles: Profiles) -> list[Note]:
     base = MeasuredPoint(
         profiles.base, profiles.time_ms, profiles.power_w, power_cap_w=profiles.power_cap_w
     )
-    told = []
+    told, count = [], profiles.gpu_count
     for at in (base, *profiles.points):
         watts = 0.0 if at.power_w is None else float(np.fmax.reduce(at.power_w))
-        if is_at_limit(watts, at.power_cap_w):
-            told.append(f"{watts:.0f} of {at.power_cap_w:g} W at {at.config.engine_mhz:g} MHz")
+        if is_at_limit(watts, at.power_cap_w, count):
+            drew = f"{watts / count:.0f} of {at.power_cap_w:g} W"
+            told.append(f"{drew} at {at.config.engine_mhz:g} MHz")
     if not told:
         return []
-    is_of_base = is_at_limit(drawn_w(profiles), profiles.power_cap_w)
     more = "; no higher clock is reached under it, --power-cap W tells what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
-    return [Note("P03", text + more * is_of_base)]
+    return [Note("P03", text + more * supply_of_run(profiles).holds)]
 
 
 def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, Surfaces]:
@@ -158,8 +170,8 @@ def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, S
         return surfaces
     k = is_held.any(axis=(1, 2, 3))
     lowered_ms = time.high.copy()
-    lowered_ms[k] = _lowered(supply.most_w, time.high[k], power.high[k])
-    most_w = np.maximum(supply.most_w, power.values)
+    lowered_ms[k] = _lowered(supply.most_of_run_w, time.high[k], power.high[k])
+    most_w = np.maximum(supply.most_of_run_w, power.values)
     return surfaces | {
         "time": replace(time, high=np.where(is_held, np.maximum(time.high, lowered_ms), time.high)),
         "power": replace(power, high=np.where(is_held, most_w, power.high)),

@@ -1,6 +1,7 @@
 """The tidy table as columns of words and of numbers, and what its values must be."""
 
 import math
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ from mlscale.data.column_names import (
     Columns,
     column_meant,
     converted,
+    is_of_limits,
     is_usual,
     source_meant,
     split_source,
@@ -28,6 +30,14 @@ LEAST, MOST = 1e-9, 1e15
 SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]
 NO_TIMES = "no_times"  # in metadata: of a table that has power alone; its times are all 1 ms
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
+# What --map may say of our columns for all rows, and what a column is that only a table can say.
+_FOR_ALL_ROWS = {"device": "GPU", "cu_count": "N", "engine_mhz": "MHZ", "memory_mhz": "MHZ"}
+_TO_ADD = {
+    "application": "the program that each kernel belongs to",
+    "kernel": "the name of each kernel",
+    "time_ms": "how long one launch takes, in ms",
+    "power_w": "the mean power drawn, in W, not a limit",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +176,13 @@ def with_cu_counts(table: Table) -> Table:
     return replace(table, numbers={"cu_count": np.array(counts, np.float64), **table.numbers})
 
 
+def as_one_run(table: Table) -> Table:
+    """The table, of one row without a kernel's name as that of a whole run."""
+    if len(table) != 1 or "kernel" in table.text:
+        return table
+    return replace(table, text={**table.text, "kernel": ["run"]})
+
+
 def mapped(table: Table, columns: Columns) -> Table:
     """The table with columns under our names, in our units; what they are made of is left out.
 
@@ -215,8 +232,11 @@ def _check_mapping(table: Table, columns: Columns) -> None:
             raise InputError(f"{where}: there is no '{name}'; did you mean {near[0]}?")
         if name not in IDENTITY and isinstance(said, str):
             column, _ = split_source(name, said, table.columns)
-            if (other := names.setdefault(column, name)) != name:
+            is_itself = column in MEASURED and column in table.columns and column not in columns
+            if (other := column if is_itself else names.setdefault(column, name)) != name:
                 raise InputError(f"{where}: '{column}' is {other} already; each needs its own")
+            if name == "power_w" and is_of_limits(column):
+                raise InputError(f"{where}: '{column}' is a limit; add power_w, {_TO_ADD[name]}")
 
 
 def with_times(table: Table) -> Table:
@@ -296,13 +316,21 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
         each = [f"'{name}'" + (f" (is '{c}' meant?)" if c else "") for name, c in meant.items()]
         said = f"there are no columns {', '.join(each)}; names are matched to the letter, and the "
         said += "unit stands in them"
-    if {*IDENTITY, *MEASURED} >= set(missing):
-        sources = {name: source_meant(name, present) for name in missing}
-        if "application" in sources:  # each kernel can be its own
-            sources["application"] = sources["application"] or sources.get("kernel") or "kernel"
-        mend = ",".join(f"{name}={column or '…'}" for name, column in sources.items())
-        said += f"; say what they are with --map {mend}"
-    raise InputError(f"{source}: {said}")
+    raise InputError(f"{source}: {said}{_mends(missing, present)}")
+
+
+def _mends(missing: Sequence[str], present: Collection[str]) -> str:
+    """What to do about missing columns of ours: --map for what it can say, the others to add."""
+    sources = {name: source_meant(name, present) or _FOR_ALL_ROWS.get(name) for name in missing}
+    said = ",".join(f"{name}={column}" for name, column in sources.items() if column)
+    mends = [f"say what they are with --map {shlex.quote(said)}"] if said else []
+    to_add = [n for n, column in sources.items() if n in _TO_ADD and not column]
+    if to_add:
+        mends.append("add " + " and ".join(f"a column '{n}', {_TO_ADD[n]}" for n in to_add))
+    if "application" in to_add:
+        kernel = sources.get("kernel") or "kernel"
+        mends.append(f"if no two kernels are variants of one program, --map application={kernel}")
+    return "".join(f"; {mend}" for mend in mends) if {*IDENTITY, *MEASURED} >= set(missing) else ""
 
 
 def to_samples(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:

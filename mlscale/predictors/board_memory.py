@@ -59,7 +59,8 @@ def on_grid(profiles: Profiles, times: Surfaces) -> tuple[Floats, Callable[[Floa
     The latter gives log power ratios (K, N) on the grid by those at its engine clocks (K, E).
     times: of the runs on that grid, which has one CU count, relative to the profiles' base.
     """
-    device, base_w = known_device(profiles.device), profiles.base_power_w[:, None]
+    device = known_device(profiles.device)
+    base_w = profiles.base_power_w[:, None] / profiles.gpu_count
     base_mhz = profiles.base.memory_mhz
     memory = np.array(times.grid.memory_mhz) / base_mhz
     factors = times.values[:, 0]

@@ -8,7 +8,8 @@ mapping.json too.
 
 `reading` is the way through: `files` opens a file, whose `columns` come in blocks, `launches` sums
 them up, `join` puts passes and traces of one run together by `names`, `run` finds the GPU and its
-clocks, `mapping` makes features of counters, `table` the table. `busy_span` makes a row of a log,
-`power` the power of a profile; `given` is what the user says besides. `kernel_tuner` makes training
-tables of a tuner's caches.
+clocks, `mapping` makes features of counters, `table` the table. `busy_span` finds the
+run in a log of one GPU, `log_table` makes a row of all GPUs side by side, `power` the power of a
+profile; `given` is what the user says besides. `kernel_tuner` makes training tables of a tuner's
+caches.
 """

@@ -90,7 +90,11 @@ def import_profile(  # noqa: PLR0913, what files may not say
 
 def read(paths: Sequence[Path], given: Given | None = None) -> Profiles:
     """Read the files of one run as profiles; see `import_profile`. Raises InputError."""
-    imported = read_table(paths, given)
+    return profiles_of(read_table(paths, given))
+
+
+def profiles_of(imported: Imported) -> Profiles:
+    """The profiles that a run's table holds. Raises InputError on one of several GPUs or clocks."""
     table = imported.table
     runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
     if len(runs) > 1:
@@ -115,7 +119,7 @@ def read_table(
     if not paths:
         raise InputError("no file is given to read")
     if is_log(paths[0]):
-        from mlscale.readers.busy_span import samples_to_table
+        from mlscale.readers.log_table import samples_to_table
         from mlscale.readers.monitor import read_log
 
         table = samples_to_table([one for path in paths for one in read_log(path)], given)

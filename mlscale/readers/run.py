@@ -17,6 +17,7 @@ from mlscale.readers.mapping import CYCLES, CYCLES_FROM_S
 from mlscale.text import without_controls
 
 Seen = Mapping[str, Counter[str | float]]  # by fact of the GPU how often each value was seen
+UNLISTED = "unlisted-gpu"  # one that has no name, of which the user says the number of CUs
 KEPT = 0.02  # of a clock: further off it was not kept, and times are off by as much
 _LISTED = 0.01  # of a clock as a profiler counts it and as the vendor lists it
 _SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
@@ -74,6 +75,8 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     """
     base = given.base
     key, note = _device(source, seen, given.device)
+    if key is None and "cu_count" in base:
+        key, note = UNLISTED, "does not say the GPU; if 'mlscale devices list' has it: --device"
     device = find_device(key) if key else None
     dies = _mean(seen, "xcd_count") or (device.dies if device else None)
     if clocks := _clocks_by_cycles(seen.get("cycles_per_us", Counter()), dies, device):
@@ -124,7 +127,7 @@ def _request(source: str, key: str | None, unknown: Sequence[str], limit_mhz: fl
     asked = [axis for axis in lacks if axis in AXES]
     flags = [] if key else ["--device NAME"]
     flags += [f"--base {','.join(f'{SHORT_NAMES[axis]}=…' for axis in asked)}"] if asked else []
-    hint = " with what the GPU was set to" if asked else ""
+    hint = " with what the GPU was set to" if asked else " of 'mlscale devices list'"
     if "cu_count" in asked:
         hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
     device = find_device(key) if key else None

@@ -9,8 +9,9 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,23 @@ STATISTICS = {
 }
 METRICS = ("itl", "tpot", "ttft")
 _LEAST_GAP = 1e-3  # [ms] of tokens that came together
+# Of the offered rate, below which it is not served. A finite run ends with answers to its last
+# requests, so that less is served than is offered: 0.74 at least by 15 real runs that kept up (n
+# requests within n / rate and the last answer), 0.69 by 63 simulated ones; 0.52 and less by real
+# ones that did not, 0.27 to 0.44 where clients limited them.
+SERVED = 0.65
+FULL = 0.8  # of the clients run side by side in the mean, from which on they limit the rate
+ROUNDED = 1.02  # by which two ways to one number may differ
+# What only another unit breaks: all of 37 real results keep these.
+OTHER_UNIT = 10.0
+SKEWED = 300.0  # a mean over its median: 200 where tokens come in bursts
+BY_MEANS = 1.5  # over what can run side by side, since the mean of requests is not that of tokens
+LEAST_MS = {"ttft": 0.5, "tpot": 0.1}  # a tenth of what the fastest servers need
+ALIKE = (("ttft", "e2e", 0, ROUNDED), ("ttft", "tpot", 0.03, math.inf), ("itl", "tpot", 0.03, 30))
 _DAMAGE = (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
            zlib.error)  # fmt: skip
 Row = Mapping[str, Any]
-Latencies = dict[str, float]  # [ms] by name, as 'ttft p90'
+Latencies = dict[str, float]  # [ms] by name, as 'ttft p90'; e2e: from request to last token
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +55,8 @@ class ServingResult:
 
     source: the file. rate_per_s: at which requests came, inf for all at once; clients: most
     requests at a time. Of a file with details gaps_ms: between tokens, of all requests; growth:
-    mean time to first token of the last third of the requests over the first third's.
+    mean time to first token of the last third of the requests over the first third's. fields: what
+    the file calls its latencies.
     """
 
     source: str
@@ -57,7 +72,8 @@ class ServingResult:
     backend: str | None = None
     model: str | None = None
     gaps_ms: Floats | None = field(default=None, repr=False)
-    growth: float = 1.0
+    growth: float | None = None
+    fields: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         numbers = {"completed": self.completed, "duration": self.duration_s}
@@ -76,13 +92,51 @@ class ServingResult:
         """Requests that were served a second."""
         return self.completed / self.duration_s
 
+    @property
+    def in_flight(self) -> float | None:
+        """How many requests run side by side in the mean, by Little's law; None if unknown."""
+        whole_ms = self.latencies_ms.get(self.middle("e2e")) or self.parts_ms
+        return None if whole_ms is None else self.request_per_s * whole_ms / 1e3
+
+    @property
+    def parts_ms(self) -> float | None:
+        """From a request to its last token by the first and the time for each other [ms].
+
+        Of gap and time per token the smaller: the one is too long where a gap has several tokens,
+        the other where short answers are slow.
+        """
+        first, *each = (self.middle(metric) for metric in ("ttft", "itl", "tpot"))
+        if not first or self.output_tokens is None or not any(each):
+            return None
+        token_ms = min(self.latencies_ms[name] for name in each if name)
+        return self.latencies_ms[first] + (self.output_tokens / self.completed - 1) * token_ms
+
+    @property
+    def load(self) -> str:
+        """How requests come: open, closed, or overloaded where the server lags behind their rate.
+
+        Clients that wait for answers make a closed load, whatever rate is asked for. Empty where
+        the file says neither rate nor clients.
+        """
+        rate, clients = self.rate_per_s, self.clients
+        if rate is None or (clients and rate == math.inf):
+            return "closed" if clients else ""
+        is_late, running = self.request_per_s < SERVED * rate, self.in_flight
+        is_full = is_late if running is None else running >= FULL * (clients or math.inf)
+        return "closed" if clients and is_full else "overloaded" if is_late else "open"
+
+    def middle(self, metric: str) -> str:
+        """The name of a latency's mean, or else of its median; '' of neither."""
+        names = (f"{metric} {statistic}" for statistic in ("mean", "p50"))
+        return next(filter(self.latencies_ms.__contains__, names), "")
+
     def latency_ms(self, name: str) -> float:
         """A latency [ms], as 'ttft p90'. Raises InputError where the file lacks it."""
         if name not in self.latencies_ms:
-            known = ", ".join(self.latencies_ms) or "no latency"
+            known = [one for one in self.latencies_ms if one[:3] != "e2e"] or ["no latency"]
             raise InputError(
-                f"{self.source}: has no {name}, but {known}; run vLLM with --save-detailed, or "
-                "with --metric-percentiles 50,90,99"
+                f"{self.source}: has no {name}, but {', '.join(known)}; limit one of these, or run "
+                "vLLM with --save-detailed, or with --metric-percentiles 50,90,99"
             )
         return self.latencies_ms[name]
 
@@ -112,7 +166,11 @@ def read(sheet: Sheet) -> list[ServingResult]:
         while text := text.lstrip():
             row, end = decoder.raw_decode(text)
             found.append(form(row, str(sheet.path)))
+            _require_sound(found[-1])
             text = text[end:]
+    except InputError as error:
+        told = f"{error}; give what {sheet.kind.title} wrote: durations in s, latencies in ms"
+        raise InputError(f"{sheet.path}: {told}") from None
     except _DAMAGE as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
@@ -121,40 +179,88 @@ def read(sheet: Sheet) -> list[ServingResult]:
     return found
 
 
+def _require_sound(result: ServingResult) -> None:
+    """Raise InputError where latencies contradict each other, the run or the load."""
+    ms, run_ms, rate = result.latencies_ms, 1e3 * result.duration_s, result.rate_per_s
+    said = {name: result.fields.get(name, name) for name in ms}
+    for name, value in ms.items():
+        _require(said[name], value, "the run's duration in ms", run_ms, 0, 1.05)
+        _require(said[name], value, "any server's least", LEAST_MS.get(name[:4], 1e-6), 1, math.inf)
+    for metric in (*METRICS, "e2e"):
+        mean, *every = (f"{metric} {statistic}" for statistic in STATISTICS)
+        every = [name for name in every if name in ms]
+        for low, high in pairwise(every):
+            _require(said[high], ms[high], said[low], ms[low], 0.999, math.inf)
+        for name in every if mean in ms else ():  # above p90 lies a tenth, which adds to the mean
+            most = SKEWED if name.endswith("p50") else math.inf
+            least = 0.9 * (1 - 0.01 * int(name[-2:]))
+            _require(said[mean], ms[mean], said[name], ms[name], least, most)
+    for metric, other, least, most in ALIKE:
+        if (one := result.middle(metric)) and (two := result.middle(other)):
+            _require(said[one], ms[one], said[two], ms[two], least, most)
+    if (name := result.middle("e2e")) and (parts_ms := result.parts_ms):
+        told = "that of all tokens"
+        _require(said[name], ms[name], told, parts_ms, 1 / OTHER_UNIT, OTHER_UNIT)
+    if rate and rate < math.inf:
+        _require("completed / duration", result.request_per_s, "request_rate", rate, 0, 2)
+    if running := result.in_flight:
+        least = 1 / OTHER_UNIT if result.clients and rate in (None, math.inf) else 0
+        most, of = min((result.completed, "completed"), (result.clients or math.inf, "concurrency"))
+        told = "by latencies the mean number of requests side by side"
+        _require(told, running, of, most, least, BY_MEANS)
+
+
+def _require(name: str, number: float, other: str, value: float, least: float, most: float) -> None:
+    """Raise InputError unless a number is within `least` and `most` times another."""
+    if not least * value <= number <= most * value:
+        raise InputError(f"{name} is {number:.6g}, but {other} {value:.6g}")
+
+
+def _hold(row: Row, name: str, by: str, value: float) -> None:
+    """Raise InputError where a field is there, and is not what others make of it."""
+    if (number := _number(row, name)) is not None:
+        _require(name, number, by, value, 1 / ROUNDED, ROUNDED)
+
+
 def _vllm(row: Row, source: str) -> ServingResult:
-    """Of vLLM, and of SGLang, whose names are the same."""
-    names = [name for each in STATISTICS.values() for name in each]
-    tables = {
-        metric: {name: row.get(f"{name}_{metric}_ms") for name in names} for metric in METRICS
-    }
-    completed = float(row["completed"])
+    """Of vLLM, and of SGLang, whose names are the same but for e2e."""
+    completed, run_s = _needed(row, "completed"), _needed(row, "duration")
+    inputs, outputs = (_needed(row, f"total_{side}_tokens") for side in ("input", "output"))
+    _hold(row, "request_throughput", "completed / duration", completed / run_s)
+    _hold(row, "output_throughput", "total_output_tokens / duration", outputs / run_s)
+    _hold(row, "input_throughput", "total_input_tokens / duration", inputs / run_s)
+    both = "total_input_tokens and total_output_tokens / duration"
+    _hold(row, "total_token_throughput", both, (inputs + outputs) / run_s)
+    asked = _number(row, "num_prompts")
+    if asked is not None:
+        _require("completed", completed, "num_prompts", asked, 0, 1)
+    forms = [(metric, f"{{}}_{metric}_ms") for metric in METRICS]
+    forms += [("e2e", "{}_e2el_ms"), ("e2e", "{}_e2e_latency_ms")]
+    told, fields = _latencies(row, forms)
     computed, gaps_ms, growth = _details(row)
+    for name in filter(computed.__contains__, told):
+        most, by = OTHER_UNIT, "by the lists"
+        _require(fields[name], told[name], by, computed[name], 1 / most, most)
     return ServingResult(
-        source,
-        computed | _latencies(tables),
-        completed,
-        float(row["duration"]),
-        float(row["output_throughput"]),
-        _number(row.get("total_input_tokens")),
-        _number(row.get("total_output_tokens")),
-        _number(row.get("request_rate")),
-        _number(row.get("max_concurrency")),
-        float(row.get("failed") or float(row.get("num_prompts") or completed) - completed),
-        row.get("backend"),
-        row.get("model_id"),
-        gaps_ms,
-        growth,
-    )
+        source, told | computed, completed, run_s, _needed(row, "output_throughput"),
+        inputs, outputs, _number(row, "request_rate"), _number(row, "max_concurrency"),
+        _number(row, "failed") or (asked or completed) - completed,
+        row.get("backend"), row.get("model_id"), gaps_ms, growth,
+        fields | {name: f"{name} of the lists" for name in computed},
+    )  # fmt: skip
 
 
-def _details(row: Row) -> tuple[Latencies, Floats | None, float]:
-    """Latencies, gaps and growth by the requests that did not fail, where the file has them all."""
+def _details(row: Row) -> tuple[Latencies, Floats | None, float | None]:
+    """Latencies, gaps and growth by the requests that did not fail, where the file has them all.
+
+    Files of 2024 have no start_times, so that their growth is not known.
+    """
     starts, ttfts, gaps = (row.get(name) or [] for name in ("start_times", "ttfts", "itls"))
     errors = row.get("errors") or [""] * len(ttfts)
     tokens = row.get("output_lens") or [0] * len(ttfts)
-    lists = starts, ttfts, gaps, tokens, errors
+    lists = starts or range(len(ttfts)), ttfts, gaps, tokens, errors
     if not ttfts or len({len(one) for one in lists}) > 1:
-        return {}, None, 1.0
+        return {}, None, None
     done = sorted(one[:4] for one in zip(*lists, strict=True) if not one[4])
     ttft = 1e3 * np.array([first for _, first, _, _ in done], np.float64)
     every = [1e3 * np.array(gaps, np.float64) for _, _, gaps, _ in done]
@@ -171,59 +277,88 @@ def _details(row: Row) -> tuple[Latencies, Floats | None, float]:
         for at in STATISTICS
     }
     third = max(1, len(ttft) // 3)
-    return latencies, values.get("itl"), float(ttft[-third:].mean() / ttft[:third].mean())
+    growth = float(ttft[-third:].mean() / ttft[:third].mean()) if starts else None
+    return latencies, values.get("itl"), growth
 
 
 def _aiperf(row: Row, source: str) -> ServingResult:
     """Of AIPerf and GenAI-Perf; a mean of each request's gaps is TPOT."""
-    load = (row.get("input_config") or {}).get("loadgen") or {}
-    lengths = [row.get(f"{side}_sequence_length") or {} for side in ("input", "output")]
-    completed = float(row["request_count"]["avg"])
+    completed, rate = _needed(row, "request_count.avg"), _needed(row, "request_throughput.avg")
+    inputs, outputs = (_number(row, f"{side}_sequence_length.sum") for side in ("input", "output"))
+    if run_s := _number(row, "benchmark_duration.avg"):
+        by = "request_count / benchmark_duration"
+        _hold(row, "request_throughput.avg", by, completed / run_s)
+    if outputs is not None:
+        by = "output_sequence_length.sum * request_throughput / request_count"
+        _hold(row, "output_token_throughput.avg", by, outputs * rate / completed)
+    forms = ("time_to_first_token.{}", "inter_token_latency.{}", "request_latency.{}")
+    told, fields = _latencies(row, zip(("ttft", "tpot", "e2e"), forms, strict=True))
     return ServingResult(
-        source,
-        _latencies(
-            {"ttft": row.get("time_to_first_token"), "tpot": row.get("inter_token_latency")}
-        ),
-        completed,
-        completed / float(row["request_throughput"]["avg"]),
-        float(row["output_token_throughput"]["avg"]),
-        _number(lengths[0].get("sum")),
-        _number(lengths[1].get("sum")),
-        _number(load.get("request_rate")),
-        _number(load.get("concurrency")),
-        float((row.get("error_request_count") or {}).get("avg") or 0.0),
-    )
+        source, told, completed, completed / rate, _needed(row, "output_token_throughput.avg"),
+        inputs, outputs, _number(row, "input_config.loadgen.request_rate"),
+        _number(row, "input_config.loadgen.concurrency"),
+        _number(row, "error_request_count.avg") or 0.0, fields=fields,
+    )  # fmt: skip
 
 
 def _trtllm(row: Row, source: str) -> ServingResult:
-    """Of trtllm-bench, whose percentiles are in ns, without gaps of single tokens."""
-    asked, speed, engine = row["request_info"], row["performance"], row.get("engine") or {}
-    completed = float(asked["num_requests"])
-    lengths = [_number(asked.get(f"avg_{side}_length")) for side in ("input", "output")]
-    tables = {metric: row["streaming_metrics"].get(f"{metric}_percentiles") for metric in METRICS}
+    """Of trtllm-bench, without gaps of single tokens; percentiles of old versions are in ns.
+
+    Its issue_rate is 1e9 times the ns from one request to the next.
+    """
+    engine, completed = row.get("engine") or {}, _needed(row, "request_info.num_requests")
+    rate = _needed(row, "performance.request_throughput_req_s")
+    lengths = [_number(row, f"request_info.avg_{side}_length") for side in ("input", "output")]
+    inputs, outputs = (length and length * completed for length in lengths)
+    if run_ms := _number(row, "performance.total_latency_ms"):
+        by = "num_requests / total_latency_ms * 1000"
+        _hold(row, "performance.request_throughput_req_s", by, 1e3 * completed / run_ms)
+    if outputs is not None:
+        by = "avg_output_length * request_throughput_req_s"
+        _hold(row, "performance.system_output_throughput_tok_s", by, outputs * rate / completed)
+    forms, ms = [(one, f"streaming_metrics.{one}_percentiles.{{}}") for one in METRICS], 1e-6
+    if mean := _number(row, "streaming_metrics.ttft_percentiles.average"):
+        if mean < 1e4 * (_number(row, "streaming_metrics.avg_ttft_ms") or 0.0):
+            ms = 1.0
+        _hold(row, "streaming_metrics.avg_ttft_ms", "the average of ttft_percentiles", ms * mean)
+    told, fields = _latencies(row, forms, ms)
+    apart = _number(row, "world_info.issue_rate")
     return ServingResult(
-        source,
-        _latencies(tables, 1e-6),
-        completed,
-        completed / float(speed["request_throughput_req_s"]),
-        float(speed["system_output_throughput_tok_s"]),
-        lengths[0] and lengths[0] * completed,
-        lengths[1] and lengths[1] * completed,
-        backend=engine.get("backend"),
-        model=engine.get("model"),
-    )
+        source, told, completed, completed / rate,
+        _needed(row, "performance.system_output_throughput_tok_s"), inputs, outputs,
+        math.inf if apart and rate * apart < SERVED * 1e18 else None,
+        backend=engine.get("backend"), model=engine.get("model"), fields=fields,
+    )  # fmt: skip
 
 
-def _latencies(tables: Mapping[str, Row | None], ms: float = 1.0) -> Latencies:
-    """The latencies [ms] that tables such as {'avg': 1, 'p90': 2} have, by metric; ms: of 1."""
-    return {
-        f"{metric} {ours}": ms * float(value)
-        for metric, table in tables.items()
-        for ours, names in STATISTICS.items()
-        if (value := next(filter(None, map((table or {}).get, names)), None))
-    }
+def _latencies(
+    row: Row, forms: Iterable[tuple[str, str]], ms: float = 1.0
+) -> tuple[Latencies, dict[str, str]]:
+    """The latencies of a file [ms] by our names, and its own; forms: by metric, {} for 'avg'."""
+    told: Latencies = {}
+    fields: dict[str, str] = {}
+    for metric, form in forms:
+        for ours, names in STATISTICS.items():
+            for own in map(form.format, names):
+                if value := _number(row, own):
+                    name = f"{metric} {ours}"
+                    first = fields.setdefault(name, own), told.setdefault(name, ms * value)
+                    _require(own, ms * value, *first, 1 / ROUNDED, ROUNDED)
+    return told, fields
 
 
-def _number(value: Any) -> float | None:
-    """A number, also one that is written as a text such as 'inf'; None for none."""
+def _needed(row: Row, name: str) -> float:
+    """A number that is never missing, nor 0."""
+    if not (number := _number(row, name)):
+        raise ValueError(f"'{name}' is missing" if number is None else f"{name} cannot be 0")
+    return number
+
+
+def _number(row: Row, name: str) -> float | None:
+    """A number, not negative, also as a text such as 'inf'; None for none; name: 'outer.inner'."""
+    value: Any = row
+    for part in name.split("."):
+        value = (value or {}).get(part)
+    if value is not None and not float(value) >= 0:
+        raise ValueError(f"{name} cannot be {float(value):g}")
     return None if value is None else float(value)

@@ -99,7 +99,8 @@ def at_work(rows: Rows) -> Rows:
 def measured(path: Path) -> Measured:
     """What a log says. Raises InputError, also where the GPU was idle; warns of odd clocks."""
     from mlscale.data.devices import find_device
-    from mlscale.readers.busy_span import busy_span, mean_clocks, mean_power
+    from mlscale.readers.busy_span import busy_span, mean_power
+    from mlscale.readers.log_table import mean_clocks
 
     [log] = read_log(path)
     span, device = busy_span(log), find_device(log.name)

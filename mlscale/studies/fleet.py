@@ -223,12 +223,11 @@ def whole_document(
     name: str,
     model_name: str,
     notes: Sequence[Note],
-    is_of_monitor: bool,
 ) -> Row:
     """What is known of the whole fleet of that name, and with terms the advice for the whole run.
 
-    parts: what `do_part` gave of each row group. notes: of the model's choice. is_of_monitor:
-    whether the kernels are runs. Raises InputError where no kernel is left.
+    parts: what `do_part` gave of each row group. notes: of the model's choice. Raises InputError
+    where no kernel is left.
     """
     told = (Note(*note) for part in parts for note in part["notes"])
     notes = [*notes, *dict.fromkeys(told)]
@@ -245,7 +244,6 @@ def whole_document(
         kernels=kernels,
         launches=launches if says_launches else None,
         counters_cover_percent=100.0,
-        is_sampled=is_of_monitor,
     )
     run = reduce(joined, (_sums(work.path(number), model) for number in numbers))
     run_ms, _ = work.base or (1.0, 0.0)

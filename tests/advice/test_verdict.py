@@ -99,6 +99,7 @@ def test_the_document() -> None:
         "run": {
             "kernels": 1,
             "launches": None,
+            "gpu_count": 1,
             "time_ms": 2.0,
             "power_w": 60.0,
             "energy_mj": 120.0,

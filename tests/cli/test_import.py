@@ -97,7 +97,7 @@ class TestExports:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--base", BASE], "does not say the GPU; give --device NAME"),
+            (["--base", BASE[5:]], "does not say the GPU; give --device NAME of 'mlscale dev"),
             ([], "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base eng"),
             (["--device", "g"], "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…"),
             (["--device", "v100", "--base", "cu=99,engine=1,memory=1"], "more than the 80 of 'v10"),

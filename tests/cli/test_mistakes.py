@@ -5,10 +5,12 @@ export of two kernels on an H100, which was written by hand, with a fact changed
 """
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import tidy
 from synthetic.two_logs import log
 
 from mlscale.cli import main as entry
@@ -153,3 +155,47 @@ def test_help_is_short_and_all_of_it_is_there_for_who_asks(
     assert short.count("\n") <= 40
     assert f"mlscale {command} --help all" in short
     assert (hidden in short, hidden in whole) == (False, True)
+
+
+ROWS = ("device,engine_mhz,time_ms,power_w", "rtx4090,2700,100,330", "rtx4090,1800,128,190")
+
+
+def test_a_row_is_the_whole_run_at_the_gpus_highest_memory_clock(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """As if it named a kernel and the memory clock of the device table, 10501 MHz."""
+    answers = []
+    for more, values in (("", ""), (",kernel,memory_mhz", ",run,10501")):
+        for name, row in zip(("fast", "slow"), ROWS[1:], strict=True):
+            (tmp_path / f"{name}.csv").write_text(f"{ROWS[0]}{more}\n{row}{values}\n")
+        out, err = succeed(capsys, "advise", "fast.csv", "--also", "slow.csv", "--notes", "--json")
+        told = "fast.csv: does not give memory_mhz: taken as profiled at the base cu=128,engine=27"
+        assert (told in out + err) == (not more)
+        answers.append({**json.loads(out), "notes": None})
+    assert answers[0] == answers[1]
+
+
+def test_a_cap_is_no_power(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "cap.csv").write_text("device,time_ms,power_cap_w\nh100-sxm5,100,700\n")
+    words = ("advise", "cap.csv", "--lever", "cap")
+    asked = refuse(capsys, tmp_path, *words)
+    assert asked.endswith("no column 'power_w'; add a column 'power_w', the mean power drawn, in "
+                          "W, not a limit")  # fmt: skip
+    for source in ("power_cap_w", "time_ms"):
+        said = refuse(capsys, tmp_path, *words, "--map", f"power_w={source}")
+        assert f"the mapping power_w={source}: '{source}' is " in said
+
+
+def test_variants_of_a_program_are_not_parted_in_silence(capsys: Capture, tmp_path: Path) -> None:
+    """Sobel3 and Sobel5, which a fold would part; under one name nothing is told."""
+    rows = [{**row, "kernel": "Sobel5"} for row in tidy.rows(["Sobel3"])]
+    rows += tidy.rows(["Sobel3", "other", "another"])
+    words = ("train", "t.csv", "-o", "m.mlscale", "--predictor", "mean-surface", "--no-check")
+    for application in ("kernel", "program"):
+        named = [
+            {**row, "application": row["kernel"].rstrip("35" if application == "program" else "")}
+            for row in rows
+        ]
+        tidy.write_csv(tmp_path / "t.csv", named)
+        _, err = succeed(capsys, *words)
+        assert ("'Sobel5', 'Sobel3', and each is its own app" in err) == (application == "kernel")

@@ -158,7 +158,8 @@ class TestFormats:
     def test_json_is_one_document(self, capsys: Capture, folder: Path) -> None:
         document = json.loads(predict(capsys, folder, "--format", "json", "--at", BETWEEN))
         assert [*document] == [
-            *("schema", "mlscale", "model", "device", "base", "predictions", "whole_run", "notes"),
+            *("schema", "mlscale", "model", "device", "gpu_count", "base", "predictions"),
+            *("whole_run", "notes"),
         ]
         head = [document[key] for key in ("schema", "mlscale", "model", "device")]
         assert head == [1, __version__, "model", "made-gpu"]

@@ -153,6 +153,7 @@ def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Pat
         told = made.result(made.serve(SERVER, mhz, np.inf, 300, 64), is_detailed=False)
         told |= {"max_concurrency": None, "request_throughput": None}
         told["duration"] = 300 / (RATE / (0.6 if mhz == HIGH else 0.9))  # by hand
+        told["output_throughput"] = told["total_output_tokens"] / told["duration"]
         files.append(tmp_path / f"inf-{mhz:g}.json")
         files[-1].write_text(json.dumps(told), encoding="utf-8")
     found = document(capsys, *words, "--capacity", ",".join(map(str, files)))
@@ -169,11 +170,75 @@ def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Pat
 
 
 def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> None:
-    asked = write(tmp_path, 22.0)
+    asked = write(tmp_path, 14.0)
     out, _ = succeed(capsys, *asked, "--slo", SLO)
     assert out.startswith("  The server seems near its capacity; no clock is advised: ")
     assert "\n  Lower the rate, or run at 0.75 to 0.8 of 1980 MHz, not 1320.\n" in out
     assert document(capsys, *asked, "--slo", SLO)["answer"] is None
+
+
+@pytest.mark.parametrize(("rate", "mhz"), [(22.0, 1980), (16.0, 1320)])
+def test_an_overloaded_server_gets_no_answer(
+    capsys: Capture, tmp_path: Path, rate: float, mhz: int
+) -> None:
+    """At 22 requests/s both clocks serve too few, at 16 the slow one alone: made.serve says it."""
+    asked = write(tmp_path, rate)
+    out, _ = succeed(capsys, *asked, "--slo", SLO)
+    assert out.startswith(
+        f"  No clock is advised: the server is overloaded at {mhz} MHz, where it serves"
+    )
+    assert "\n  Lower the benchmark's rate, or limit its clients: --max-concurrency.\n" in out
+    found = document(capsys, *asked, "--slo", SLO)
+    assert (found["answer"], found["expected"], found["sure"]) == (None, None, "low")
+    served = json.loads(Path(asked[1 if mhz == HIGH else 4]).read_text("utf-8"))
+    told = f"{served['request_throughput']:.3g} of the {rate:g} requests/s that come"
+    assert found["server"]["withheld"].endswith(told)
+    head, *rows = succeed(capsys, *asked, "--slo", SLO, "--format", "csv")[0].splitlines()
+    assert head.endswith(",withheld")
+    assert all(row.endswith(f'{told}"') for row in rows)  # quoted, for its comma
+
+
+def test_clients_that_limit_a_rate_are_a_closed_load(capsys: Capture, tmp_path: Path) -> None:
+    """The same requests of 32 clients, whether 100 requests/s are asked for or as many as go."""
+    asked = write(tmp_path, np.inf, clients=32)
+    slo = "tpot=1.05x@p90"
+    closed = document(capsys, *asked, "--slo", slo)
+    for result in (asked[1], asked[4]):
+        in_result(request_rate=100.0)(Path(result), tmp_path)
+    assert document(capsys, *asked, "--slo", slo) == closed
+    assert closed["server"]["load"] == "closed"
+    out, _ = succeed(capsys, *asked, "--slo", slo)
+    assert "Closed load: 32 clients, the same 400 requests each" in out
+    for result in (asked[1], asked[4]):
+        in_result(max_concurrency=None)(Path(result), tmp_path)
+    assert "overloaded" in document(capsys, *asked, "--slo", slo)["server"]["withheld"]
+
+
+def test_one_reading_that_clients_limit_is_of_another_load(capsys: Capture, tmp_path: Path) -> None:
+    """At 1980 MHz 24 clients are half busy at 5 requests/s; at 1320 MHz, by hand, all of them."""
+    asked = write(tmp_path)
+    closed = made.write(made.serve(SERVER, LOW, np.inf, COUNT, 24, 3), LOW, tmp_path)
+    in_result(request_rate=RATE * 4)(closed[0], tmp_path)
+    in_result(request_rate=RATE * 4, max_concurrency=24)(Path(asked[1]), tmp_path)
+    out, _ = succeed(capsys, *asked)
+    assert "No clock is advised: the server is overloaded" in out
+
+
+def test_gaps_without_start_times_are_gaps(capsys: Capture, tmp_path: Path) -> None:
+    """As vLLM of 2024 writes them: percentiles are those of the lists, growth alone is unknown."""
+    asked = write(tmp_path)
+    slo = "itl=1.2x@p90"
+    with_times = document(capsys, *asked, "--slo", slo)
+    for result in map(Path, (asked[1], asked[4])):
+        told = json.loads(result.read_text("utf-8"))
+        kept = {name: told[name] for name in told if name[:3] not in ("p50", "p90")}
+        del kept["start_times"]
+        result.write_text(json.dumps(kept), encoding="utf-8")
+    found = document(capsys, *asked, "--slo", slo)
+    assert found["server"] == with_times["server"]
+    (text,) = note_texts(found)
+    assert text.startswith("the server's capacity is not known, nor whether requests wait ever")
+    assert "no start_times in" in text
 
 
 @pytest.mark.parametrize(
@@ -205,6 +270,30 @@ def in_result(**changes: Any) -> Callable[[Path, Path], None]:
     return change
 
 
+def with_output_tokens(factor: float) -> Callable[[Path, Path], None]:
+    """What changes the tokens of the slow result, and all that follows from them."""
+
+    def change(result: Path, log: Path) -> None:
+        told = json.loads(result.read_text("utf-8"))
+        for name in ("total_output_tokens", "output_throughput"):
+            told[name] *= factor
+        result.write_text(json.dumps(told), encoding="utf-8")
+
+    return change
+
+
+def in_times(factor: float) -> Callable[[Path, Path], None]:
+    """What changes all latencies of the slow result, to those that a fast server might have."""
+
+    def change(result: Path, log: Path) -> None:
+        told = json.loads(result.read_text("utf-8"))
+        told = {name: told[name] for name in told if name not in ("ttfts", "itls", "start_times")}
+        told |= {name: factor * told[name] for name in told if name.endswith("_ms")}
+        result.write_text(json.dumps(told), encoding="utf-8")
+
+    return change
+
+
 def test_a_prefill_pool_has_no_gaps(capsys: Capture, tmp_path: Path) -> None:
     asked = write(tmp_path)
     for result in (asked[1], asked[4]):
@@ -226,19 +315,23 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
     ("change", "told"),
     [
         (in_result(request_rate=4.0), "its rate of requests is 4.0, that of"),
-        (in_result(max_concurrency=8), "its number of clients is 8.0, that of"),
-        (in_result(num_prompts=90, completed=90), "its number of requests is 90.0, that of"),
+        (in_result(max_concurrency=64), "its number of clients is 64.0, that of"),
+        (in_result(num_prompts=401, failed=1), "its number of requests is 401.0, that of"),
         (in_result(model_id="made/70B"), "its model is made/70B, that of"),
         (in_result(backend="vllm"), "its backend is vllm, that of"),
         (in_result(total_input_tokens=5), "its number of input tokens is 5.0, that of"),
-        (in_result(total_output_tokens=5), "has 5 output tokens"),
+        (in_result(total_output_tokens=5), "but total_output_tokens / duration 0.0"),
+        (with_output_tokens(0.9), "has 73025.1 output tokens"),
         (in_result(failed=40), "40 of 440 requests failed"),
         (in_result(request_rate="inf"), "all requests came at once"),
-        (in_result(mean_ttft_ms=-1), "ttft mean cannot be -1"),
+        (in_result(mean_ttft_ms=-1), "mean_ttft_ms cannot be -1"),
         (in_result(completed=0), "completed cannot be 0"),
         (in_result(ttfts=[0.0] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=[[-1.0]] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=["many"] * COUNT), "could not convert string to float: 'many'"),
+        (in_result(ttfts=[50.0] * COUNT), ", but by the lists 50000"),
+        (in_log(", 98 %", ", 0 %", 75), "the GPU is busy for "),
+        (in_times(0.01), "requests run side by side, but"),
         (in_log("1320 MHz", "1980 MHz"), "too close; run one at two thirds"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
         (in_log("power.draw.instant [W]", "other"), "does not show the board's power"),
@@ -324,3 +417,39 @@ def test_the_example_is_answered_as_its_page_shows(
         assert clock["latency_ms"][name][0] == pytest.approx(value, rel=0.035)
     assert clock["power_w"][0] == pytest.approx(305, rel=0.04)
     assert clock["tokens_per_joule"][0] == pytest.approx(6.15, rel=0.04)
+
+
+def test_a_log_of_another_run_is_refused(capsys: Capture, words: Words, tmp_path: Path) -> None:
+    """84 s of benchmark beside 16 s of log, and the other way round; the log shows both ends."""
+    short = made.write(made.serve(SERVER, LOW, RATE, 60, None, 1), LOW, tmp_path)
+    result, log = map(str, short)
+    *fast, _, _ = words
+    told = refuse(capsys, tmp_path, *fast, words[4], log)
+    assert "the GPU is busy for 16 s, but the benchmark of" in told
+    assert told.endswith("s (duration); give each result the log of its own run")
+    told = refuse(capsys, tmp_path, *fast, result, words[5])
+    assert "the GPU is busy for 8" in told
+
+
+def on_a_v100(folder: Path, results: str, *options: str) -> Words:
+    """The words of a command on a V100 with vLLM at 1380 and 930 MHz."""
+    pairs = [(str(folder / results.format(mhz)), str(folder / f"5-log-{mhz}.csv"))
+             for mhz in (1380, 930)]  # fmt: skip
+    return ["advise", *pairs[0], "--also", *pairs[1], *options]
+
+
+def test_a_real_closed_load_is_no_rate(capsys: Capture, data_folder: Path) -> None:
+    """1035 MHz just keeps TPOT p50 of 7.909 ms among 166 measured clocks; 1012 MHz broke it."""
+    folder = data_folder / "cases4"
+    asked = on_a_v100(folder, "5-vllm-rate100-served44-{}.json", "--slo", "tpot=1.1x@p50")
+    found = document(capsys, *asked)
+    assert [found[name]["set"]["engine_mhz"] for name in ("answer", "expected")] == [1065, 1035]
+    assert (found["server"]["load"], found["server"]["clients"]) == ("closed", 50)
+    asked = on_a_v100(folder, "14-vllm-2024-no-start-times-{}.json.gz", "--slo", "itl=1.2x@p90")
+    found = document(capsys, *asked)
+    assert found["server"]["load"] == "closed"
+    assert found["server"]["limits"] == [
+        {"latency": "itl p90", "limit_ms": pytest.approx(11.2, rel=0.01)}
+    ]
+    texts = note_texts(found)
+    assert not any("no file lists" in text or "save-detailed" in text for text in texts)

@@ -33,12 +33,15 @@ def without_axes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_rows_name_their_own_configuration(tmp_path: Path) -> None:
-    """Repetitions by their median, the base's rows left out, a kernel without a row is NaN."""
+    """Repetitions by their median, the base's rows left out, a kernel without a row is NaN.
+
+    The points are in the order of the clock, whatever that of the rows.
+    """
     other = HardwareConfig(4, 800.0, 500.0)
     rows = [at(CORNER, "k0", t) for t in (3.0, 5.0, 4.0)]
     rows += [at(BASE, "k0", 1.0), at(CORNER, "k1", 7.0), at(other, "k1", 8.0)]
     table = tidy.write_csv(tmp_path / "t.csv", rows)
-    first, second = add_points(of_two(), [(table, None)]).points
+    second, first = add_points(of_two(), [(table, None)]).points
     assert (first.config, second.config) == (CORNER, other)
     assert first.time_ms.tolist() == [4, 7]
     assert np.isnan(second.time_ms[0])

@@ -12,13 +12,14 @@ import pytest
 
 from mlscale.errors import InputError
 from mlscale.readers.files import open_file
-from mlscale.readers.serving import read, read_result
+from mlscale.readers.serving import ServingResult, read, read_result
 
 VLLM = {"backend": "vllm", "num_prompts": 100, "request_rate": "inf", "max_concurrency": 8,
         "duration": 50.0, "completed": 99, "total_input_tokens": 1000, "total_output_tokens": 5000,
         "output_throughput": 100.0, "median_ttft_ms": 20.0, "p99_ttft_ms": 40.0}  # fmt: skip
 SGLANG = {"backend": "sglang", "random_range_ratio": 1.0, "request_rate": float("inf"),
           "max_concurrency": None, "completed": 10, "duration": 5.0, "output_throughput": 100.0,
+          "total_input_tokens": 100, "total_output_tokens": 500,
           "median_itl_ms": 9.0, "p95_itl_ms": 12.0}  # fmt: skip
 AIPERF = {"request_count": {"avg": 10}, "request_throughput": {"avg": 2},
           "time_to_first_token": {"avg": 190.0, "p50": 170.0, "p90": 250.0},
@@ -29,6 +30,81 @@ TRTLLM = {"engine": {"model": "m", "backend": "Pytorch"}, "world_info": {"tp_siz
           "performance": {"request_throughput_req_s": 2, "system_output_throughput_tok_s": 100},
           "streaming_metrics": {"ttft_percentiles": {"average": 2e8, "p90": 3e8},
                                 "tpot_percentiles": {"average": 1e7}}}  # fmt: skip
+# Whole results by hand: 8 clients, 2 requests/s of 4 s each: 0.1 s to the first of 196 tokens, and
+# 20 ms for each other; percentiles around these means.
+SPREAD = {"mean": 1.0, "median": 0.95, "p90": 1.3, "p99": 1.9}
+MEANS = {"ttft": 100.0, "tpot": 20.0, "itl": 20.0, "e2el": 4000.0}
+WHOLE_VLLM = {"backend": "vllm", "num_prompts": 100, "request_rate": "inf", "max_concurrency": 8,
+              "duration": 50.0, "completed": 100, "total_input_tokens": 10000,
+              "total_output_tokens": 19600, "request_throughput": 2.0, "output_throughput": 392.0,
+              "total_token_throughput": 592.0}  # fmt: skip
+WHOLE_VLLM |= {f"{at}_{m}_ms": x * v for m, v in MEANS.items() for at, x in SPREAD.items()}
+WHOLE_SGLANG = {name.replace("e2el", "e2e_latency"): value for name, value in WHOLE_VLLM.items()
+                if name not in ("num_prompts", "total_token_throughput")}  # fmt: skip
+WHOLE_SGLANG |= {"random_range_ratio": 1.0, "request_rate": 2.1, "input_throughput": 200.0}
+
+
+def spread(mean: float, at_mean: str, at_median: str = "p50") -> dict[str, float]:
+    """Statistics around a mean, by the names of a tool."""
+    names = {"mean": at_mean, "median": at_median}
+    return {names.get(at, at): x * mean for at, x in SPREAD.items()}
+
+
+WHOLE_AIPERF = {
+    "request_count": {"avg": 100}, "request_throughput": {"avg": 2.0},
+    "benchmark_duration": {"avg": 50.0}, "output_sequence_length": {"sum": 19600},
+    "time_to_first_token": spread(100, "avg"), "inter_token_latency": spread(20, "avg"),
+    "request_latency": spread(4000, "avg"), "output_token_throughput": {"avg": 392.0},
+    "input_config": {"loadgen": {"concurrency": 8}},
+}  # fmt: skip
+WHOLE_TRTLLM = {
+    "request_info": {"num_requests": 100, "avg_input_length": 100, "avg_output_length": 196},
+    "performance": {"request_throughput_req_s": 2.0, "system_output_throughput_tok_s": 392.0,
+                    "total_latency_ms": 50000.0},
+    "streaming_metrics": {"avg_ttft_ms": 100.0, "ttft_percentiles": spread(100, "average"),
+                          "tpot_percentiles": spread(20, "average")},
+}  # fmt: skip
+WHOLE = {"vLLM": WHOLE_VLLM, "SGLang": WHOLE_SGLANG, "AIPerf": WHOLE_AIPERF,
+         "trtllm-bench": WHOLE_TRTLLM}  # fmt: skip
+DAMAGES = {"x1000": 1e3, "/1000": 1e-3, "negative": -1.0}
+NOT_TOLD = {  # a field that nothing else tells, or that a larger one makes another load
+    ("vLLM", "num_prompts", "x1000"), ("vLLM", "max_concurrency", "x1000"),
+    ("SGLang", "max_concurrency", "x1000"), ("SGLang", "request_rate", "x1000"),
+    ("SGLang", "random_range_ratio", "x1000"), ("SGLang", "random_range_ratio", "/1000"),
+    ("SGLang", "random_range_ratio", "negative"),
+    ("AIPerf", "input_config.loadgen.concurrency", "x1000"),
+    ("trtllm-bench", "request_info.avg_input_length", "x1000"),
+    ("trtllm-bench", "request_info.avg_input_length", "/1000"),
+}  # fmt: skip
+
+
+def fields(told: dict[str, Any], outer: str = "") -> list[str]:
+    """The numbers of a result, with dots where one holds another."""
+    found = []
+    for name, value in told.items():
+        if isinstance(value, dict):
+            found += fields(value, f"{outer}{name}.")
+        elif not isinstance(value, str):
+            found.append(outer + name)
+    return found
+
+
+def damaged(tool: str, field: str, factor: float | None) -> dict[str, Any]:
+    """A whole result with one field multiplied, or without it."""
+    told = json.loads(json.dumps(WHOLE[tool]))
+    *outer, last = field.split(".")
+    inner = told
+    for name in outer:
+        inner = inner[name]
+    if factor is None:
+        del inner[last]
+    else:
+        inner[last] *= factor
+    return dict(told)
+
+
+CASES = [(tool, field, damage) for tool, told in WHOLE.items() for field in fields(told)
+         for damage in DAMAGES if (tool, field, damage) not in NOT_TOLD]  # fmt: skip
 REAL = {  # by file: how many results it has, and the ms of the first's median time to first token
     "aiperf-profile_export_aiperf.json": (1, 175.05),
     "example-bench-1320.json.gz": (1, 66.851),
@@ -94,3 +170,117 @@ def test_every_real_file_is_read(data_folder: Path) -> None:
         found = read(sheet)
         assert len(found) == count
         assert found[0].latency_ms("ttft p50") == pytest.approx(ms, rel=1e-4)
+
+
+def result_of(folder: Path, told: dict[str, Any]) -> ServingResult:
+    """What is read of a result."""
+    path = folder / "result.json"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    return read_result(path)
+
+
+@pytest.mark.parametrize("tool", WHOLE)
+def test_a_whole_result_is_read(tmp_path: Path, tool: str) -> None:
+    found = result_of(tmp_path, WHOLE[tool])
+    assert found.request_per_s == pytest.approx(2)
+    assert found.in_flight == pytest.approx(8)
+    assert found.latency_ms("tpot p99") == pytest.approx(1.9 * 20)
+
+
+@pytest.mark.parametrize(("tool", "field", "damage"), CASES)
+def test_a_damaged_field_is_refused_by_name(
+    tmp_path: Path, tool: str, field: str, damage: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        result_of(tmp_path, damaged(tool, field, DAMAGES[damage]))
+    told = str(caught.value)
+    *outer, last = field.removeprefix("max_").split(".")
+    assert last in told or outer[-1] in told
+    assert told.endswith(("save it again", "durations in s, latencies in ms"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "field"),
+    [
+        *((tool, field) for tool in ("vLLM", "SGLang") for field in (
+            "completed", "duration", "total_input_tokens", "total_output_tokens",
+            "output_throughput")),
+        ("AIPerf", "request_count.avg"),
+        ("AIPerf", "request_throughput.avg"),
+        ("trtllm-bench", "request_info.num_requests"),
+    ],
+)  # fmt: skip
+def test_a_count_that_is_missing_is_named(tmp_path: Path, tool: str, field: str) -> None:
+    with pytest.raises(InputError, match=f"'{field}' is missing"):
+        result_of(tmp_path, damaged(tool, field, None))
+
+
+@pytest.mark.parametrize("tool", WHOLE)
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_all_latencies_in_another_unit_are_refused(
+    tmp_path: Path, tool: str, factor: float
+) -> None:
+    told = json.loads(json.dumps(WHOLE[tool]))
+    for field in fields(told):
+        if field.endswith("_ms") or "_latency." in field or "_token." in field or "tiles" in field:
+            *outer, last = field.split(".")
+            inner = told
+            for name in outer:
+                inner = inner[name]
+            inner[last] *= factor if last != "total_latency_ms" else 1
+    with pytest.raises(InputError, match="latencies in ms"):
+        result_of(tmp_path, told)
+
+
+@pytest.mark.parametrize(
+    ("changes", "load"),
+    [
+        ({}, "closed"),
+        ({"request_rate": 100}, "closed"),  # whatever rate is asked for, 8 clients wait
+        ({"request_rate": 2.1, "max_concurrency": 200}, "open"),
+        ({"request_rate": 100, "max_concurrency": None}, "overloaded"),
+        ({"request_rate": 100, "max_concurrency": 200}, "overloaded"),  # 200 were never reached
+        ({"request_rate": 2 / 0.66, "max_concurrency": None}, "open"),  # by hand: 0.66 are served
+        ({"request_rate": 2 / 0.64, "max_concurrency": None}, "overloaded"),
+        ({"request_rate": None, "max_concurrency": None}, ""),
+    ],
+)
+def test_what_is_served_tells_the_load(tmp_path: Path, changes: dict[str, Any], load: str) -> None:
+    assert result_of(tmp_path, WHOLE_VLLM | changes).load == load
+    names = {"request_rate": "request_rate", "max_concurrency": "concurrency"}
+    asked = {"concurrency": 8} | {names[name]: value for name, value in changes.items()}
+    told = WHOLE_AIPERF | {"input_config": {"loadgen": asked}}
+    assert result_of(tmp_path, told).load == load
+
+
+def test_trtllm_bench_tells_in_ns_or_ms_and_whether_all_came_at_once(tmp_path: Path) -> None:
+    old = json.loads(json.dumps(WHOLE_TRTLLM))
+    for metric in ("ttft", "tpot"):
+        table = old["streaming_metrics"][f"{metric}_percentiles"]
+        old["streaming_metrics"][f"{metric}_percentiles"] = {at: 1e6 * table[at] for at in table}
+    new = result_of(tmp_path, WHOLE_TRTLLM)
+    assert result_of(tmp_path, old).latencies_ms == pytest.approx(new.latencies_ms)
+    assert new.rate_per_s is None
+    # 1.05e15 is what it printed for 100 requests at once: 1.05 ms apart, 950 requests/s.
+    at_once = WHOLE_TRTLLM | {"world_info": {"issue_rate": 1.0526e15}}
+    assert result_of(tmp_path, at_once).load == "overloaded"
+    apart = WHOLE_TRTLLM | {"world_info": {"issue_rate": 1e9 * 4.9e8}}
+    assert result_of(tmp_path, apart).rate_per_s is None
+
+
+def test_real_loads(data_folder: Path) -> None:
+    """Counts of climatik's README; of SGLang's files those whose TPOT or queue grew without end."""
+    paths = sorted((data_folder / "servers-real" / "climatik").glob("vllm-*.json.gz"))
+    found = [read_result(path) for path in paths]
+    assert [one.load for one in found] == ["closed"] * 10
+    assert all(43 < (one.in_flight or 0) <= 50 for one in found)
+    late = []
+    for name in REAL:
+        sheet = open_file(data_folder / "servers" / name)
+        assert sheet is not None
+        late += [(name, one.rate_per_s) for one in read(sheet) if one.load == "overloaded"]
+    late = [(name, rate) for name, rate in late if rate != float("inf")]
+    assert late == [
+        ("sglang-llama_3_3_70b_online_output.jsonl", 16.0),
+        ("sglang-llama_405b_online_output.jsonl", 8.0),
+    ]

@@ -1,0 +1,180 @@
+"""Several GPUs of one run in one log: its wall clock, the power of all, the slowest GPU's clock.
+
+The logs are made, of GPUs that are alike unless a test says otherwise. So nothing but power and
+energy differs from the answer for one of them, and these are by hand so many times as large.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Capture, note_texts, refuse, succeed
+from synthetic import llm_server as made
+from synthetic.two_logs import HEADER, log, of_gpu_1, without
+
+import mlscale
+
+ALL_KINDS = ("advise", "advise --max-slowdown 5", "advise --lever cap", "advise --max-time 10500ms")
+
+
+def document(capsys: Capture, *words: object) -> dict[str, Any]:
+    """The answer as JSON."""
+    found: dict[str, Any] = json.loads(succeed(capsys, *words, "--json")[0])
+    return found
+
+
+def scaled(value: Any, name: str = "") -> Any:
+    """A document of one GPU as that of eight: powers and energies eight times as large."""
+    if isinstance(value, dict):
+        return {key: scaled(inner, key) for key, inner in value.items() if key != "gpu_count"}
+    if isinstance(value, list):
+        return [scaled(inner, name) for inner in value]
+    if not isinstance(value, float):
+        return value
+    return pytest.approx(8 * value if name in ("power_w", "energy_mj") else value, rel=1e-9)
+
+
+@pytest.fixture
+def eight(tmp_path: Path) -> list[Path]:
+    """10 s at 8 x 480 W, and 12 s at 8 x 300 W."""
+    readings = (("fast.csv", 1755, 100, 480), ("slow.csv", 1170, 120, 300))
+    return [log(tmp_path / name, *reading, gpus=8) for name, *reading in readings]
+
+
+@pytest.mark.parametrize("words", ALL_KINDS)
+def test_of_eight_gpus_everything_is_as_of_one_but_power(
+    capsys: Capture, eight: list[Path], words: str
+) -> None:
+    """Limits of a board are compared with the power of one, and a cap is of each."""
+    command, *options = words.split()
+    given = [command, eight[0], "--also", eight[1], *options]
+    one, all_of_them = document(capsys, *given, "--gpu", 0), document(capsys, *given)
+    assert all_of_them["run"]["gpu_count"] == 8
+    assert all_of_them["run"]["time_ms"] == pytest.approx(10_000)
+    assert {**all_of_them, "next_commands": 0} == {
+        **scaled(one),
+        "run": scaled(one["run"]) | {"gpu_count": 8},
+        "notes": all_of_them["notes"],
+        "next_commands": 0,
+    }
+    assert [note["code"] for note in all_of_them["notes"]] == [n["code"] for n in one["notes"]]
+
+
+def test_text_page_and_python_say_of_how_many(
+    capsys: Capture, eight: list[Path], tmp_path: Path
+) -> None:
+    fast, slow = eight
+    said = "On 8 GPUs side by side: power and energy are of all of them"
+    out, _ = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", 5)
+    assert f"  {said}.\n" in out
+    assert "whole run of 8 GPUs, 10.0 s" in out
+    caps, _ = succeed(capsys, "advise", fast, "--also", slow, "--lever", "cap")
+    assert f"{said}, a power cap is of each." in " ".join(caps.split())
+    succeed(capsys, "report", fast, "--also", slow, "-o", tmp_path / "page.html")
+    assert said in (tmp_path / "page.html").read_text()
+    assert said in str(mlscale.advise(fast, also=slow))
+    predicted, _ = succeed(capsys, "predict", fast, "--also", slow)
+    assert predicted.startswith("  fast on 8 x h100-sxm5, measured at 1755 / 2619 MHz: 10.0 s\n")
+    assert document(capsys, "predict", fast, "--also", slow)["gpu_count"] == 8
+
+
+def test_a_rate_is_of_the_run(capsys: Capture, eight: list[Path]) -> None:
+    """A million units at 2400 a second are 416.7 s, on however many GPUs."""
+    found = document(capsys, "advise", eight[0], "--also", eight[1], "--rate", "2400:2000")
+    assert found["run"]["time_ms"] == pytest.approx(1e9 / 2400)
+    assert found["run"]["power_w"] == pytest.approx(8 * 480)
+
+
+def test_the_table_of_a_log_says_the_same(
+    capsys: Capture, eight: list[Path], tmp_path: Path
+) -> None:
+    tables = [tmp_path / f"{file.stem}-table.csv" for file in eight]
+    for file, table in zip(eight, tables, strict=True):
+        succeed(capsys, "import", file, "--application", "fast", "-o", table)
+    by_log, by_table = (
+        document(capsys, "advise", fast, "--also", slow, "--power-cap", 500)
+        for fast, slow in (eight, tables)
+    )
+    assert {**by_table, "next_commands": 0} == {**by_log, "next_commands": 0}
+    rows = tables[0].read_text().splitlines()
+    tables[0].write_text("\n".join([*rows, rows[1].replace(",8,", ",4,")]) + "\n")
+    said = refuse(capsys, tmp_path, "advise", tables[0])
+    assert said.endswith("column 'gpu_count' has 4 and 8; a table has runs on one whole number of "
+                         "GPUs")  # fmt: skip
+
+
+def test_gpus_that_begin_and_end_apart(capsys: Capture, tmp_path: Path) -> None:
+    """Of 20 ticks of 0.1 s, GPU 0 works in the 3rd to the 12th, GPU 1 in the 8th to the 17th.
+
+    That is 1.5 s; in 5 of the 15 ticks a GPU draws its idle 70 W: (10 x 400 + 5 x 70) / 15 W and
+    (10 x 300 + 5 x 70) / 15 W. 1755 MHz are 3.5 % above 1695.
+    """
+    lines = [HEADER]
+    for tick in range(20):
+        for gpu, begin, watts, mhz in ((0, 2, 400, 1755), (1, 7, 300, 1695)):
+            busy = begin <= tick < begin + 10
+            lines.append(
+                f"2026/03/02 14:05:{10 + tick / 10:06.3f}, {gpu}, NVIDIA H100 80GB HBM3, "
+                f"{watts if busy else 70} W, {mhz} MHz, 2619 MHz, {95 * busy} %, {30 * busy} %"
+            )
+    both, table = tmp_path / "both.csv", tmp_path / "table.csv"
+    both.write_text("\n".join(lines) + "\n")
+    out, told = succeed(capsys, "import", both, "-o", table)
+    assert "both.csv: its GPUs ran at 1695 to 1755 MHz: the slowest counts" in told
+    assert "GPUs 0, 1 side by side, the first busy from sample 3 to 17 of 20" in out
+    names, row = (line.split(",") for line in table.read_text().splitlines())
+    found = dict(zip(names, row, strict=True))
+    assert float(found["time_ms"]) == pytest.approx(1500)
+    assert float(found["power_w"]) == pytest.approx((4000 + 350) / 15 + (3000 + 350) / 15)
+    assert float(found["gpu_utilisation"]) == pytest.approx(0.95 * 10 / 15)
+    assert (found["engine_mhz"], found["gpu_count"]) == ("1695", "2")
+
+
+def test_runs_on_unlike_numbers_of_gpus(capsys: Capture, eight: list[Path], tmp_path: Path) -> None:
+    pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
+    said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair)
+    assert "pair.csv: ran on 2 GPUs, the base on 8; give runs on as many" in said
+
+
+def test_under_caps_without_any_clock(capsys: Capture, eight: list[Path], tmp_path: Path) -> None:
+    """A cap is of each GPU; of two that draw 480 and 300 W the steps end there."""
+    for file in eight:
+        without(file, 4)
+    given = ["advise", eight[0], "--also", eight[1], "--lever", "cap", "--commands"]
+    one, all_of_them = document(capsys, *given, "--gpu", 0), document(capsys, *given)
+    for name in ("answer", "caps", "menu", "base"):
+        assert all_of_them[name] == scaled(one[name])
+    assert all_of_them["run"] == scaled(one["run"]) | {"gpu_count": 8}
+    assert "for GPU 0; set 1, 2, 3, 4, 5, 6, 7 alike" in all_of_them["commands"]["notes"]
+    caps = [cap["cap_w"] for cap in all_of_them["caps"]]
+    assert (caps[0], caps[-1]) == (300, 480)
+    pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
+    without(pair, 4)
+    said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair, "--lever", "cap")
+    assert "ran on 2 GPUs" in said
+    of_gpu_1(pair, "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe")
+    said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair, "--lever", "cap")
+    assert "is of GPUs of several kinds, " in said
+    assert said.endswith("; name one with --gpu")
+
+
+def test_a_server_on_two_gpus(capsys: Capture, tmp_path: Path) -> None:
+    """The same clocks as of one, on twice the power: half of the tokens per joule."""
+    words: list[object] = []
+    for seed, mhz in enumerate((1980.0, 1320.0)):
+        run = made.serve(made.Server(), mhz, 5.0, 200, None, seed)
+        words += ["--also", *made.write(run, mhz, tmp_path)]
+    one = document(capsys, "advise", *words[1:])
+    for file in tmp_path.glob("*.csv"):
+        header, *rows = file.read_text().splitlines()
+        second = [row.replace(", 0, NVIDIA", ", 1, NVIDIA") for row in rows]
+        file.write_text("\n".join([header, *rows, *second]) + "\n")
+    both = document(capsys, "advise", *words[1:])
+    assert both["run"]["gpu_count"] == 2
+    assert both["run"]["time_ms"] == pytest.approx(one["run"]["time_ms"])
+    for clock, of_one in zip(both["server"]["clocks"], one["server"]["clocks"], strict=True):
+        assert clock["power_w"][0] == pytest.approx(2 * of_one["power_w"][0])
+        assert clock["tokens_per_joule"][0] == pytest.approx(of_one["tokens_per_joule"][0] / 2)
+    assert "On 2 GPUs side by side" in succeed(capsys, "advise", *words[1:])[0]
+    assert not any("side by side" in text for text in note_texts(both))
