@@ -300,6 +300,20 @@ class TestARunThatDrawsItsLimit:
         assert document["answer"]["slowdown_percent"][0] < 0
         assert document["base"]["power_cap_w"] == 350
 
+    def test_of_several_gpus_each_has_the_limit(self, capsys: Capture, tmp_path: Path) -> None:
+        """Two of 348 of 350 W; under 300 W each draws that share of it."""
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348, gpus=2), 350)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240, gpus=2), 350)
+        document = advise(capsys, fast, slow, "--minimize", "time")
+        assert document["answer"]["set"] == {}
+        assert document["run"]["power_w"] == pytest.approx(2 * 348)
+        told = "the run drew its power limit, 348 of 350 W at 1500 MHz"
+        assert any(text.startswith(told) for text in note_texts(document))
+        document = advise(capsys, fast, slow, *BY_CAP, "--power-cap", 300)
+        [cap] = document["caps"]
+        assert cap["power_w"][0] == pytest.approx(2 * 300 * 348 / 350)
+        assert document["base"]["power_cap_w"] == 350
+
     def test_one_reading(self, capsys: Capture, held: tuple[Path, Path]) -> None:
         document = json.loads(succeed(capsys, "advise", held[0], "--minimize", "time", "--json")[0])
         assert document["answer"]["set"] == {}
