@@ -99,7 +99,7 @@ def write_logs() -> None:
     log(Path("rtx4090.csv"), 2700, 100, 400, name="NVIDIA GeForce RTX 4090")
     without(Path("rtx4090.csv"), 5)
     log(Path("two-gpus.csv"), 1170, 120, 300, gpus=2)
-    of_gpu_1(log(Path("unlike.csv"), 1755, 120, 300, gpus=2), "1755 MHz", "1200 MHz")
+    of_gpu_1(log(Path("unlike.csv"), 1755, 120, 300, gpus=2), NAME, "NVIDIA H200")
     log(Path("slow-no-clock.csv"), 1170, 120, 300)
     without(Path("slow-no-clock.csv"), 4)
     sample = f"2026/03/02 14:05:10.000, 0, {NAME}, 480.00 W, 1755 MHz, 2619 MHz, 95 %, 30 %"
