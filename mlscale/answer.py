@@ -42,12 +42,13 @@ _RANGES = {  # what becomes of the run, and what its interval is called
 class Chosen:
     """What to set, and what becomes of the run there; None for what is not known.
 
-    set: by name what differs from the base, empty to stay there. cu_count, engine_mhz, memory_mhz:
+    set: by name what differs from the base, empty to stay there; with a power cap an engine_mhz of
+    None is to be unlocked. cu_count, engine_mhz, memory_mhz:
     all that it runs at; under a power cap the clock is a mean. Changes [%] are against the base,
     negative for less. Each range is a 90 % interval.
     """
 
-    set: Mapping[str, float]
+    set: Mapping[str, float | None]
     cu_count: int
     engine_mhz: float
     memory_mhz: float

@@ -169,7 +169,8 @@ NOTES: dict[str, Meaning] = {
     "P03": Meaning(
         "Power limits and caps",
         "Above the board's limit the GPU lowers its clock, draws less and takes longer. Caps "
-        "that it does not accept are never advised.",
+        "that it does not accept are never advised. A run that draws 97 % of its limit or more was "
+        "slowed by it: its clock is the limit's.",
         "Choose a setting below the limit, or raise the limit where the GPU allows it.",
     ),
     "P04": Meaning(

@@ -24,7 +24,7 @@ from mlscale.data.checks import notes_on
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import UNLIMITED, WITHIN, drawn_w, supply_of, with_held_ends
+from mlscale.data.supply import UNLIMITED, WITHIN, limit_notes, supply_of_run, with_held_ends
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model, feature_warnings, training_warnings
@@ -84,7 +84,7 @@ def advise(
         readings=1 + len(profiles.points),
         power_readings=1 + sum(point.power_w is not None for point in profiles.points),
     )
-    notes = feature_warnings(model, profiles)
+    notes = limit_notes(profiles) + feature_warnings(model, profiles)
     notes += exchange_warnings(exchanged_ms(profiles) / profiles.run_times_ms.sum())
     run = costs.summed()
     advice = advise_run(model, run, terms, workload, notes)
@@ -210,8 +210,7 @@ def predicted_costs(
     predictions = model.predict(profiles, COVERAGE)
     supply = UNLIMITED
     if not terms.no_power:
-        drawn = (drawn_w(profiles) + terms.added_w, run_peak_w)
-        supply = supply_of(model.device, *drawn, gpu_count=profiles.gpu_count)
+        supply = supply_of_run(profiles, terms.added_w, run_peak_w)
     is_bounded = predictions["time"].is_bounded
     if is_bounded:
         surfaces, paired, peak_w = _bounded_surfaces(model, predictions, terms.added_w)

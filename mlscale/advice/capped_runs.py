@@ -35,6 +35,7 @@ from mlscale.arrays import Floats
 from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.supply import Supply
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.text import counted
@@ -124,10 +125,11 @@ def advise_capped(
 ) -> CapAdvice:
     """The run under each power cap between readings, and the cap that serves it best.
 
-    The base is the reading of most watts. device: a key of the device table, or any name. cap_w
-    [W]: by default in steps from the lowest watts that were read to the highest. objective, limits:
-    as for `advise_caps`. Raises InputError on readings of about one power, of powers that the GPU
-    cannot draw, and of different work.
+    The base is the reading of most watts; of several that draw alike the highest cap is its own.
+    device: a key of the device table, or any name. cap_w [W]: by default in steps from the lowest
+    cap, or watts, that were read to the highest. objective, limits: as for `advise_caps`. Raises
+    InputError on readings of about one power, of powers that the GPU cannot draw, and of different
+    work.
     """
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
@@ -154,19 +156,28 @@ def advise_capped(
     by_plateau = zip(distinct, plateaus, strict=True)
     alike = [replace(mean, cap_w=one.cap_w) for mean, plateau in by_plateau for one in plateau]
     set_w = [reading.cap_w for reading in readings if not math.isnan(reading.cap_w)]
-    was_set_w = (min(set_w, default=math.inf), max(set_w, default=-math.inf))
+    was_set_w = (min(set_w, default=math.nan), max(set_w, default=math.nan))
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     if not len(caps):
         lowest_w = min(one.under_w for one in alike)
         if lowest_w not in set_w:
             lowest_w = min(math.ceil(lowest_w / STEP_W) * STEP_W, first.power_w)
-        caps = cap_steps(lowest_w, max(first.power_w, was_set_w[1]))
-    at = np.append(caps, math.inf)
-    curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), at)
+        caps = cap_steps(lowest_w, max(one.under_w for one in alike))
+    curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), caps)
     of_all = tuple(curve.of_gpus(gpus) for curve in curves)
     base_w = first.power_w * gpus
     base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
-    runs = CapRuns(device, caps, of_all, steep, base, base_w, was_set_w=was_set_w, gpu_count=gpus)
+    now_w = float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))
+    runs = CapRuns(
+        device=device,
+        cap_w=caps,
+        curves=of_all,
+        steepness=steep,
+        base=base,
+        base_peak_w=base_w,
+        was_set_w=was_set_w,
+        supply=Supply(cap_w=now_w, gpu_count=gpus),
+    )
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
     told = [point for point in advice.points if point.run]
@@ -201,7 +212,15 @@ def _curves(
     power_w = np.where(np.isnan(times[:, 0]), math.nan, watts)
     unknown_mhz, too_low = np.full(len(watts), math.nan), (watts < distinct[-1].power_w).astype(int)
     return tuple(
-        CapCurve(power_w[None], time_ms, power_w, time_ms * power_w, unknown_mhz, too_low)
+        CapCurve(
+            power_w=power_w[None],
+            run_time_ms=time_ms,
+            run_power_w=power_w,
+            run_energy_mj=time_ms * power_w,
+            run_engine_mhz=unknown_mhz,
+            highest_mhz=unknown_mhz,
+            too_low=too_low,
+        )
         for time_ms in times.T
     )
 

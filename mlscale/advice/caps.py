@@ -32,7 +32,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import drawn_w, supply_of
+from mlscale.data.supply import UNLIMITED, Supply, is_at_limit, supply_of_run
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model
@@ -56,7 +56,8 @@ class CapCurve:
     power_w (K, P) [W]: of one launch of each kernel, NaN where even the lowest clock draws more
     than the cap, or time or power is not known. run_time_ms [ms], run_power_w [W], run_energy_mj
     [mJ], run_engine_mhz [MHz] (P,): of the run, power and clock as the mean over its time; NaN
-    where any kernel's is. too_low (P,): how many kernels draw more than the cap at every clock.
+    where any kernel's is. highest_mhz (P,): the mean clock of the kernel that has the highest.
+    too_low (P,): how many kernels draw more than the cap at every clock.
     """
 
     power_w: Floats
@@ -64,6 +65,7 @@ class CapCurve:
     run_power_w: Floats
     run_energy_mj: Floats
     run_engine_mhz: Floats
+    highest_mhz: Floats
     too_low: Indices
 
     def of_gpus(self, count: int) -> "CapCurve":
@@ -118,6 +120,7 @@ def cap_curve(
         run_power_w=run_w,
         run_energy_mj=run_ms * run_w,
         run_engine_mhz=run_mhz,
+        highest_mhz=clock.max(axis=0),
         too_low=(power_w[:, None, :] > caps[:, None] * (1 + SAME)).all(axis=2).sum(axis=0),
     )
 
@@ -158,7 +161,9 @@ class CapPoint:
     known. too_low: how many kernels draw more than the cap even at the lowest clock tried.
     can_be_set: whether the GPU takes it, as far as its limits are known. time_per_power: by how
     many % time falls where power rises by 1 %; power_per_clock: by how many % power rises where the
-    clock does by 1 %; NaN where that is not known.
+    clock does by 1 %; NaN where that is not known. unlocks: whether a kernel runs above the base's
+    clock, so that a lock at that must go; not where a run of one kernel was held by its cap, whose
+    clock was the cap's.
     """
 
     cap_w: float
@@ -168,6 +173,7 @@ class CapPoint:
     can_be_set: bool = True
     time_per_power: float = math.nan
     power_per_clock: float = math.nan
+    unlocks: bool = False
 
     @property
     def steep(self) -> str:
@@ -187,12 +193,11 @@ class CapAdvice:
     objective: what `best` has least of. best: of the caps that keep a limit of time even at the
     longest time of their interval; None where no cap that the GPU takes does, or none is high
     enough. expected: of those whose predicted time keeps it, None where that is `best`. lock_mhz:
-    the engine clock to lock in place of the best cap, None where the cap is as good. binds: whether
-    the best changes anything against the GPU's own cap, or none at all where that is not known;
-    helps: whether it does so for the better against the base, or the base keeps not the limits.
+    the engine clock to lock in place of the best cap, None where the cap is as good. helps: whether
+    the best has less of the objective than the base, or the base keeps not the limits.
     menu: the best under each limit of slowdown [%] that was asked for, None for no limit; its cap
-    is None where none that changes the run will do. runs: what it was chosen from.
-    default_w: the GPU's own cap by the device table, None where it is not known.
+    is None where none is better than the base. run_cap_w: the cap that the base ran under, NaN
+    where no file states it. runs: what it was chosen from.
     """
 
     device: str
@@ -201,15 +206,19 @@ class CapAdvice:
     at_base: Setting
     points: tuple[CapPoint, ...]
     best: CapPoint | None
-    binds: bool
     helps: bool
-    default_w: float | None
     warnings: tuple[Note, ...]
     expected: CapPoint | None = None
     lock_mhz: float | None = None
     menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
+    run_cap_w: float = math.nan
     gpu_count: int = 1
     runs: "CapRuns | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def now_w(self) -> float | None:
+        """The cap that is set now: the run's, else the device table's; None of neither [W]."""
+        return _now_w(self.run_cap_w, known_device(self.device))
 
     @property
     def saved(self) -> str:
@@ -229,7 +238,8 @@ def advise_caps(
     """What the run of all launches does under each power cap, and the cap that serves it best.
 
     cap_w [W]: by default from the GPU's lowest power limit, or where none was verified from what
-    the run draws at the lowest clock, to its highest. objective: 'energy' (the default), 'edp',
+    the run draws at the lowest clock, to the limit that the run had, or where no file states that
+    to the GPU's highest. objective: 'energy' (the default), 'edp',
     'ed2p', 'time' or 'power'; limits and static_power_w [W]: as for `advise`. CU count and memory
     clock are those of the base; `choose_cap` says which is best. surfaces: those of an `Advice`
     for these profiles, which need not be predicted again.
@@ -252,12 +262,15 @@ def advise_caps(
     device = known_device(model.device)
     surfaces = surfaces or absolute(model.predict(profiles, COVERAGE), added_w)
     _require_second_clock(surfaces["time"], profiles)
-    caps, gpus = np.unique(np.array(cap_w, dtype=np.float64)), profiles.gpu_count
+    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    supply = supply_of_run(profiles, added_w)
     if not len(caps):
-        caps = cap_sweep(device, _drawn_at_lowest_clock_w(surfaces["power"]) / gpus)
-    supply = supply_of(model.device, drawn_w(profiles) + added_w, gpu_count=gpus)
-    at = np.append(caps, supply.default_w) * gpus
-    curves, steep = with_steepness(lambda caps: _curves(surfaces, caps, profiles.weights), at)
+        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / profiles.gpu_count
+        caps = cap_sweep(device, lowest_w, supply.cap_w)
+    curves, steep = with_steepness(
+        lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
+    )
+    set_w = [profiles.power_cap_w, *(point.power_cap_w for point in profiles.points)]
     base, base_peak_w = _run_at_base(surfaces, profiles.weights)
     runs = CapRuns(
         device=model.device,
@@ -267,7 +280,8 @@ def advise_caps(
         base=base,
         base_peak_w=base_peak_w,
         tried_mhz=surfaces["time"].grid.engine_mhz,
-        gpu_count=gpus,
+        was_set_w=(float(np.fmin.reduce(set_w)), float(np.fmax.reduce(set_w))),
+        supply=supply,
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*refused_caps(device, advice.points)]
@@ -280,11 +294,11 @@ class CapRuns:
     """A run under P caps, before one is chosen.
 
     cap_w (P,) [W], of each GPU, ascending; the rest is of all of them. curves: as predicted and,
-    with intervals, at the low and the high ends, each under the caps and then under the GPU's own.
-    steepness: at each of these, see `steepness`. base, base_peak_w [W]: the run at the base, and
-    its most demanding kernel there. tried_mhz: the engine clocks that may be locked in place of a
-    cap. was_set_w: the lowest and the highest cap that a reading was under [W], between which the
-    GPU takes caps whatever is known.
+    with intervals, at the low and the high ends. steepness: at each cap, see `steepness`. base,
+    base_peak_w [W]: the run at the base, and its most demanding kernel there. tried_mhz: the engine
+    clocks that may be locked in place of a cap. was_set_w: the lowest and the highest cap that a
+    reading was under [W], between which the GPU takes caps whatever is known, NaN where none is
+    known. supply: under the base's own cap.
     """
 
     device: str
@@ -294,31 +308,45 @@ class CapRuns:
     base: Setting
     base_peak_w: float
     tried_mhz: tuple[float, ...] = ()
-    was_set_w: tuple[float, float] = (math.inf, -math.inf)
-    gpu_count: int = 1
+    was_set_w: tuple[float, float] = (math.nan, math.nan)
+    supply: Supply = UNLIMITED
 
 
 def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     """The run under each cap, and the cap that serves it best.
 
     A limit of time holds for the longest time of the interval, as far as there are intervals: an
-    open end does not keep it. Of caps HARDLY_MORE than the least the quickest is taken, of equal
-    ones the lowest. Least energy is sought within USUAL_SLOWDOWN_PERCENT where no limit of time is
-    given, and the menu has other limits; where no cap keeps it, the widest that one keeps holds.
+    open end does not keep it. Of caps HARDLY_MORE than the least, and better than the base, the
+    quickest is taken, of equal ones the one that is set now, else the lowest. Least energy is
+    sought within USUAL_SLOWDOWN_PERCENT where no limit of time is given, and the menu has other
+    limits; where no cap keeps it, the widest that one keeps holds.
     """
     device, curve, base = known_device(runs.device), runs.curves[0], runs.base
     time_ms, power_w = _with_ends(runs.curves)
     settings = _settings(curve, time_ms, power_w, base, _saved(objective))
     points = _points(runs, settings, device)
     can_be_set = np.array([point.can_be_set for point in points])
-    base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)[:-1]  # not of the GPU's own
-    costs = time_ms[:-1, 0], power_w[:-1, 0]
+    base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)
+    values = objective_values(objective, time_ms[:, 0], power_w[:, 0])
+    to_beat = objective_values(objective, base_ms, np.array(base.power_w or math.nan))
+    is_better = values < (1 - SAME) * to_beat
+    if not feasible(limits, base_ms, np.array(runs.base_peak_w), base_ms).all():
+        is_better[:] = True
+    is_other = runs.cap_w != _now_w(runs.supply.cap_w, device)
+    keys = [time_ms[:, 0], values, power_w[:, 0], is_other.astype(float)]
+
+    def best_of(allowed: Mask) -> int | None:
+        allowed = allowed & is_better if (allowed & is_better).any() else allowed
+        if not allowed.any():
+            return None
+        near = allowed & (values <= (1 + HARDLY_MORE) * values[allowed].min())
+        return int(least_indices([key[None] for key in keys], near[None])[0])
 
     def best_under(under: Limits) -> tuple[int | None, int | None]:
-        keeps = feasible(under, time_ms[:-1, 0], peak_w, base_ms) & can_be_set
-        surely = feasible(under, time_ms[:-1].max(axis=1), peak_w, base_ms) & keeps
-        expected = _best(objective, *costs, keeps)
-        return _best(objective, *costs, surely) if under.has_time else expected, expected
+        keeps = feasible(under, time_ms[:, 0], peak_w, base_ms) & can_be_set
+        surely = feasible(under, time_ms.max(axis=1), peak_w, base_ms) & keeps
+        expected = best_of(keeps)
+        return best_of(surely) if under.has_time else expected, expected
 
     every: dict[float | None, Limits] = {}
     if objective == "energy" and not limits.has_time:
@@ -328,7 +356,8 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     if menu and limits.max_slowdown_percent not in menu:
         limits = every[[*menu][-1]]
     best, expected = best_under(limits)
-    binds = best is not None and not _is_same(curve, best, -1)
+    if expected == best or (best is not None and not is_better[expected]):
+        expected = None
     return CapAdvice(
         device=runs.device,
         objective=objective,
@@ -336,23 +365,28 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
         at_base=base,
         points=points,
         best=None if best is None else points[best],
-        binds=binds,
-        helps=binds and _helps(runs, settings[best or 0], objective, limits),
-        default_w=device.default_power_w if device else None,
+        helps=best is not None and bool(is_better[best]),
         warnings=(),
-        gpu_count=runs.gpu_count,
-        expected=None if expected in (None, best) else points[expected],
+        gpu_count=runs.supply.gpu_count,
+        expected=None if expected is None else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
         menu=tuple(
-            (most, None if _is_same(curve, place, -1) else points[place])
-            for most, place in menu.items()
+            (most, points[place] if is_better[place] else None) for most, place in menu.items()
         ),
         runs=runs,
+        run_cap_w=runs.supply.cap_w,
     )
 
 
-def cap_sweep(device: Device | None, lowest_clock_w: float) -> Floats:
-    """Caps from the lowest power limit of a GPU to its highest (P,) [W].
+def _now_w(run_cap_w: float, device: Device | None) -> float | None:
+    """The cap that is set now: the run's, else the GPU's by the device table; None of neither."""
+    if not math.isnan(run_cap_w):
+        return run_cap_w
+    return device.default_power_w if device else None
+
+
+def cap_sweep(device: Device | None, lowest_clock_w: float, run_cap_w: float = math.nan) -> Floats:
+    """Caps from the lowest power limit of a GPU to its highest, or to the run's (P,) [W].
 
     They are 5 W apart below 400 W, and 10 W from there on. The highest is the default limit where
     the table knows no other. lowest_clock_w: what a run draws at the lowest clock [W], from which
@@ -360,6 +394,7 @@ def cap_sweep(device: Device | None, lowest_clock_w: float) -> Floats:
     not known.
     """
     lowest, highest = _power_limits(device)
+    highest = highest if math.isnan(run_cap_w) else run_cap_w
     if highest is None:
         raise InputError(
             f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
@@ -367,7 +402,7 @@ def cap_sweep(device: Device | None, lowest_clock_w: float) -> Floats:
         )
     if lowest is None:
         lowest = min(math.ceil(lowest_clock_w / STEP_W - SAME) * STEP_W, highest)
-    return cap_steps(lowest, highest)
+    return cap_steps(min(lowest, highest), highest)
 
 
 def cap_steps(lowest: float, highest: float) -> Floats:
@@ -546,6 +581,8 @@ def _points(
     """Each cap with what is to be said of it."""
     curve, high = runs.curves[0], runs.curves[-1]
     kernels = len(curve.power_w)
+    supply = runs.supply
+    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w, supply.cap_w, supply.gpu_count)
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):
@@ -564,38 +601,19 @@ def _points(
             flags.append(f"as under {plateau_w:g} W")
         else:
             plateau_w = cap_w
-        steep = (float(values[place]) for values in runs.steepness)
-        point = CapPoint(cap_w, settings[place], too_low, (), refusal is None, *steep)
+        time, power = (float(values[place]) for values in runs.steepness)
+        is_above = curve.highest_mhz[place] > runs.base.config.engine_mhz * (1 + SAME)
+        unlocks = is_free and bool(is_above)
+        point = CapPoint(cap_w, settings[place], too_low, (), refusal is None, time, power, unlocks)
         flags += [point.steep] if point.steep and point.run else []
         points.append(replace(point, flags=tuple(flags)))
     return tuple(points)
-
-
-def _best(objective: str, time_ms: Floats, power_w: Floats, allowed: Mask) -> int | None:
-    """The place of the best of P caps (P,), of those that are allowed; None without any.
-
-    It is the quickest of those within HARDLY_MORE of the least.
-    """
-    values = objective_values(objective, time_ms, power_w)
-    if not allowed.any():
-        return None
-    near = allowed & (values <= (1 + HARDLY_MORE) * values[allowed].min())
-    keys = (time_ms, values, power_w)
-    return int(least_indices([key[None] for key in keys], near[None])[0])
 
 
 def _is_same(curve: CapCurve, place: int, other: int) -> bool:
     """Whether the run is the same under two caps."""
     costs = (curve.run_time_ms, curve.run_energy_mj)
     return all(math.isclose(cost[place], cost[other], rel_tol=SAME) for cost in costs)
-
-
-def _helps(runs: CapRuns, best: Setting | None, objective: str, limits: Limits) -> bool:
-    """Whether the best cap saves anything, or is quicker, or the base keeps not the limits."""
-    base_ms = np.array(runs.base.time_ms)
-    base_keeps = feasible(limits, base_ms, np.array(runs.base_peak_w), base_ms).all()
-    saves = best is not None and best.saving_percent > 0
-    return bool(saves or objective == "time" or not base_keeps)
 
 
 def _lock_mhz(point: CapPoint, tried_mhz: Sequence[float]) -> float | None:

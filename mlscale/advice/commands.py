@@ -5,6 +5,7 @@ none was run on a GPU. Each is for one GPU, by the number, UUID or bus id
 of the vendor's tool; the files of a run may name it.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -149,16 +150,22 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
     """The commands for the best power cap, as `commands_for_clocks`; a note where none helps."""
     if caps.best is None or not caps.helps:
         return Commands(notes=("nothing to set: the power cap stays as it is",))
-    device = known_device(caps.device)
+    device, base = known_device(caps.device), caps.at_base.config
     gpu, notes = _gpu(device, metadata)
+    commands = cap_commands(device, caps.best.cap_w, gpu, caps.run_cap_w)
+    if caps.best.unlocks:
+        lock = clock_commands(device, base, replace(base, engine_mhz=math.nan), gpu)
+        to_set, to_reset = lock.to_reset + commands.to_set, commands.to_reset + lock.to_set
+        commands = replace(commands, to_set=to_set, to_reset=to_reset)
+        again = f"{'; '.join(lock.to_set)} is for a clock that was locked: else leave it out"
+        notes += [again if lock.to_set else "unlock the engine clock first, as you locked it"]
     if caps.lock_mhz is not None:
-        base = caps.at_base.config
         lock = clock_commands(device, replace(base, engine_mhz=caps.lock_mhz), base, gpu)
         how = "; ".join(lock.to_set)
         notes += (
             [f"better than the cap: {how}, undone by {'; '.join(lock.to_reset)}"] if how else []
         )
-    return _noted(cap_commands(device, caps.best.cap_w, gpu), notes)
+    return _noted(commands, notes)
 
 
 def commands_for_further_run(profiles: Profiles, engine_mhz: int) -> Commands:
@@ -235,8 +242,12 @@ def clock_templates(
     return {**lines, "memory_mhz": [_listed_mhz(device, mhz) for mhz in memory_mhz]}
 
 
-def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Commands:
-    """What sets a power cap [W], and what sets the GPU's own again; gpu: as for `clock_commands`.
+def cap_commands(
+    device: Device | None, cap_w: float, gpu: str = "0", was_w: float = math.nan
+) -> Commands:
+    """What sets a power cap [W], and what sets the one of before again; gpu: see `clock_commands`.
+
+    was_w: that cap [W]; where it is not known, the GPU's own.
 
     Example:
         >>> from mlscale.data.devices import load_device
@@ -250,9 +261,13 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
     if device is None or not commands.to_set:
         return commands
     notes = [*commands.notes]
+    if not math.isnan(was_w):
+        back = _commands(device, ["cap"], values | {"watts": f"{was_w:g}"})
+        commands = replace(commands, to_reset=back.to_set)
     if device.is_half_a_module:
         notes.append("the cap is the module's, which has two of these dies")
-    if device.vendor == "NVIDIA" and (default_w is None or "tdp_w" in device.unverified):
+    is_certain = default_w is not None and "tdp_w" not in device.unverified
+    if device.vendor == "NVIDIA" and math.isnan(was_w) and not is_certain:
         limits = f"nvidia-smi -i {gpu} -q -d POWER prints the limits of yours"
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
         if default_w is None:

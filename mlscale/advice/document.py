@@ -290,7 +290,8 @@ def _cap_choice(point: "CapPoint", caps: "CapAdvice") -> Row:
     base = caps.at_base
     nothing = dict.fromkeys(["at", *effect(base, base)])
     known = {"at": _at(point.run.config), **effect(point.run, base)} if point.run else nothing
-    return {"set": {"power_cap_w": point.cap_w}, **known}
+    unlocked = {"engine_mhz": None} if point.unlocks else {}
+    return {"set": {"power_cap_w": point.cap_w, **unlocked}, **known}
 
 
 def cap_answer(caps: "CapAdvice", base: Row) -> Row:
@@ -302,7 +303,7 @@ def cap_answer(caps: "CapAdvice", base: Row) -> Row:
         answer = stay
     has_expected = caps.expected is not None and caps.expected.run is not None
     return {
-        "base": {**base, "power_cap_w": caps.default_w},
+        "base": {**base, "power_cap_w": caps.now_w},
         "answer": answer,
         "expected": _cap_choice(caps.expected, caps) if caps.expected and has_expected else None,
         "menu": [

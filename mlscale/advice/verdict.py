@@ -49,8 +49,11 @@ def _of_gpus(document: Row) -> list[str]:
 
 
 def places(setting: Row, base: Row) -> str:
-    """What is set, briefly: '1830 MHz'; 'as it is' where nothing is."""
-    words = [_named(axis, base)[1].format(value) for axis, value in setting.items()]
+    """What is set, briefly: '1830 MHz', '700 W, unlocked'; 'as it is' where nothing is."""
+    words = [
+        "unlocked" if value is None else _named(axis, base)[1].format(value)
+        for axis, value in setting.items()
+    ]
     return ", ".join(words) or "as it is"
 
 
@@ -96,9 +99,18 @@ def _answer(document: Row) -> str:
         return f"Stay at {_base(base)}: {nothing_better(document)}."
     named = []
     for axis, value in answer["set"].items():
-        now = "" if base[axis] is None else f" (now {base[axis]:g})"
-        named.append(_named(axis, base)[0].format(value) + now)
+        if value is not None:
+            now = "" if base[axis] is None else f" (now {base[axis]:g})"
+            named.append(_named(axis, base)[0].format(value) + now)
     said = effects(answer, document["objective"], document["run"]["is_bounded"])
+    if None in answer["set"].values():
+        unlock, cap_w = (
+            f"Unlock the engine clock (now {base['engine_mhz']:g} MHz)",
+            base["power_cap_w"],
+        )
+        is_kept = answer["set"]["power_cap_w"] == cap_w
+        cap = f"leave the power cap at {cap_w:g} W" if is_kept else f"set {' and '.join(named)}"
+        return f"{unlock} and {cap}: {said}."
     return f"Set {' and '.join(named)}: {said}."
 
 

@@ -186,6 +186,10 @@ def _menu(document: Row, width: int) -> list[Line]:
     what = "cap" if "power_cap_w" in document["base"] else "clock"
     headings = ["slower by", what, *_headings(document), ""]
     labels = 1 + any(not offer["set"] for offer in document["menu"])  # 'as it is'
+    if any("unlocked" in row[1] for row in rows):  # in the room of power, which is about the cap
+        place = headings.index("power")
+        for cells in (headings, *rows):
+            del cells[place]
     return table(headings, rows, meanings=meanings, width=width, labels=labels)
 
 
@@ -364,6 +368,8 @@ def rows(document: Row, shows_all: bool) -> list[Row]:
             table += [_row(run, name, choice) for choice in document[name]]
     if cap or shows_all:
         table += [_row(run, "cap", point) for point in document["caps"] or []]
+    for row in () if cap else table:
+        del row["unlock"]
     return table
 
 
@@ -372,7 +378,9 @@ def _row(kernel: Row, name: str, choice: Row) -> Row:
     at = choice["at"] or {}
     row: Row = {key: kernel[key] for key in ("kernel", "number", "share_percent", "launches")}
     row |= {"at": name} | {axis: at.get(axis) for axis in ("cu_count", "engine_mhz", "memory_mhz")}
-    row["power_cap_w"] = choice.get("set", {}).get("power_cap_w")
+    setting = choice.get("set", {})
+    row["power_cap_w"] = setting.get("power_cap_w")
+    row["unlock"] = "yes" if None in setting.values() else None
     for part in _PARTS:
         value, low, high = choice[part] or (None, None, None)
         row |= {part: value, f"{part}_low": low, f"{part}_high": high}

@@ -148,6 +148,6 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
     refuse_pauses(run.idle_share)
     for log, span in run.each:
         warn_of_pauses(log, span)
-    cap_w, names = run.mean("power_cap_w"), frozenset({run.log.name} - {""})
-    reading = CappedReading(time_ms, power_w, cap_w, str(path), len(run.each))
+    names = frozenset({run.log.name} - {""})
+    reading = CappedReading(time_ms, power_w, run.lowest_cap_w(), str(path), len(run.each))
     return CappedRun((reading,), names, tuple(run.gpus))

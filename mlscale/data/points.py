@@ -29,6 +29,7 @@ from mlscale.data.profiles import (
     in_application,
     launches_of_rows,
     log_time_sd,
+    lowest_caps_w,
     warn_of_parts,
 )
 from mlscale.data.repetitions import Rows
@@ -55,6 +56,7 @@ class _Reading:
     time_ms: float
     power_w: float
     log_time_sd: float
+    power_cap_w: float
     file: str
     source: str
 
@@ -95,7 +97,8 @@ def add_points(
         powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
         sd = _medians(profiles.kernels, [(one.kernel, one.log_time_sd) for one in here])
         watts = powers if has_power else None
-        points.append(MeasuredPoint(config, times, watts, here[0].source, sd))
+        cap_w = float(np.fmin.reduce([one.power_cap_w for one in here]))
+        points.append(MeasuredPoint(config, times, watts, here[0].source, sd, cap_w))
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
     _refuse_copies(base, points)
     if are_of_runs:
@@ -251,8 +254,8 @@ def _made_one(
     power_w = np.full(len(positions), np.nan)
     if chosen.has_values("power_w"):
         power_w = made.power_w(samples(chosen.positive("power_w")))
-    sd = log_time_sd(chosen, samples)
-    numbers = zip(made.time_ms.tolist(), power_w.tolist(), sd.tolist(), strict=True)
+    sd, caps_w = log_time_sd(chosen, samples).tolist(), lowest_caps_w(chosen, samples).tolist()
+    numbers = zip(made.time_ms.tolist(), power_w.tolist(), sd, caps_w, strict=True)
     return [
         _Reading(kernel, at, *one, file=table.source, source=f"{table.source}: {table.row(row)}")
         for ((at, kernel), row), one in zip(first_rows.items(), numbers, strict=True)

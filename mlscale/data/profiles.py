@@ -44,6 +44,7 @@ CONDITIONS = (
     "time_spread_percent",
     "log_time_sd",
     "power_window_s",
+    "power_cap_w",
     "temperature_c",
     "throttled",
     "throttle_reasons",
@@ -60,6 +61,7 @@ class MeasuredPoint:
 
     time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages;
     log_time_sd (K,): of the log of time, between repeated runs; None where none was repeated.
+    power_cap_w: the power limit that a GPU had, the lowest of several [W]; NaN where not known.
     """
 
     config: HardwareConfig
@@ -67,6 +69,7 @@ class MeasuredPoint:
     power_w: Floats | None
     source: str = "a further point"
     log_time_sd: Floats | None = None
+    power_cap_w: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,8 +80,8 @@ class Profiles:
     counters (K, F), a column per name in counter_names, NaN where missing;
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
-    whole; None where the table does not say; log_time_sd (K,): as of `MeasuredPoint`; gpu_count:
-    how many GPUs worked side by side, whose power is the sum of all.
+    whole; None where the table does not say; log_time_sd (K,) and power_cap_w: as of
+    `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum of all.
     """
 
     device: str
@@ -93,6 +96,7 @@ class Profiles:
     points: tuple[MeasuredPoint, ...] = ()
     launches: Floats | None = None
     log_time_sd: Floats | None = None
+    power_cap_w: float = math.nan
     gpu_count: int = 1
 
     @property
@@ -381,8 +385,29 @@ def _profiles(
         metadata=dict(table.metadata),
         launches=made.launches,
         log_time_sd=log_time_sd(table, samples),
+        power_cap_w=lowest_limit_w(table.source, lowest_caps_w(table, samples)),
         gpu_count=gpu_count_of(table),
     )
+
+
+def lowest_caps_w(table: Table, samples: Callable[[Floats], Floats]) -> Floats:
+    """The lowest power limit that the rows of each cell state [W], NaN where none does.
+
+    samples: as for `log_time_sd`. Raises InputError.
+    """
+    name = "power_cap_w"
+    is_there = name in table.numbers
+    values = table.positive(name, optional=True) if is_there else np.full(len(table), np.nan)
+    return np.asarray(np.fmin.reduce(samples(values)))
+
+
+def lowest_limit_w(source: str, caps_w: Floats) -> float:
+    """The lowest of all kernels' or GPUs' power limits (K,) [W]; warns where they differ."""
+    lowest_w, highest_w = float(np.fmin.reduce(caps_w)), float(np.fmax.reduce(caps_w))
+    if lowest_w < highest_w:
+        told = f"ran under power limits of {lowest_w:g} to {highest_w:g} W: the lowest counts"
+        warn("P03", f"{source}: {told}", "note")
+    return lowest_w
 
 
 def gpu_count_of(table: Table) -> int:

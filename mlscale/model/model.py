@@ -16,6 +16,7 @@ from mlscale.data.measurements import Measurements, read
 from mlscale.data.points import with_measured
 from mlscale.data.predicates import PER_ACCESS
 from mlscale.data.profiles import Profiles, read_profiles
+from mlscale.data.supply import limit_notes
 from mlscale.data.surfaces import (
     Surfaces,
     absolute_percentage_error,
@@ -431,7 +432,7 @@ def warnings_for(model: Model, profiles: Profiles) -> list[Note]:
     elif model.power_kind(profiles) == "dynamic":
         told = "power_w is dynamic power: energy_mj leaves static power out"
         warnings.append(Note("P04", told, "warning"))
-    return warnings + feature_warnings(model, profiles)
+    return warnings + limit_notes(profiles) + feature_warnings(model, profiles)
 
 
 def training_warnings(model: Model) -> list[Note]:

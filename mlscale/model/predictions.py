@@ -13,7 +13,7 @@ from mlscale.data.checks import check_named_clocks
 from mlscale.data.devices import find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, settings_of
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.supply import Supply, drawn_w, supply_of, with_held_ends
+from mlscale.data.supply import Supply, supply_of_run, with_held_ends
 from mlscale.data.surfaces import (
     Surfaces,
     absolute_values,
@@ -149,8 +149,7 @@ class Predictions(Mapping[str, Surfaces]):
     @cached_property
     def supply(self) -> Supply:
         """What the board supplies."""
-        drawn = (drawn_w(self.profiles), self.run_drawn_w)
-        return supply_of(self.device, *drawn, gpu_count=self.profiles.gpu_count)
+        return supply_of_run(self.profiles, run_drawn_w=self.run_drawn_w)
 
     @cached_property
     def time_ms(self) -> Floats:

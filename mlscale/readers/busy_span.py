@@ -69,6 +69,13 @@ def mean_of(values: Floats) -> float:
     return float(known.mean()) if known.size else math.nan
 
 
+def limit_w(log: Samples, span: BusySpan) -> float:
+    """The power limit in a span, its median [W]: it is a setting; NaN where none is there."""
+    known = log.columns.get("power_cap_w", np.full(len(log), math.nan))[span.inside]
+    known = known[~np.isnan(known)]
+    return float(np.median(known)) if known.size else math.nan
+
+
 def mean_power(log: Samples, span: BusySpan) -> float:
     """The mean power of a span [W]: by a counter of energy, else of its samples; NaN of neither."""
     counted_j, seconds = log.columns.get("energy_j"), log.seconds

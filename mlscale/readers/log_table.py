@@ -14,11 +14,13 @@ from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
+from mlscale.data.profiles import lowest_limit_w
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.busy_span import (
     BusySpan,
     busy_span,
+    limit_w,
     mean_of,
     mean_power,
     one_gpu,
@@ -67,6 +69,12 @@ class LoggedRun:
     def power_w(self) -> float:
         """The mean power of all its GPUs [W], NaN where that of one is not known."""
         return sum(mean_power(log, span) for log, span in self.each)
+
+    def lowest_cap_w(self) -> float:
+        """The lowest of its GPUs' power limits [W], NaN without any; warns where they differ."""
+        return lowest_limit_w(
+            self.log.source, np.array([limit_w(log, span) for log, span in self.each])
+        )
 
     def mean(self, column: str) -> float:
         """The mean of a column over samples and GPUs; NaN where none has it."""
@@ -210,7 +218,8 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         if not math.isnan(power_w := mean_power(gpu, span)):
             check("board power", str(gpu), known_device, power_w)
             check("value", str(gpu), known_device, "power_w", power_w)
-    means = {"power_w": run.power_w} | {name: run.mean(name) for name in SHARES}
+    means = {"power_w": run.power_w, "power_cap_w": run.lowest_cap_w()}
+    means |= {name: run.mean(name) for name in SHARES}
     if not log.time_ms:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}

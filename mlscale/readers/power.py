@@ -12,7 +12,14 @@ from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.quantities import quantity
-from mlscale.readers.busy_span import BusySpan, busy_span, mean_of, one_gpu, warn_of_pauses
+from mlscale.readers.busy_span import (
+    BusySpan,
+    busy_span,
+    limit_w,
+    mean_of,
+    one_gpu,
+    warn_of_pauses,
+)
 from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.run import KEPT
 
@@ -22,6 +29,8 @@ _HELD = 0.95  # of the higher of a log's and a profiler's clock, below which the
 def with_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:
     """The table with one board power in all rows, and in its metadata where that is from.
 
+    A log's power limit goes with it.
+
     power: watts, or a monitor's log of the run, whose mean is taken while the GPU works; gpu: the
     index of one of several GPUs in the log. Raises InputError where the table has power already,
     where the log is of another GPU, and on more watts than the GPU can draw; warns where the log
@@ -29,7 +38,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     """
     if table.has_values("power_w"):
         raise InputError(f"{table.source}: has power_w already; leave --power away")
-    power_w = _watts(power)
+    power_w, cap_w = _watts(power), math.nan
     if power_w is not None:
         source = f"{power_w:g} W, as given"
     else:
@@ -38,7 +47,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
         warn_of_pauses(log, span)
         _check_same_gpu(table, log)
         _check_same_clocks(table, log, span)
-        power_w = _mean_at_work(log, span, "power_w")
+        power_w, cap_w = _mean_at_work(log, span, "power_w"), limit_w(log, span)
         source = f"mean of {log.kind.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"{power}: a board power of {power_w:g} W cannot be; give watts, or a log")
@@ -48,9 +57,10 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
         check("value", table.source, device, "power_w", power_w)
         if table.has_values("cu_count"):
             check("partition", table.source, device, np.nanmin(table.numbers["cu_count"]))
-    columns = [(name, values) for name, values in table.numbers.items() if name != "power_w"]
+    added = {"power_w": power_w} | ({} if math.isnan(cap_w) else {"power_cap_w": cap_w})
+    columns = [(name, values) for name, values in table.numbers.items() if name not in added]
     position = [name for name, _ in columns].index("time_ms") + 1
-    columns.insert(position, ("power_w", np.full(len(table), power_w)))
+    columns[position:position] = [(name, np.full(len(table), w)) for name, w in added.items()]
     metadata = {**table.metadata, "power_kind": "board", "power_source": source}
     return Table(table.source, table.text, dict(columns), metadata, table.lines)
 

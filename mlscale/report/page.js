@@ -232,7 +232,7 @@ function bothRuns() {
   const rows = [["", ...RUNS.map((one) => one.name)]];
   const add = (words, value) => rows.push([words, ...RUNS.map((one) => value(one.document))]);
   const settled = ({ answer }) => (!answer ? "–" : Object.entries(answer.set).map(([name, value]) =>
-    `${digits(value, 6)} ${SETS[name]}`).join(", ") || "as it is");
+    (value == null ? "unlocked" : `${digits(value, 6)} ${SETS[name]}`)).join(", ") || "as it is");
   add("time at the base", (found) => inUnits("time", found.run.time_ms));
   add("energy at the base", (found) => (found.run.energy_mj
     ? inUnits("energy", found.run.energy_mj) : "not known"));

@@ -44,6 +44,7 @@ ONE = np.array([[12.0, 10.0, 8.0]]), np.array([[100.0, 150.0, 250.0]])
 # And a second kernel beside it.
 TWO = np.vstack([ONE[0], [[4.0, 3.0, 2.0]]]), np.vstack([ONE[1], [[60.0, 70.0, 90.0]]])
 
+HIGHEST = replace(MID, engine_mhz=1000.0)
 MODEL = train(frugal.measurements(), MID, "nearest")
 DYNAMIC = train(frugal.measurements(power_kind="dynamic"), MID, "nearest")
 
@@ -251,8 +252,7 @@ class TestAdvice:
         asked = [34.48, 45.12, 65.84, 100, 120]
         advice = advise_caps(MODEL, new_kernels(), asked, objective, limits)
         assert (advice.best and advice.best.cap_w) == cap_w
-        assert advice.binds == (cap_w not in (None, 100.0))
-        assert advice.helps == (cap_w in (34.48, 45.12))  # at 65.84 W it is the base
+        assert advice.helps == (cap_w in (34.48, 45.12, 100))  # at 65.84 W it is the base
 
     @pytest.mark.parametrize(("max_time_ms", "helps"), [(6.1, False), (5.95, True)])
     def test_a_cap_that_costs_energy_helps_where_the_base_is_too_slow(
@@ -262,7 +262,7 @@ class TestAdvice:
         advice = advise_caps(MODEL, new_kernels(), [80], None, Limits(max_time_ms=max_time_ms))
         assert advice.best is not None
         assert run_under(advice.best).saving_percent < 0
-        assert (advice.binds, advice.helps) == (True, helps)
+        assert advice.helps == helps
 
     def test_a_limit_of_power_holds_for_every_kernel(self) -> None:
         # One kernel of 65.84 W at the base, one of half as much, which draws 50 W at most; under a
@@ -396,27 +396,40 @@ class TestTheGpusLimits:
 
         Twice the power is 131.68 W: as a monitor shows of a board that passes its cap for moments.
         """
-        assert advised_on(device, kernels(factor), [60], "energy").default_w == default_w
+        assert advised_on(device, kernels(factor), [60], "energy").now_w == default_w
 
     @pytest.mark.parametrize(
-        ("asked", "cap_w", "binds"), [([350, 400], 400, False), ([350, 400, 450], 450, True)]
+        ("asked", "cap_w", "unlocks"), [([300, 320], 320, False), ([350, 400, 450], 450, True)]
     )
-    def test_a_cap_at_the_default_limit_changes_nothing(
-        self, asked: list[float], cap_w: float, binds: bool
+    def test_a_cap_is_compared_with_the_base_not_with_the_gpus_own(
+        self, asked: list[float], cap_w: float, unlocks: bool
     ) -> None:
-        # An H20 ships with 400 W. 5 times the power is 500 W at 1000 MHz, 329 at the base: its own
-        # cap holds the run already, so 400 W is no news; 450 W, which has to be set, is faster.
+        # An H20 ships with 400 W. 5 times the power is 329 W at the base, of 800 MHz, and 500 W at
+        # 1000 MHz: caps from 329 W on are faster, once the clock is unlocked.
         advice = advised_on("h20", kernels(5), asked, "time")
-        assert (advice.best and advice.best.cap_w) == cap_w
-        assert (advice.binds, advice.helps) == (binds, binds)
+        assert advice.best is not None
+        assert (advice.best.cap_w, advice.best.unlocks, advice.helps) == (cap_w, unlocks, unlocks)
+
+    @pytest.mark.parametrize(("base_mhz", "helps"), [(1000.0, False), (800.0, True)])
+    def test_of_caps_that_let_the_run_be_the_same_the_one_that_is_set_stays(
+        self, base_mhz: float, helps: bool
+    ) -> None:
+        # 500 W at the highest clock; every cap of 500 to 700 W is as fast, and 700 W are set.
+        model = replace(MODEL, device="h100-sxm5")
+        profiles = replace(kernels(5), device="h100-sxm5")
+        if base_mhz == 1000:
+            model = replace(train(frugal.measurements(), HIGHEST, "nearest"), device="h100-sxm5")
+            profiles = replace(profiles, base=HIGHEST, power_w=np.array([500.0, 500.0]))
+        advice = advise_caps(model, profiles, [450, 500, 600, 700], "time")
+        assert advice.best is not None
+        assert (advice.best.cap_w, advice.helps, advice.best.unlocks) == (700, helps, helps)
 
     def test_of_dynamic_power_the_rest_counts(self) -> None:
-        # 329.2 W of dynamic power and 100 beside it are 429.2 W at the base: more than the H20's
-        # 400, so that the board has no lower cap of its own, and 429.2 W change nothing.
+        # 329.2 W of dynamic power and 100 beside it are 429.2 W at the base: no change under that.
         model, profiles = replace(DYNAMIC, device="h20"), replace(kernels(5), device="h20")
         advice = advise_caps(model, profiles, [429.2], "time", static_power_w=100.0)
         assert (advice.best and advice.best.cap_w) == 429.2
-        assert not advice.binds
+        assert not advice.helps
 
 
 class TestRefused:

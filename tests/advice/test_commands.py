@@ -182,6 +182,22 @@ def test_caps(key: str, to_set: str, to_reset: str, note: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "to_reset"),
+    [
+        ("h100-sxm5", NVIDIA_CAP + "350"),
+        ("gtx980", NVIDIA_CAP + "350"),
+        ("mi300x", "amd-smi set -g 0 --power-cap 350"),
+        ("mi100", "rocm-smi -d 0 --setpoweroverdrive 350"),
+    ],
+)
+def test_the_cap_of_before_is_put_back_where_it_is_known(key: str, to_reset: str) -> None:
+    """Not the default, which `amd-smi reset` and `rocm-smi --reset…` put back."""
+    found = cap_commands(load_device(key), 300, was_w=350)
+    assert found.to_reset == (to_reset,)
+    assert "not certain" not in "\n".join(found.notes)
+
+
+@pytest.mark.parametrize(
     "key", ["rtx4080-laptop", "gb10", "jetson-agx-orin-64gb", "radeon8060s", "simulated-gcn3"]
 )
 def test_a_machine_that_sets_the_limit_itself_gets_no_command(key: str) -> None:

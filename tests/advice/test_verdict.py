@@ -224,10 +224,9 @@ def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
         at_base=AT_BASE,
         points=(best,),
         best=best,
-        binds=True,
         helps=True,
-        default_w=400.0,
         warnings=(),
+        run_cap_w=400.0,
     )
     return replace(caps, **known)  # type: ignore[arg-type]
 
@@ -236,7 +235,7 @@ def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
     ("caps", "sentence"),
     [
         (capped(), "Set the power cap to 300 W (now 400): 10 % slower, 12 % less energy."),
-        (capped(default_w=None), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
+        (capped(run_cap_w=math.nan), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
         (
             capped(helps=False),
             (

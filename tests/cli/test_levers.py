@@ -90,9 +90,13 @@ class TestPowerCaps:
     def test_a_cap_that_changes_nothing_is_left(
         self, capsys: Capture, files: tuple[Path, Path]
     ) -> None:
-        given = ["--lever", "cap", "--minimize", "time", "--commands"]
+        """329.2 W is what the run draws at the base."""
+        given = ["--lever", "cap", "--max-slowdown", 5, "--power-cap", 329.2, "--commands"]
         out, _ = succeed(capsys, "advise", *files, *given)
-        assert out.startswith("  Leave the power cap as it is: nothing is faster.\n")
+        assert out.startswith(
+            "  Leave the power cap as it is: nothing that needs less energy keeps "
+        )
+        assert out.endswith("# nothing to set: the power cap stays as it is\n")
 
     def test_caps_that_cannot_be_advised_are_said_to_be(
         self, capsys: Capture, files: tuple[Path, Path]

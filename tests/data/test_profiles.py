@@ -57,6 +57,13 @@ class TestReading:
         assert found.has_counter("loads")
         assert not found.has_counter("Loads")
 
+    def test_the_power_limit_is_no_counter_and_of_several_the_lowest(self, tmp_path: Path) -> None:
+        limits = [{**row, "power_cap_w": 300 + 50 * n} for n, row in enumerate(rows())]
+        with pytest.warns(DataWarning, match="power limits of 350 to 550 W: the lowest counts"):
+            found = read_rows(tmp_path, limits)  # the base is the second of each kernel's four
+        assert (found.power_cap_w, found.counter_names) == (350, ("loads",))
+        assert np.isnan(read_rows(tmp_path, rows()).power_cap_w)
+
     def test_of_a_whole_data_set_is_what_its_measurements_hold(self, data_folder: Path) -> None:
         # Two ways to the same numbers, NaN included.
         path = data_folder / "mgpusim" / "gcn3-scaling.csv"

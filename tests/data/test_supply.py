@@ -24,6 +24,28 @@ def test_predictions_may_be_just_above_what_was_measured_below_the_limit() -> No
     assert near.most_w == near.default_w == 700
 
 
+def test_the_limit_that_the_run_had_is_all_that_is_supplied() -> None:
+    """By hand: 350 W are stated, also of a GPU that nobody knows, and whatever the table has."""
+    for device in ("h100-sxm5", "made-gpu"):
+        free = supply_of(device, 300.0, cap_w=350.0)
+        assert free.suffices(np.array([350.0, 350.1])).tolist() == [True, False]
+        assert (free.holds, free.under(np.array([200.0])).tolist()) == (False, [200.0])
+        # 343 of 350 W, 98 %: held, and of a cap of 200 W it draws 196.
+        held = supply_of(device, 343.0, cap_w=350.0)
+        assert held.suffices(np.array([343.0, 343.1])).tolist() == [True, False]
+        assert held.suffices_by_default(np.array([343.1])).tolist() == [False]
+        assert (held.holds, held.under(np.array([200.0])).tolist()) == (True, [196.0])
+
+
+def test_what_was_drawn_under_a_higher_limit_than_the_bases_does_not_count() -> None:
+    """Beside a base of 80 W under 80: 90 W under 100 W, 85 under 80 W or under no stated one."""
+    base = replace(frugal.new_kernels(), power_w=np.array([50.0, 80.0]), power_cap_w=80.0)
+    at, times_ms = HardwareConfig(8, 1000.0, 700.0), np.array([1.0, 2.0])
+    for watts, cap_w, most_w in ((90.0, 100.0, 80), (85.0, 80.0, 85), (85.0, np.nan, 85)):
+        one = MeasuredPoint(at, times_ms, np.array([watts, watts]), power_cap_w=cap_w)
+        assert drawn_w(replace(base, points=(one,))) == most_w
+
+
 def test_of_a_gpu_without_a_known_limit_nothing_is_known() -> None:
     """The device table does not have it."""
     assert supply_of("made-gpu", 300.0) == UNLIMITED

@@ -387,6 +387,15 @@ def test_gpus_of_prometheus_are_told_apart_by_uuid(tmp_path: Path) -> None:
     assert powers == [pytest.approx([w, *[np.nan] * 3], nan_ok=True) for w in (200, 300)]
 
 
+@pytest.mark.parametrize("metric", ["DEV_ENFORCED_POWER_LIMIT", "DEV_POWER_MGMT_LIMIT"])
+def test_the_power_limit_of_a_run_is_the_median_of_its_busy_span(
+    tmp_path: Path, metric: str
+) -> None:
+    """The two samples at work, and one of an idle GPU under another limit."""
+    text = answer(*RUN, series(metric, [700, 350, 350, 700]))
+    assert row(table_of(written(tmp_path, text), MADE))["power_cap_w"] == 350
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_log_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
     text, message = BAD[case]

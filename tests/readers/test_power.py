@@ -62,6 +62,16 @@ def test_a_log_gives_the_mean_while_the_gpu_works(tmp_path: Path) -> None:
     )
 
 
+def test_the_limit_in_a_log_goes_with_its_power(tmp_path: Path) -> None:
+    path = log(tmp_path)
+    header, *rows = path.read_text().splitlines()
+    stated = [f"{header}, power.limit [W]", *(f"{row}, 250.00 W" for row in rows)]
+    path.write_text("\n".join(stated) + "\n")
+    table = with_power(profile(), path)
+    assert table.numbers["power_cap_w"].tolist() == [250, 250]
+    assert list(table.numbers)[3:7] == ["time_ms", "power_w", "power_cap_w", "a"]
+
+
 def test_one_gpu_of_several_is_named(tmp_path: Path) -> None:
     path = log(tmp_path, gpus=2)
     with pytest.raises(InputError, match=r"is of GPUs 0 \(\d.*\), 1 .*; name one with --gpu"):

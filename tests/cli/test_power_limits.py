@@ -1,0 +1,330 @@
+"""The power limit that a run had: what is now, what is put back, and what no clock may need.
+
+The logs are those of tests/synthetic/two_logs.py with a column of the limit. An H100 takes caps of
+200 to 700 W, its default, and lists clocks up to 1980 MHz (the device table).
+"""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Capture, note_texts, succeed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_pages import runs_of
+from synthetic.two_logs import log
+
+import mlscale
+
+LOGS = Path(__file__).parents[2] / "docs" / "logs"
+LOCKED = (LOGS / "training-1170.csv", "--also", LOGS / "training-1755.csv", "--base", "engine=1170")
+BY_CAP = ("--lever", "cap")
+
+
+def limited(file: Path, limit_w: float | str, idle_w: float | None = None) -> Path:
+    """A log with the limit in a last column; idle_w: that of its idle samples, else the same."""
+    header, *rows = file.read_text().splitlines()
+    lines = [f"{header}, power.limit [W]"]
+    for row in rows:
+        at = idle_w if idle_w is not None and ", 0 %, 0 %" in row else limit_w
+        lines.append(f"{row}, {at} W")
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> tuple[Path, Path]:
+    """30 s at 1500 MHz and 300 W, 39.6 s at 1005 MHz and 240 W, both under 350 W."""
+    fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350)
+    return fast, limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> tuple[Path, Path]:
+    """The same, but that 348 of the 350 W are drawn at 1500 MHz."""
+    fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348), 350)
+    return fast, limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
+
+
+def advise(capsys: Capture, fast: Path, slow: Path, *asked: object) -> Any:
+    return json.loads(succeed(capsys, "advise", fast, "--also", slow, *asked, "--json")[0])
+
+
+class TestTheBaseBelowTheHighestClock:
+    """Locked at 1170 MHz; the GPU's own 700 W let it run at 1980 MHz."""
+
+    def test_the_gpus_own_cap_is_no_news_but_the_unlocked_clock_is(self, capsys: Capture) -> None:
+        asked = (*LOCKED, *BY_CAP, "--minimize", "time", "--commands")
+        out, _ = succeed(capsys, "advise", *asked)
+        said = (
+            "  Unlock the engine clock (now 1170 MHz) and leave the power cap at 700 W: 22 %\n"
+            "  faster.\n"
+        )
+        assert out.startswith(said)
+        document = json.loads(succeed(capsys, "advise", *asked, "--json")[0])
+        assert document["base"]["power_cap_w"] == 700
+        assert document["answer"]["set"] == {"power_cap_w": 700, "engine_mhz": None}
+        assert document["answer"]["at"]["engine_mhz"] == pytest.approx(1980)
+        assert document["commands"]["set"] == ["nvidia-smi -i 0 -rgc", "nvidia-smi -i 0 -pl 700"]
+        undo = ["nvidia-smi -i 0 -pl 700", "nvidia-smi -i 0 -lgc 1170,1170"]
+        assert document["commands"]["reset"] == undo
+
+    def test_menu_csv_and_page_say_so_too(self, capsys: Capture, tmp_path: Path) -> None:
+        out, _ = succeed(capsys, "advise", *LOCKED, *BY_CAP)
+        assert out.startswith("  Unlock the engine clock (now 1170 MHz) and set the power cap to ")
+        menu = [line for line in out.splitlines() if line.startswith("  up to ")]
+        assert all(re.match(r"  up to \d+ % +\d{3} W, unlocked  -", line) for line in menu)
+        [answer] = [line for line in menu if "up to 5 %" in line]
+        assert answer.endswith("<-")
+        assert max(map(len, out.splitlines())) <= 80
+        text, _ = succeed(capsys, "advise", *LOCKED, *BY_CAP, "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert {row["unlock"] for row in rows if row["at"] == "answer"} == {"yes"}
+        above = {row["unlock"]: float(row["engine_mhz"]) > 1170 for row in rows if row["time_ms"]}
+        assert above == {"yes": True, "": False}
+        page = tmp_path / "page.html"
+        asked = (*LOCKED, *BY_CAP, "--minimize", "time")
+        succeed(capsys, "report", *asked, "-o", page)
+        assert "<h1>Set 700 W, unlocked: 22 % faster</h1>" in page.read_text()
+        [run] = runs_of(page.read_text())
+        assert run["document"]["commands"]["set"][0] == "nvidia-smi -i 0 -rgc"
+
+    def test_from_python(self) -> None:
+        first, second = LOCKED[0], LOCKED[2]
+        base = {"engine": 1170}
+        answer = mlscale.advise(first, also=second, base=base, lever="cap", minimize="time")
+        assert answer.best.set == {"power_cap_w": 700, "engine_mhz": None}
+        assert answer.best.engine_mhz == pytest.approx(1980)
+
+
+HEADER = ["device", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w"]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[list[object]], float]:
+    """A run at two clocks that are not the highest, perhaps under a stated limit; and its base."""
+    fast = draw(st.sampled_from([1965.0, 1755.0, 1500.0, 1305.0]))
+    slow = draw(st.sampled_from([1095.0, 930.0, 705.0]))
+    slower = (fast / slow) ** draw(st.floats(0.1, 1.0))
+    watts = draw(st.floats(250, 600))
+    saved = (slow / fast) ** draw(st.floats(0.6, 2.2))
+    limit_w = draw(st.sampled_from([None, 700.0, 650.0, watts / 0.99]))
+    head = ["h100-sxm5", "run", 132]
+    rows = [
+        [*head, fast, 2619, 1000.0, watts, limit_w],
+        [*head, slow, 2619, 1000.0 * slower, watts * saved, limit_w],
+    ]
+    return rows, draw(st.sampled_from([fast, slow]))
+
+
+@settings(max_examples=12)
+@given(tables(), st.sampled_from([(0, "energy"), (1, "edp"), (2, "ed2p"), (None, "time")]))
+def test_no_cap_of_the_table_is_better_than_the_one_advised(
+    found: tuple[list[list[object]], float], sought: tuple[int | None, str]
+) -> None:
+    """By the table's own times and energies: energy x time^n or time, within the limit of time.
+
+    Of caps within 0.1 % the quickest is taken. 26 of 80 such answers were "leave it as it is",
+    though a cap of their table was better.
+    """
+    pandas = pytest.importorskip("pandas")
+    rows, base_mhz = found
+    power, objective = sought
+    frame = pandas.DataFrame(rows, columns=[*HEADER, "power_cap_w"])
+    frame = frame.dropna(axis="columns", how="all")
+    answer = mlscale.advise(frame, base={"engine": base_mhz}, lever="cap", minimize=objective)
+    document = answer.document()
+    longest = document["limits"]["max_slowdown_percent"]
+
+    def cost(time_ms: float, energy_mj: float) -> float:
+        return time_ms if power is None else energy_mj * time_ms**power
+
+    at_base = cost(document["run"]["time_ms"], document["run"]["energy_mj"])
+    better = {
+        cap["cap_w"]: cost(cap["time_ms"][0], cap["energy_mj"][0])
+        for cap in document["caps"]
+        if cap["time_ms"]
+        and (longest is None or (cap["slowdown_percent"][2] or 1e9) <= longest + 1e-7)
+    }
+    better = {cap_w: value for cap_w, value in better.items() if value < at_base * (1 - 1e-9)}
+    if not document["answer"]["set"]:
+        assert not better
+        return
+    chosen = document["answer"]["set"]["power_cap_w"]
+    assert better[chosen] <= 1.001 * min(better.values())
+    [at] = [cap for cap in document["caps"] if cap["cap_w"] == chosen]
+    is_above = at["at"]["engine_mhz"] > base_mhz * (1 + 1e-9)
+    assert ("engine_mhz" in document["answer"]["set"]) == is_above  # which none of its own limit is
+
+
+class TestTheLimitThatTheRunHad:
+    def test_it_is_now_and_it_is_put_back(self, capsys: Capture, logs: tuple[Path, Path]) -> None:
+        """Caps end at it; the device table's default is 700 W."""
+        document = advise(capsys, *logs, *BY_CAP, "--minimize", "time", "--commands")
+        assert document["base"]["power_cap_w"] == 350
+        assert document["answer"]["set"]["power_cap_w"] == document["caps"][-1]["cap_w"] == 350
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
+        out, _ = succeed(capsys, "advise", logs[0], "--also", logs[1], *BY_CAP, "--power-cap", 280)
+        assert " set the power cap to 280 W (now 350)" in out or " cap to 280 W (now 350)" in out
+
+    def test_no_clock_that_is_advised_needs_more(
+        self, capsys: Capture, logs: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        """300 W at 1500 MHz: 1980 MHz, which the default would supply, need more than 350 W."""
+        document = advise(capsys, *logs, "--minimize", "time")
+        assert document["answer"]["power_w"][0] <= 350
+        assert 1500 < document["answer"]["set"]["engine_mhz"] < 1980
+        assert any("350 W, the power limit that the run had" in n for n in note_texts(document))
+        given_ = ["predict", logs[0], "--also", logs[1], "--json", "--at", "engine=1980"]
+        [row] = json.loads(succeed(capsys, *given_)[0])["predictions"]
+        assert row["power_w"] > 350
+        assert "above power limit" in row["flags"]
+        succeed(capsys, "report", logs[0], "--also", logs[1], "-o", tmp_path / "page.html")
+        answer = mlscale.advise(*logs[:1], also=logs[1], minimize="time")
+        assert answer.best.set == document["answer"]["set"]
+
+    def test_it_is_a_setting_the_median_of_the_busy_span(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350, idle_w=700)
+        text = fast.read_text().replace(", 350 W", ", 700 W", 40)  # 40 of 300 busy samples
+        fast.write_text(text)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 260)
+        assert advise(capsys, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
+
+    def test_a_table_states_it_too(self, capsys: Capture, logs: tuple[Path, Path]) -> None:
+        """As an import writes it; in a table it is no counter."""
+        table = logs[0].with_name("table.csv")
+        succeed(capsys, "import", logs[0], "-o", table)
+        assert "power_cap_w" in table.read_text()
+        assert advise(capsys, table, logs[1], *BY_CAP)["base"]["power_cap_w"] == 350
+
+    def test_that_of_the_base_counts(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 260)
+        assert advise(capsys, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
+        slow_first = advise(capsys, slow, fast, *BY_CAP, "--base", "engine=1005")
+        assert slow_first["base"]["power_cap_w"] == 260
+
+    def test_where_no_file_states_it_the_default_is_now(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), "[N/A]")
+        document = advise(capsys, fast, log(tmp_path / "slow.csv", 1005, 396, 240), *BY_CAP)
+        assert document["base"]["power_cap_w"] == 700
+
+    @pytest.mark.parametrize(("limit_w", "now_w"), [("600", 600), ("", 575)])
+    def test_of_runs_without_a_clock(
+        self, capsys: Capture, tmp_path: Path, limit_w: str, now_w: float
+    ) -> None:
+        """An RTX 5090 has 575 W by the device table; its owner had set 600."""
+        header, rows = "device,time_ms,power_w,power_cap_w\n", []
+        for name, row in (("a", f"6.169,602,{limit_w}"), ("b", "7.530,411,400")):
+            (tmp_path / f"{name}.csv").write_text(f"{header}rtx5090,{row}\n")
+            rows.append(tmp_path / f"{name}.csv")
+        document = advise(capsys, *rows, *BY_CAP, "--commands")
+        assert document["base"]["power_cap_w"] == now_w
+        assert document["commands"]["reset"] == [f"nvidia-smi -i 0 -pl {now_w}"]
+        out, _ = succeed(capsys, "advise", rows[0], "--also", rows[1], *BY_CAP)
+        assert f"W (now {now_w}): " in out
+        asked = [cap["cap_w"] for cap in document["caps"]]
+        assert (asked[0], asked[-1]) == (400, 600 if limit_w else 602)
+
+    def test_of_logs_without_a_clock(self, capsys: Capture, tmp_path: Path) -> None:
+        """The owner of an RTX 3090 of 350 W had set 300."""
+        files = []
+        for name, watts, limit_w, samples in (("a", 299, 300, 50), ("b", 228, 230, 59)):
+            idle = [f"25 W, {limit_w} W, 0 %"] * 3
+            cells = [*idle, *[f"{watts} W, {limit_w} W, 98 %"] * samples, *idle]
+            lines = ["timestamp, name, power.draw [W], power.limit [W], utilization.gpu [%]"]
+            lines += [
+                f"2026/07/13 15:{n // 60:02}:{n % 60:02}.000, NVIDIA GeForce RTX 3090, {cell}"
+                for n, cell in enumerate(cells)
+            ]
+            files.append(tmp_path / f"{name}.csv")
+            files[-1].write_text("\n".join(lines) + "\n")
+        document = advise(capsys, *files, *BY_CAP, "--max-slowdown", 10, "--commands")
+        assert document["base"]["power_cap_w"] == 300
+        assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 300"]
+
+    def test_of_gpus_with_several_limits_the_lowest_counts(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        files = []
+        for name, mhz, samples, watts in (("a", 1500, 300, 300), ("b", 1005, 396, 240)):
+            file = limited(log(tmp_path / f"{name}.csv", mhz, samples, watts, gpus=2), 400)
+            lines = file.read_text().splitlines()
+            lines = [line.replace("400 W", "350 W") if ", 1, NVIDIA" in line else line
+                     for line in lines]  # fmt: skip
+            file.write_text("\n".join(lines) + "\n")
+            files.append(file)
+        document = advise(capsys, *files, *BY_CAP)
+        assert document["base"]["power_cap_w"] == 350
+        told = "power limits of 350 to 400 W: the lowest counts"
+        assert any(told in note for note in note_texts(document))
+        assert advise(capsys, *files, *BY_CAP, "--gpu", 0)["base"]["power_cap_w"] == 400
+
+
+class TestARunThatDrawsItsLimit:
+    def test_its_clock_is_the_limits_and_nothing_above_is_faster(
+        self, capsys: Capture, held: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        document = advise(capsys, *held, "--minimize", "time")
+        assert document["answer"]["set"] == {}
+        told = [text for text in note_texts(document) if "drew its power limit" in text]
+        assert told == [
+            (
+                "the run drew its power limit, 348 of 350 W at 1500 MHz: the limit set the clock; "
+                "no higher clock is reached under it, --power-cap W tells what a higher limit "
+                "brings"
+            )
+        ]
+        document = advise(capsys, *held, *BY_CAP, "--minimize", "time")
+        assert document["answer"]["set"] == {}
+        given_ = ["predict", held[0], "--also", held[1], "--json"]
+        rows = json.loads(succeed(capsys, *given_)[0])["predictions"]
+        above = {row["engine_mhz"] > 1500: "above power limit" in row["flags"] for row in rows}
+        assert above == {True: True, False: False}
+        succeed(capsys, "report", held[0], "--also", held[1], "-o", tmp_path / "page.html")
+
+    def test_the_note_names_what_a_higher_limit_brings(
+        self, capsys: Capture, held: tuple[Path, Path]
+    ) -> None:
+        """What it tells to type; the clock was the limit's, so that nothing is to be unlocked."""
+        document = advise(capsys, *held, *BY_CAP, "--power-cap", 400, "--minimize", "time")
+        assert document["answer"]["set"] == {"power_cap_w": 400}
+        assert document["answer"]["slowdown_percent"][0] < 0
+        assert document["base"]["power_cap_w"] == 350
+
+    def test_of_several_gpus_each_has_the_limit(self, capsys: Capture, tmp_path: Path) -> None:
+        """Two of 348 of 350 W; under 300 W each draws that share of it."""
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348, gpus=2), 350)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240, gpus=2), 350)
+        document = advise(capsys, fast, slow, "--minimize", "time")
+        assert document["answer"]["set"] == {}
+        assert document["run"]["power_w"] == pytest.approx(2 * 348)
+        told = "the run drew its power limit, 348 of 350 W at 1500 MHz"
+        assert any(text.startswith(told) for text in note_texts(document))
+        document = advise(capsys, fast, slow, *BY_CAP, "--power-cap", 300)
+        [cap] = document["caps"]
+        assert cap["power_w"][0] == pytest.approx(2 * 300 * 348 / 350)
+        assert document["base"]["power_cap_w"] == 350
+
+    def test_one_reading(self, capsys: Capture, held: tuple[Path, Path]) -> None:
+        document = json.loads(succeed(capsys, "advise", held[0], "--minimize", "time", "--json")[0])
+        assert document["answer"]["set"] == {}
+
+    def test_a_further_reading_under_a_low_cap_holds_nothing(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """The usual second run by a cap: 246 of 250 W, while 350 W hold the first, of 300."""
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 246), 250)
+        document = advise(capsys, fast, slow, "--minimize", "time")
+        assert document["answer"]["set"]["engine_mhz"] > 1500
+        told = "the run drew its power limit, 246 of 250 W at 1005 MHz: the limit set the clock"
+        assert told in note_texts(document)
