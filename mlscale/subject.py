@@ -474,8 +474,8 @@ def _further_log(
                 f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
             )
         del base["engine_mhz"]
-    own = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
-    table = _at_set_clock(read_table([path], own).table, given)
+    beside = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
+    table = _at_set_clock(read_table([path], beside).table, given)
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: is of {counted(len(table), 'run')}, what was given first of "

@@ -164,14 +164,14 @@ def advise_capped(
             lowest_w = min(math.ceil(lowest_w / STEP_W) * STEP_W, first.power_w)
         caps = cap_steps(lowest_w, max(one.under_w for one in alike))
     curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), caps)
-    of_all = tuple(curve.of_gpus(gpus) for curve in curves)
+    run_curves = tuple(curve.times_gpus(gpus) for curve in curves)
     base_w = first.power_w * gpus
     base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
     now_w = float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))
     runs = CapRuns(
         device=device,
         cap_w=caps,
-        curves=of_all,
+        curves=run_curves,
         steepness=steep,
         base=base,
         base_peak_w=base_w,

@@ -68,7 +68,7 @@ class CapCurve:
     highest_mhz: Floats
     too_low: Indices
 
-    def of_gpus(self, count: int) -> "CapCurve":
+    def times_gpus(self, count: int) -> "CapCurve":
         """The same of so many GPUs side by side, if this is of one."""
         names = ("power_w", "run_power_w", "run_energy_mj")
         return replace(self, **{name: getattr(self, name) * count for name in names})

@@ -30,17 +30,17 @@ def answer_lines(document: Row) -> tuple[str, ...]:
     if document.get("server"):
         from mlscale.advice.server_verdict import server_lines
 
-        return (*server_lines(document), *_of_gpus(document))
+        return (*server_lines(document), *_gpu_lines(document))
     lines = [_answer(document)]
     if document["expected"]:
         lines.append(_expected(document))
     if document["run"]["is_bounded"]:
         kept = f", so {limit} is kept in any case" if (limit := _limit(document)) else ""
         lines.append(f"{_BOUNDS}{kept}.")
-    return (*lines, *_of_gpus(document))
+    return (*lines, *_gpu_lines(document))
 
 
-def _of_gpus(document: Row) -> list[str]:
+def _gpu_lines(document: Row) -> list[str]:
     """That power and energy are of several GPUs side by side."""
     count = document["run"]["gpu_count"]
     said = f"On {count} GPUs side by side: power and energy are of all of them"

@@ -205,9 +205,11 @@ def _require_sound(result: ServingResult) -> None:
         _require("completed / duration", result.request_per_s, "request_rate", rate, 0, 2)
     if running := result.in_flight:
         least = 1 / OTHER_UNIT if result.clients and rate in (None, math.inf) else 0
-        most, of = min((result.completed, "completed"), (result.clients or math.inf, "concurrency"))
+        most, field = min(
+            (result.completed, "completed"), (result.clients or math.inf, "concurrency")
+        )
         told = "by latencies the mean number of requests side by side"
-        _require(told, running, of, most, least, BY_MEANS)
+        _require(told, running, field, most, least, BY_MEANS)
 
 
 def _require(name: str, number: float, other: str, value: float, least: float, most: float) -> None:
@@ -339,11 +341,11 @@ def _latencies(
     fields: dict[str, str] = {}
     for metric, form in forms:
         for ours, names in STATISTICS.items():
-            for own in map(form.format, names):
-                if value := _number(row, own):
+            for written in map(form.format, names):
+                if value := _number(row, written):
                     name = f"{metric} {ours}"
-                    first = fields.setdefault(name, own), told.setdefault(name, ms * value)
-                    _require(own, ms * value, *first, 1 / ROUNDED, ROUNDED)
+                    first = fields.setdefault(name, written), told.setdefault(name, ms * value)
+                    _require(written, ms * value, *first, 1 / ROUNDED, ROUNDED)
     return told, fields
 
 
