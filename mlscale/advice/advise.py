@@ -382,10 +382,10 @@ def _board_warnings(run: Costs, best: Setting) -> list[Note]:
     if run.peak_w is None:
         return []
     supply, peak_w = run.supply, run.peak_w[0]
-    impossible_w = peak_w[~supply.suffices(peak_w)] / supply.gpu_count
+    impossible_w = peak_w[~supply.suffices(peak_w)] / supply.boards
     warnings = notes_on("supply", impossible_w, peak_w.size, supply.most_in_words)
     at_best_w = peak_w[run.grid.index(best.config)]
-    best_w = float(at_best_w) / supply.gpu_count
+    best_w = float(at_best_w) / supply.boards
     draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
     if not supply.suffices_by_default(at_best_w):
         told = (

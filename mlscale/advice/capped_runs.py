@@ -54,6 +54,7 @@ class CappedReading:
     """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
 
     source: where it stands, for messages. gpu_count: power is of so many GPUs, the cap of each.
+    hottest_ratio: as of `MeasuredPoint`, of GPUs with one limit.
     Raises InputError on a time or power that is none.
     """
 
@@ -62,6 +63,7 @@ class CappedReading:
     cap_w: float = math.nan
     source: str = "a capped run"
     gpu_count: int = 1
+    hottest_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         for what, value in (("a time", self.time_ms), ("a power", self.power_w)):
@@ -140,7 +142,9 @@ def advise_capped(
         if reading.gpu_count != gpus:
             ran = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
             raise InputError(f"{ran}, {readings[0].source} on {gpus}; name one with --gpu")
-    readings = [replace(one, power_w=one.power_w / gpus) for one in readings]
+    ratio = max(readings, key=lambda one: one.power_w).hottest_ratio
+    boards = Supply(gpu_count=gpus, hottest_ratio=ratio).boards
+    readings = [replace(one, power_w=one.power_w / boards) for one in readings]
     for reading in readings:
         check("value", reading.source, known_device(device), "power_w", reading.power_w)
     plateaus = _plateaus(readings)
@@ -164,8 +168,8 @@ def advise_capped(
             lowest_w = min(math.ceil(lowest_w / STEP_W) * STEP_W, first.power_w)
         caps = cap_steps(lowest_w, max(one.under_w for one in alike))
     curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), caps)
-    run_curves = tuple(curve.times_gpus(gpus) for curve in curves)
-    base_w = first.power_w * gpus
+    run_curves = tuple(curve.times_gpus(boards) for curve in curves)
+    base_w = first.power_w * boards
     base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
     now_w = float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))
     runs = CapRuns(
@@ -176,7 +180,7 @@ def advise_capped(
         base=base,
         base_peak_w=base_w,
         was_set_w=was_set_w,
-        supply=Supply(cap_w=now_w, gpu_count=gpus),
+        supply=Supply(cap_w=now_w, gpu_count=gpus, hottest_ratio=ratio),
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]

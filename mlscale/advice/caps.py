@@ -68,8 +68,8 @@ class CapCurve:
     highest_mhz: Floats
     too_low: Indices
 
-    def times_gpus(self, count: int) -> "CapCurve":
-        """The same of so many GPUs side by side, if this is of one."""
+    def times_gpus(self, count: float) -> "CapCurve":
+        """The same of so many GPUs side by side, if this is of the hottest."""
         names = ("power_w", "run_power_w", "run_energy_mj")
         return replace(self, **{name: getattr(self, name) * count for name in names})
 
@@ -246,7 +246,7 @@ def advise_caps(
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
     caps on a GPU whose power limits are not known; of runs at one engine clock alone; and of a
-    logged run with many pauses.
+    logged run with many pauses, or on GPUs with several power limits.
 
     Example:
         >>> caps = advise_caps(model, profiles, [200, 250, 300])  # doctest: +SKIP
@@ -259,13 +259,15 @@ def advise_caps(
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
     _require_no_pauses(profiles)
+    for told in profiles.metadata.get("unlike_power_limits", {}).values():
+        refuse_unlike_limits(str(profiles.metadata.get("source", "the run")), told)
     device = known_device(model.device)
     surfaces = surfaces or absolute(model.predict(profiles, COVERAGE), added_w)
     _require_second_clock(surfaces["time"], profiles)
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     supply = supply_of_run(profiles, added_w)
     if not len(caps):
-        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / profiles.gpu_count
+        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / supply.boards
         caps = cap_sweep(device, lowest_w, supply.cap_w)
     curves, steep = with_steepness(
         lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
@@ -455,6 +457,12 @@ def refuse_pauses(paused: float) -> None:
         )
 
 
+def refuse_unlike_limits(source: str, told: str) -> None:
+    """Raise InputError of GPUs side by side whose power limits differ, if they are told."""
+    if told:
+        raise InputError(f"{source}: {told}, so that no power cap suits all; name one with --gpu N")
+
+
 def require_other_clock(profiles: Profiles) -> None:
     """Raise InputError where the further readings are at other CU counts alone."""
     configs = [point.config for point in profiles.points]
@@ -582,7 +590,7 @@ def _points(
     curve, high = runs.curves[0], runs.curves[-1]
     kernels = len(curve.power_w)
     supply = runs.supply
-    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w, supply.cap_w, supply.gpu_count)
+    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w / supply.boards, supply.cap_w)
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):

@@ -27,7 +27,8 @@ WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as withi
 class Supply:
     """What a board supplies [W]; where work would need more, the GPU lowers its clock.
 
-    All of it is of one board; powers are those of a run, of `gpu_count` boards side by side.
+    All of it is of the hottest board; powers are those of a run, of `gpu_count` boards side by
+    side, whose hottest draws `hottest_ratio` of their mean, see `Profiles`.
 
     most_w: its highest power limit, or more where it was measured to draw more. default_w: the
     limit that it is set to unless somebody changed it, likewise. Both are infinite where that is
@@ -42,6 +43,12 @@ class Supply:
     drawn_w: float = 0.0
     cap_w: float = math.nan
     gpu_count: int = 1
+    hottest_ratio: float = 1.0
+
+    @property
+    def boards(self) -> float:
+        """A run's power over that of its hottest board."""
+        return self.gpu_count / self.hottest_ratio
 
     @property
     def holds(self) -> bool:
@@ -51,7 +58,7 @@ class Supply:
     @property
     def most_of_run_w(self) -> float:
         """What all boards of a run supply at most."""
-        return self.most_w * self.gpu_count
+        return self.most_w * self.boards
 
     @property
     def most_in_words(self) -> str:
@@ -83,36 +90,43 @@ class Supply:
         known.
         """
         share = self.most_w / self.cap_w if self.holds else 1.0
-        return cap_w * (share * self.gpu_count)
+        return cap_w * (share * self.boards)
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
         slack = AS_MEASURED if math.isnan(self.cap_w) else ROUNDING
         most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + slack))
-        return np.asarray(~(power_w / self.gpu_count > most_w))
+        return np.asarray(~(power_w / self.boards > most_w))
 
 
 UNLIMITED = Supply()  # what is not known
 
 
-def is_at_limit(power_w: float, cap_w: float, gpu_count: int = 1) -> bool:
-    """Whether boards that drew that in all were held by the limit of each [W]; not by NaN."""
-    return power_w >= HELD * cap_w * gpu_count
+def is_at_limit(power_w: float, cap_w: float) -> bool:
+    """Whether a board that drew that was held by its limit [W]; not by NaN."""
+    return power_w >= HELD * cap_w
 
 
-def supply_of(device: str, *drawn: float, cap_w: float = math.nan, gpu_count: int = 1) -> Supply:
+def supply_of(
+    device: str,
+    *drawn: float,
+    cap_w: float = math.nan,
+    gpu_count: int = 1,
+    hottest_ratio: float = 1.0,
+) -> Supply:
     """What each board of a run supplies that was measured to draw these powers on all [W].
 
     cap_w: the limit that each was under [W]; where that is NaN, the device table's limits hold.
     Unlimited where that has none of it either.
     """
-    known, drawn_w = known_device(device), max(drawn, default=0.0) / gpu_count
+    run = Supply(cap_w=cap_w, gpu_count=gpu_count, hottest_ratio=hottest_ratio)
+    known, drawn_w = known_device(device), max(drawn, default=0.0) / run.boards
     if not math.isnan(cap_w):
         most_w = drawn_w if is_at_limit(drawn_w, cap_w) else cap_w
-        return Supply(most_w, most_w, drawn_w, cap_w, gpu_count)
+        return replace(run, most_w=most_w, default_w=most_w, drawn_w=drawn_w)
     if known is None or known.most_power_w is None or known.default_power_w is None:
-        return replace(UNLIMITED, gpu_count=gpu_count)
+        return run
     most_w, default_w = max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w)
-    return Supply(most_w, default_w, drawn_w, gpu_count=gpu_count)
+    return replace(run, most_w=most_w, default_w=default_w, drawn_w=drawn_w)
 
 
 def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float = 0.0) -> Supply:
@@ -122,8 +136,13 @@ def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float =
     the profiles are only some of the run's kernels.
     """
     drawn = (drawn_w(profiles) + added_w, run_drawn_w)
-    cap_w, gpu_count = profiles.power_cap_w, profiles.gpu_count
-    return supply_of(profiles.device, *drawn, cap_w=cap_w, gpu_count=gpu_count)
+    return supply_of(
+        profiles.device,
+        *drawn,
+        cap_w=profiles.power_cap_w,
+        gpu_count=profiles.gpu_count,
+        hottest_ratio=profiles.hottest_ratio,
+    )
 
 
 def drawn_w(profiles: Profiles) -> float:
@@ -138,21 +157,28 @@ def drawn_w(profiles: Profiles) -> float:
 
 
 def limit_notes(profiles: Profiles) -> list[Note]:
-    """Which readings drew their power limit, whose clocks are the limit's."""
+    """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock."""
     base = MeasuredPoint(
-        profiles.base, profiles.time_ms, profiles.power_w, power_cap_w=profiles.power_cap_w
+        profiles.base,
+        profiles.time_ms,
+        profiles.power_w,
+        power_cap_w=profiles.power_cap_w,
+        hottest_ratio=profiles.hottest_ratio,
     )
-    told, count = [], profiles.gpu_count
+    unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
+    notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
+    told = []
     for at in (base, *profiles.points):
         watts = 0.0 if at.power_w is None else float(np.fmax.reduce(at.power_w))
-        if is_at_limit(watts, at.power_cap_w, count):
-            drew = f"{watts / count:.0f} of {at.power_cap_w:g} W"
+        watts *= at.hottest_ratio / profiles.gpu_count
+        if is_at_limit(watts, at.power_cap_w):
+            drew = f"{watts:.0f} of {at.power_cap_w:g} W"
             told.append(f"{drew} at {at.config.engine_mhz:g} MHz")
     if not told:
-        return []
+        return notes
     more = "; no higher clock is reached under it, --power-cap W tells what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
-    return [Note("P03", text + more * supply_of_run(profiles).holds)]
+    return [*notes, Note("P03", text + more * supply_of_run(profiles).holds)]
 
 
 def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, Surfaces]:

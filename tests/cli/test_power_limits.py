@@ -251,23 +251,6 @@ class TestTheLimitThatTheRunHad:
         assert document["base"]["power_cap_w"] == 300
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 300"]
 
-    def test_of_gpus_with_several_limits_the_lowest_counts(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        files = []
-        for name, mhz, samples, watts in (("a", 1500, 300, 300), ("b", 1005, 396, 240)):
-            file = limited(log(tmp_path / f"{name}.csv", mhz, samples, watts, gpus=2), 400)
-            lines = file.read_text().splitlines()
-            lines = [line.replace("400 W", "350 W") if ", 1, NVIDIA" in line else line
-                     for line in lines]  # fmt: skip
-            file.write_text("\n".join(lines) + "\n")
-            files.append(file)
-        document = advise(capsys, *files, *BY_CAP)
-        assert document["base"]["power_cap_w"] == 350
-        told = "power limits of 350 to 400 W: the lowest counts"
-        assert any(told in note for note in note_texts(document))
-        assert advise(capsys, *files, *BY_CAP, "--gpu", 0)["base"]["power_cap_w"] == 400
-
 
 class TestARunThatDrawsItsLimit:
     def test_its_clock_is_the_limits_and_nothing_above_is_faster(
