@@ -35,7 +35,7 @@ from mlscale.arrays import Floats
 from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.supply import Supply
+from mlscale.data.supply import NOT_KEPT, Supply
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.text import counted
@@ -46,7 +46,6 @@ SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
 SECOND = 0.65  # of the first's watts, where a second reading tells most
 NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
 MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # of the next reading's: what is beyond is of other work
-NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,8 @@ def advise_caps(
     supply = supply_of_run(profiles, added_w)
     if not len(caps):
         lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / supply.boards
-        caps = cap_sweep(device, lowest_w, supply.cap_w)
+        run_w = supply.cap_w if supply.is_bound else max(supply.cap_w, supply.drawn_w)
+        caps = cap_sweep(device, lowest_w, run_w)
     curves, steep = with_steepness(
         lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
     )

@@ -20,6 +20,7 @@ AS_MEASURED = 0.02  # of a power that was measured: so nearly predictions meet i
 # Of a limit: a GPU that it holds draws 97 to 100 % in the mean; of trainings on an A40, a V100 and
 # an RTX 6000 that did, three of four were slower by 6 % or more than under the highest limit.
 HELD = 0.97
+NOT_KEPT = 1.03  # of a limit: a run that draws more does not keep it
 WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as within it"
 
 
@@ -35,7 +36,8 @@ class Supply:
     not known. drawn_w: the most that it was measured to draw, 0 where that is not known; a
     prediction may be 2 % above it, which is possible where it was measured, though a limit be
     between the two. cap_w: the limit that the run had, NaN where no file states it; the board then
-    supplies no more than that, or than what was drawn of it where it held the run.
+    supplies no more than that, or than what was drawn of it where it held the run; a limit that the
+    run did not keep bounds nothing.
     """
 
     most_w: float = math.inf
@@ -56,6 +58,11 @@ class Supply:
         return is_at_limit(self.drawn_w, self.cap_w)
 
     @property
+    def is_bound(self) -> bool:
+        """Whether the run's limit is known and was kept."""
+        return self.drawn_w <= NOT_KEPT * self.cap_w
+
+    @property
     def most_of_run_w(self) -> float:
         """What all boards of a run supply at most."""
         return self.most_w * self.boards
@@ -65,7 +72,7 @@ class Supply:
         """How much counts as supplied, for a reader."""
         if self.holds:
             return f"{self.most_w:.0f} W, which the run drew of its power limit of {self.cap_w:g} W"
-        if not math.isnan(self.cap_w):
+        if self.is_bound:
             return f"{self.cap_w:g} W, the power limit that the run had"
         with_slack = f"; {WITHIN}" if self.drawn_w * (1 + AS_MEASURED) > self.most_w else ""
         return f"{self.most_w:g} W, {MOST_SUPPLIED}{with_slack}"
@@ -93,7 +100,7 @@ class Supply:
         return cap_w * (share * self.boards)
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
-        slack = AS_MEASURED if math.isnan(self.cap_w) else ROUNDING
+        slack = ROUNDING if self.is_bound else AS_MEASURED
         most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + slack))
         return np.asarray(~(power_w / self.boards > most_w))
 
@@ -102,8 +109,8 @@ UNLIMITED = Supply()  # what is not known
 
 
 def is_at_limit(power_w: float, cap_w: float) -> bool:
-    """Whether a board that drew that was held by its limit [W]; not by NaN."""
-    return power_w >= HELD * cap_w
+    """Whether a board that drew that was held by its limit [W]; not by NaN, or one not kept."""
+    return HELD * cap_w <= power_w <= NOT_KEPT * cap_w
 
 
 def supply_of(
@@ -115,18 +122,20 @@ def supply_of(
 ) -> Supply:
     """What each board of a run supplies that was measured to draw these powers on all [W].
 
-    cap_w: the limit that each was under [W]; where that is NaN, the device table's limits hold.
+    cap_w: the limit that each was under [W]; where that is NaN or was not kept, the device table's
+    limits hold.
     Unlimited where that has none of it either.
     """
     run = Supply(cap_w=cap_w, gpu_count=gpu_count, hottest_ratio=hottest_ratio)
     known, drawn_w = known_device(device), max(drawn, default=0.0) / run.boards
-    if not math.isnan(cap_w):
+    run = replace(run, drawn_w=drawn_w)
+    if run.is_bound:
         most_w = drawn_w if is_at_limit(drawn_w, cap_w) else cap_w
-        return replace(run, most_w=most_w, default_w=most_w, drawn_w=drawn_w)
+        return replace(run, most_w=most_w, default_w=most_w)
     if known is None or known.most_power_w is None or known.default_power_w is None:
         return run
     most_w, default_w = max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w)
-    return replace(run, most_w=most_w, default_w=default_w, drawn_w=drawn_w)
+    return replace(run, most_w=most_w, default_w=default_w)
 
 
 def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float = 0.0) -> Supply:
@@ -171,6 +180,12 @@ def limit_notes(profiles: Profiles) -> list[Note]:
     for at in (base, *profiles.points):
         watts = 0.0 if at.power_w is None else float(np.fmax.reduce(at.power_w))
         watts *= at.hottest_ratio / profiles.gpu_count
+        if watts > NOT_KEPT * at.power_cap_w:
+            text = (
+                f"at {at.config.engine_mhz:g} MHz a power limit of {at.power_cap_w:g} W was not kept, "
+                f"the run drew {watts:.0f} W: it is taken for no bound; measure a run at what you set"
+            )
+            notes.append(Note("P03", text, "warning"))
         if is_at_limit(watts, at.power_cap_w):
             drew = f"{watts:.0f} of {at.power_cap_w:g} W"
             told.append(f"{drew} at {at.config.engine_mhz:g} MHz")

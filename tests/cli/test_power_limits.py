@@ -311,3 +311,28 @@ class TestARunThatDrawsItsLimit:
         assert document["answer"]["set"]["engine_mhz"] > 1500
         told = "the run drew its power limit, 246 of 250 W at 1005 MHz: the limit set the clock"
         assert told in note_texts(document)
+
+
+class TestALimitThatWasNotKept:
+    @pytest.fixture
+    def over(self, tmp_path: Path) -> tuple[Path, Path]:
+        """506 W under 450 W, 12 % above it: the board does not keep it, or the column is wrong."""
+        fast = limited(log(tmp_path / "fast.csv", 1755, 250, 506), 450)
+        return fast, limited(log(tmp_path / "slow.csv", 1170, 310, 341), 450)
+
+    def test_it_bounds_no_clock(self, capsys: Capture, over: tuple[Path, Path]) -> None:
+        document = advise(capsys, *over, "--minimize", "time")
+        assert document["answer"]["set"]["engine_mhz"] > 1755
+        told = "at 1755 MHz a power limit of 450 W was not kept, the run drew 506 W: "
+        assert any(text.startswith(told) for text in note_texts(document))
+        assert not any("drew its power limit" in text for text in note_texts(document))
+
+    def test_a_cap_is_no_less_than_what_is_drawn(
+        self, capsys: Capture, over: tuple[Path, Path]
+    ) -> None:
+        """275 W were said to draw 309 W. What is put back is what was stated."""
+        document = advise(capsys, *over, *BY_CAP, "--commands")
+        caps = [cap for cap in document["caps"] if cap["power_w"]]
+        assert all(cap["power_w"][0] <= cap["cap_w"] * (1 + 1e-9) for cap in caps)
+        assert document["base"]["power_cap_w"] == 450
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 450"
