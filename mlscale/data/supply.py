@@ -139,7 +139,7 @@ def supply_of(
 
 
 def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float = 0.0) -> Supply:
-    """What the board of a run supplies, under the limit that its base had.
+    """What the board of a run supplies, under its limit, see `run_cap_w`.
 
     added_w [W]: to all power that was measured. run_drawn_w [W]: the most that was drawn, where
     the profiles are only some of the run's kernels.
@@ -148,21 +148,37 @@ def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float =
     return supply_of(
         profiles.device,
         *drawn,
-        cap_w=profiles.power_cap_w,
+        cap_w=run_cap_w(profiles),
         gpu_count=profiles.gpu_count,
         hottest_ratio=profiles.hottest_ratio,
     )
 
 
+def run_cap_w(profiles: Profiles) -> float:
+    """The limit that a run's base had [W]; NaN where no reading states one.
+
+    Where the base does not, it is the lowest of those that others state and the base keeps.
+    """
+    if not math.isnan(profiles.power_cap_w):
+        return profiles.power_cap_w
+    base_w = _most_w(profiles.power_w) * profiles.hottest_ratio / profiles.gpu_count
+    stated = [point.power_cap_w for point in profiles.points]
+    return min((cap_w for cap_w in stated if base_w <= NOT_KEPT * cap_w), default=math.nan)
+
+
 def drawn_w(profiles: Profiles) -> float:
-    """The most that a kernel was measured to draw [W], where the limit was not above the base's.
+    """The most that a kernel was measured to draw [W] under the run's limit, or a lower one.
 
     0 where no power is known.
     """
-    points = (one for one in profiles.points if not one.power_cap_w > profiles.power_cap_w)
-    measured = [profiles.power_w, *(point.power_w for point in points)]
-    each = [watts for watts in measured if watts is not None]
-    return float(np.fmax.reduce(np.concatenate([[0.0], *each])))
+    cap_w = run_cap_w(profiles)
+    points = [one for one in profiles.points if math.isnan(cap_w) or one.power_cap_w <= cap_w]
+    return max(_most_w(power_w) for power_w in [profiles.power_w, *(one.power_w for one in points)])
+
+
+def _most_w(power_w: Floats | None) -> float:
+    """The most of kernels' power (K,) [W]; 0 where none is known."""
+    return 0.0 if power_w is None else float(np.fmax.reduce(power_w, initial=0.0))
 
 
 def limit_notes(profiles: Profiles) -> list[Note]:
@@ -171,15 +187,14 @@ def limit_notes(profiles: Profiles) -> list[Note]:
         profiles.base,
         profiles.time_ms,
         profiles.power_w,
-        power_cap_w=profiles.power_cap_w,
+        power_cap_w=run_cap_w(profiles),
         hottest_ratio=profiles.hottest_ratio,
     )
     unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
     notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
     told = []
     for at in (base, *profiles.points):
-        watts = 0.0 if at.power_w is None else float(np.fmax.reduce(at.power_w))
-        watts *= at.hottest_ratio / profiles.gpu_count
+        watts = _most_w(at.power_w) * at.hottest_ratio / profiles.gpu_count
         if watts > NOT_KEPT * at.power_cap_w:
             text = (
                 f"at {at.config.engine_mhz:g} MHz a power limit of {at.power_cap_w:g} W was not kept, "

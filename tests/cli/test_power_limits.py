@@ -210,6 +210,32 @@ class TestTheLimitThatTheRunHad:
         slow_first = advise(capsys, slow, fast, *BY_CAP, "--base", "engine=1005")
         assert slow_first["base"]["power_cap_w"] == 260
 
+    def test_of_another_reading_where_the_base_states_none(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """350 W, and not the default, 700. 250 W, under which the base's 300 were not drawn, no."""
+        fast = log(tmp_path / "fast.csv", 1500, 300, 300)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
+        document = advise(capsys, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
+        assert document["base"]["power_cap_w"] == document["caps"][-1]["cap_w"] == 350
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
+        lower = limited(log(tmp_path / "lower.csv", 1005, 396, 240), 250)
+        assert advise(capsys, fast, lower, *BY_CAP)["base"]["power_cap_w"] == 700
+
+    def test_what_was_drawn_under_an_unknown_limit_does_not_raise_it(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """506 W of no stated limit, under the base's 450 W: "450 W: 19 % faster" was said."""
+        fast = log(tmp_path / "fast.csv", 1755, 250, 506)
+        slow = limited(log(tmp_path / "slow.csv", 1170, 310, 341), 450)
+        asked = ("--base", "engine=1170", "--minimize", "time")
+        document = advise(capsys, fast, slow, *asked, *BY_CAP)
+        assert document["base"]["power_cap_w"] == 450
+        assert all(cap["power_w"][0] <= 450 * 1.001 for cap in document["caps"] if cap["power_w"])
+        clock = advise(capsys, fast, slow, *asked)
+        assert clock["answer"]["power_w"][0] <= 450
+        assert 1170 < clock["answer"]["set"]["engine_mhz"] < 1755
+
     def test_where_no_file_states_it_the_default_is_now(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
