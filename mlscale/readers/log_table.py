@@ -19,6 +19,7 @@ from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.busy_span import (
+    SAME_CAP,
     BusySpan,
     busy_span,
     limit_w,
@@ -32,7 +33,6 @@ from mlscale.readers.monitor import Samples
 from mlscale.readers.run import set_up
 
 _ALIKE = 0.03  # by which clocks of GPUs side by side differ without a note
-_SAME_CAP = 1.01  # of the highest over the lowest power limit of GPUs side by side
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
 
@@ -94,7 +94,7 @@ class LoggedRun:
     @property
     def unlike_caps(self) -> str:
         """Which GPU has which power limit, where they differ; '' where not."""
-        if not np.fmax.reduce(self.caps_w) > _SAME_CAP * self.lowest_cap_w:
+        if not np.fmax.reduce(self.caps_w) > SAME_CAP * self.lowest_cap_w:
             return ""
         by_cap: dict[str, list[str]] = {}
         for gpu, cap_w in zip(self.gpus, self.caps_w.tolist(), strict=True):

@@ -187,14 +187,19 @@ class TestTheLimitThatTheRunHad:
         answer = mlscale.advise(*logs[:1], also=logs[1], minimize="time")
         assert answer.best.set == document["answer"]["set"]
 
-    def test_it_is_a_setting_the_median_of_the_busy_span(
+    def test_where_it_changes_during_the_run_the_lowest_counts(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350, idle_w=700)
-        text = fast.read_text().replace(", 350 W", ", 700 W", 40)  # 40 of 300 busy samples
-        fast.write_text(text)
+        """700 W for 200 of 300 busy samples, then 350 W; what it was while idle is of no run."""
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350, idle_w=200)
+        fast.write_text(fast.read_text().replace(", 350 W", ", 700 W", 200))
         slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 260)
-        assert advise(capsys, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
+        document = advise(capsys, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
+        assert document["base"]["power_cap_w"] == 350
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
+        told = "the power limit changes during the run, from 700 to 350 W: the lowest counts, 350 W"
+        [note] = [note for note in document["notes"] if told in note["text"]]
+        assert (note["code"], note["severity"]) == ("P03", "warning")
 
     def test_a_table_states_it_too(self, capsys: Capture, logs: tuple[Path, Path]) -> None:
         """As an import writes it; in a table it is no counter."""
