@@ -182,7 +182,7 @@ def advise_capped(
         supply=Supply(cap_w=now_w, gpu_count=gpus, hottest_ratio=ratio),
     )
     advice = choose_cap(runs, objective, limits)
-    warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
+    warnings = [*_plateau_warnings(plateaus), *refused_caps(runs, advice.points)]
     told = [point for point in advice.points if point.run]
     if curves[0].too_low[0] or advice.best in told[:1]:
         text = (

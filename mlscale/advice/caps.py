@@ -287,7 +287,7 @@ def advise_caps(
         supply=supply,
     )
     advice = choose_cap(runs, objective, limits)
-    warnings = [*refused_caps(device, advice.points)]
+    warnings = [*refused_caps(runs, advice.points)]
     warnings += _clock_warnings(device, advice.points, surfaces["time"])
     return replace(advice, warnings=tuple(warnings))
 
@@ -300,7 +300,7 @@ class CapRuns:
     with intervals, at the low and the high ends. steepness: at each cap, see `steepness`. base,
     base_peak_w [W]: the run at the base, and its most demanding kernel there. tried_mhz: the engine
     clocks that may be locked in place of a cap. was_set_w: the lowest and the highest cap that a
-    reading was under [W], between which the GPU takes caps whatever is known, NaN where none is
+    reading was under [W], which the GPU takes whatever the device table says, NaN where none is
     known. supply: under the base's own cap.
     """
 
@@ -427,9 +427,19 @@ def _drawn_at_lowest_clock_w(power: Surfaces) -> float:
     return float(np.fmax.reduce(power.values[:, c, 0, m], initial=0.0))
 
 
-def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
-    """The lowest and the highest cap that a GPU takes [W], None where that is not known."""
-    return (device.lowest_cap_w, device.most_power_w) if device else (None, None)
+def _power_limits(
+    device: Device | None, was_set_w: tuple[float, float] = (math.nan, math.nan)
+) -> tuple[float | None, float | None]:
+    """The lowest and the highest cap that a GPU takes [W], None where that is not known.
+
+    Those that were set, see `CapRuns`, it takes too.
+    """
+    known = (device.lowest_cap_w, device.most_power_w) if device else (None, None)
+    both = zip(known, was_set_w, (np.fmin, np.fmax), strict=True)
+    lowest, highest = (
+        None if end is None else float(of(end, was_set)) for end, was_set, of in both
+    )
+    return lowest, highest
 
 
 def require_cap_objective(objective: str) -> None:
@@ -595,8 +605,7 @@ def _points(
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):
-        was_set = runs.was_set_w[0] <= cap_w <= runs.was_set_w[1]
-        refusal = None if was_set else _outside_limits(device, cap_w)
+        refusal = _outside_limits(_power_limits(device, runs.was_set_w), cap_w)
         flags = [refusal] if refusal else []
         too_low = int(curve.too_low[place])
         if too_low:
@@ -633,9 +642,9 @@ def _lock_mhz(point: CapPoint, tried_mhz: Sequence[float]) -> float | None:
     return min(tried_mhz, key=lambda mhz: abs(mhz - mean_mhz))
 
 
-def _outside_limits(device: Device | None, cap_w: float) -> str | None:
-    """A flag of a cap that the GPU does not take; None of one that it takes."""
-    lowest, highest = _power_limits(device)
+def _outside_limits(limits: tuple[float | None, float | None], cap_w: float) -> str | None:
+    """A flag of a cap that a GPU of such limits does not take; None of one that it takes."""
+    lowest, highest = limits
     if lowest is not None and cap_w < lowest:
         return f"below the GPU's lowest power limit, {lowest:g} W"
     if highest is not None and cap_w > highest:
@@ -643,9 +652,10 @@ def _outside_limits(device: Device | None, cap_w: float) -> str | None:
     return None
 
 
-def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[Note]:
+def refused_caps(runs: CapRuns, points: Sequence[CapPoint]) -> list[Note]:
     """A warning of the caps that cannot be set; nothing without any."""
-    lowest, highest = _power_limits(device)
+    device = known_device(runs.device)
+    lowest, highest = _power_limits(device, runs.was_set_w)
     refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
     if not device or not refused:
         return []

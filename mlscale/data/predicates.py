@@ -90,12 +90,15 @@ def _too_low(mhz: float, known_mhz: Sequence[float]) -> Fields:
     return {"value": mhz, "unit": "MHz", "limit": limit, "mend": mend}
 
 
-def doubtful_power(device: Device | None, power_w: float) -> Fields:
-    """A mean power that a board cannot draw, or not while it works; or less than an idle one."""
+def doubtful_power(device: Device | None, power_w: float, cap_w: float) -> Fields:
+    """A mean power that a board cannot draw, or not while it works; or less than an idle one.
+
+    cap_w: the power limit that it had, NaN where not known.
+    """
     if device is None:
         return None
     limit_w, idle_w = device.most_power_w, device.idle_w
-    if limit_w is not None and power_w > _PEAK * limit_w:
+    if limit_w is not None and power_w > max(_PEAK * limit_w, cap_w):
         why = f"cannot be: '{device.key}' has a limit of {limit_w:g} W"
         return {"power_w": power_w, "why": why}
     if idle_w is None or power_w >= idle_w:

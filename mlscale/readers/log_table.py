@@ -239,10 +239,10 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
-    for gpu, span in run.each:
+    for (gpu, span), cap_w in zip(run.each, run.caps_w.tolist(), strict=True):
         warn_of_pauses(gpu, span)
         if not math.isnan(power_w := mean_power(gpu, span)):
-            check("board power", str(gpu), known_device, power_w)
+            check("board power", str(gpu), known_device, power_w, cap_w)
             check("value", str(gpu), known_device, "power_w", power_w)
     means = {"power_w": run.power_w, "power_cap_w": run.lowest_cap_w}
     means |= {name: run.mean(name) for name in SHARES}

@@ -367,3 +367,16 @@ class TestALimitThatWasNotKept:
         assert all(cap["power_w"][0] <= cap["cap_w"] * (1 + 1e-9) for cap in caps)
         assert document["base"]["power_cap_w"] == 450
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 450"
+
+
+class TestALimitAboveTheDeviceTables:
+    """The table knows 350 W of an RTX 3090; a board of another vendor takes 450."""
+
+    def test_it_can_be_set_as_the_log_shows(self, capsys: Capture, tmp_path: Path) -> None:
+        name = "NVIDIA GeForce RTX 3090"
+        fast = limited(log(tmp_path / "fast.csv", 1905, 250, 430, 1, 9501, name), 450)
+        slow = limited(log(tmp_path / "slow.csv", 1200, 330, 280, 1, 9501, name), 450)
+        document = advise(capsys, fast, slow, *BY_CAP, "--power-cap", 400, 450, 460)
+        [told] = [text for text in note_texts(document) if "cannot be set" in text]
+        assert told.startswith("460 W cannot be set: rtx3090 accepts power caps of ")
+        assert "at most 450 W; " in told
