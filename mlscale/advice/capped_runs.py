@@ -145,7 +145,9 @@ def advise_capped(
     boards = Supply(gpu_count=gpus, hottest_ratio=ratio).boards
     readings = [replace(one, power_w=one.power_w / boards) for one in readings]
     for reading in readings:
-        check("value", reading.source, known_device(device), "power_w", reading.power_w)
+        gpu = known_device(device)
+        check("value", reading.source, gpu, "power_w", reading.power_w)
+        check("value", f"{reading.source}: power_cap_w", gpu, "power_cap_w", reading.cap_w)
     plateaus = _plateaus(readings)
     distinct = [_merged(plateau) for plateau in plateaus]
     _require_same_work(distinct)

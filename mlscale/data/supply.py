@@ -198,8 +198,8 @@ def limit_notes(profiles: Profiles) -> list[Note]:
         if watts > NOT_KEPT * at.power_cap_w:
             text = (
                 f"at {at.config.engine_mhz:g} MHz a power limit of {at.power_cap_w:g} W was not "
-                f"kept, the run drew {watts:.0f} W: it is taken for no bound; measure a run at what "
-                "you set"
+                f"kept, the run drew {watts:.0f} W: it is taken for no bound; measure a run at "
+                "what you set"
             )
             notes.append(Note("P03", text, "warning"))
         if is_at_limit(watts, at.power_cap_w):

@@ -8,6 +8,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check
+from mlscale.data.devices import find_device
 from mlscale.errors import InputError, warn
 from mlscale.readers.monitor import Samples
 from mlscale.text import counted
@@ -71,12 +72,18 @@ def mean_of(values: Floats) -> float:
 
 
 def limit_w(log: Samples, span: BusySpan) -> float:
-    """The lowest power limit in a span [W], NaN where none is there; warns where it changes."""
+    """The lowest power limit in a span [W], NaN where none is there; warns where it changes.
+
+    Raises InputError on one that no board has.
+    """
     known = log.columns.get("power_cap_w", np.full(len(log), math.nan))[span.inside]
     known = known[~np.isnan(known)]
     if not known.size:
         return math.nan
     lowest_w, highest_w = float(known.min()), float(known.max())
+    if lowest_w <= 0:
+        raise InputError(f"{log}: power_cap_w: {lowest_w:g} W is no power limit; give it in W")
+    check("value", f"{log}: power_cap_w", find_device(log.name), "power_cap_w", highest_w)
     if highest_w > SAME_CAP * lowest_w:
         changed = np.flatnonzero(np.abs(known / known[0] - 1) > SAME_CAP - 1)
         ends = f"from {known[0]:g} to {known[changed[0]]:g} W"

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, note_texts, succeed
+from command import Capture, note_texts, refuse, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import runs_of
-from synthetic.two_logs import log
+from synthetic.two_logs import log, without
 
 import mlscale
 
@@ -380,3 +380,41 @@ class TestALimitAboveTheDeviceTables:
         [told] = [text for text in note_texts(document) if "cannot be set" in text]
         assert told.startswith("460 W cannot be set: rtx3090 accepts power caps of ")
         assert "at most 450 W; " in told
+
+
+class TestALimitThatNoBoardHas:
+    @pytest.mark.parametrize(
+        ("limit_w", "why"),
+        [
+            (
+                500_000,
+                "500000 W cannot be, 'h100-sxm5' has at most 700; give it in W, is it in mW?",
+            ),
+            (0, "0 W is no power limit; give it in W"),
+        ],
+    )
+    @pytest.mark.parametrize("has_clock", [True, False])
+    def test_of_a_log(
+        self, capsys: Capture, tmp_path: Path, limit_w: float, why: str, has_clock: bool
+    ) -> None:
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), limit_w)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), limit_w)
+        if not has_clock:
+            without(fast, 4)
+            without(slow, 4)
+        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *BY_CAP)
+        assert said.endswith(f"fast.csv, GPU 0: power_cap_w: {why}")
+
+    def test_of_a_table(self, capsys: Capture, tmp_path: Path) -> None:
+        fast, slow, capped = (tmp_path / f"{name}.csv" for name in ("fast", "slow", "capped"))
+        header = "device,kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w,power_cap_w\n"
+        fast.write_text(f"{header}h100-sxm5,run,132,1755,2619,1000,500,600000\n")
+        slow.write_text(f"{header}h100-sxm5,run,132,1170,2619,1300,350,600000\n")
+        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        assert "column 'power_cap_w': 600000 W cannot be" in said
+        capped.write_text(
+            "device,time_ms,power_w,power_cap_w\nno-such-gpu,1000,500,600000\n"
+            "no-such-gpu,1300,350,350000\n"
+        )
+        said = refuse(capsys, tmp_path, "advise", capped, *BY_CAP)
+        assert "power_cap_w: 600000 W cannot be, no GPU has more than 5000; " in said
