@@ -84,7 +84,8 @@ def advise(
         readings=1 + len(profiles.points),
         power_readings=1 + sum(point.power_w is not None for point in profiles.points),
     )
-    notes = limit_notes(profiles) + feature_warnings(model, profiles)
+    takes_caps = not predictions["time"].is_bounded
+    notes = limit_notes(profiles, takes_caps) + feature_warnings(model, profiles)
     notes += exchange_warnings(exchanged_ms(profiles) / profiles.run_times_ms.sum())
     run = costs.summed()
     advice = advise_run(model, run, terms, workload, notes)

@@ -181,8 +181,11 @@ def _most_w(power_w: Floats | None) -> float:
     return 0.0 if power_w is None else float(np.fmax.reduce(power_w, initial=0.0))
 
 
-def limit_notes(profiles: Profiles) -> list[Note]:
-    """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock."""
+def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
+    """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock.
+
+    takes_caps: whether --power-cap works where the notes are told.
+    """
     base = MeasuredPoint(
         profiles.base,
         profiles.time_ms,
@@ -207,7 +210,9 @@ def limit_notes(profiles: Profiles) -> list[Note]:
             told.append(f"{drew} at {at.config.engine_mhz:g} MHz")
     if not told:
         return notes
-    more = "; no higher clock is reached under it, --power-cap W tells what a higher limit brings"
+    more = "; no higher clock is reached under it"
+    if takes_caps and not unlike:
+        more += ", --power-cap W tells what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
     return [*notes, Note("P03", text + more * supply_of_run(profiles).holds)]
 

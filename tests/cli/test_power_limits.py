@@ -314,6 +314,17 @@ class TestARunThatDrawsItsLimit:
         assert document["answer"]["slowdown_percent"][0] < 0
         assert document["base"]["power_cap_w"] == 350
 
+    def test_only_where_it_can_be_typed(self, capsys: Capture, held: tuple[Path, Path]) -> None:
+        """`predict` has no --power-cap, and a cap needs a second reading."""
+        said = (
+            "348 of 350 W at 1500 MHz: the limit set the clock; no higher clock is reached under it"
+        )
+        predicted = ("predict", held[0], "--also", held[1], "--at", "engine=1980", "--notes")
+        for given_ in (predicted, ("advise", held[0], "--notes")):
+            told = " ".join("".join(succeed(capsys, *given_)).split())
+            assert said in told
+            assert "--power-cap" not in told
+
     def test_of_several_gpus_each_has_the_limit(self, capsys: Capture, tmp_path: Path) -> None:
         """Two of 348 of 350 W; under 300 W each draws that share of it."""
         fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348, gpus=2), 350)
