@@ -232,7 +232,7 @@ def check(looks_at: Subject, where: str, *facts: Any) -> None:
     the rule's code.
 
     Example:
-        check("board power", "run.csv, GPU 0", find_device("l40s"), 412.0, math.nan)
+        check("board power", "run.csv, GPU 0", find_device("l40s"), 412.0)
     """
     for rule, fields in _broken(looks_at, facts):
         text = f"{where}: {rule.sentence.format(**fields)}"

@@ -90,7 +90,7 @@ def _too_low(mhz: float, known_mhz: Sequence[float]) -> Fields:
     return {"value": mhz, "unit": "MHz", "limit": limit, "mend": mend}
 
 
-def doubtful_power(device: Device | None, power_w: float, cap_w: float) -> Fields:
+def doubtful_power(device: Device | None, power_w: float, cap_w: float = math.nan) -> Fields:
     """A mean power that a board of such a limit cannot draw, or not while it works, or idle."""
     if device is None:
         return None

@@ -128,14 +128,15 @@ def supply_of(
     """
     run = Supply(cap_w=cap_w, gpu_count=gpu_count, hottest_ratio=hottest_ratio)
     known, drawn_w = known_device(device), max(drawn, default=0.0) / run.boards
-    run = replace(run, drawn_w=drawn_w)
+    if not math.isnan(cap_w):
+        run = replace(run, drawn_w=drawn_w)
     if run.is_bound:
         most_w = drawn_w if is_at_limit(drawn_w, cap_w) else cap_w
         return replace(run, most_w=most_w, default_w=most_w)
     if known is None or known.most_power_w is None or known.default_power_w is None:
         return run
     most_w, default_w = max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w)
-    return replace(run, most_w=most_w, default_w=default_w)
+    return replace(run, most_w=most_w, default_w=default_w, drawn_w=drawn_w)
 
 
 def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float = 0.0) -> Supply:
