@@ -103,6 +103,7 @@ def write_logs() -> None:
     limited = [f"{header}, power.limit [W]", *(f"{sample}, 392.00 W" for sample in samples)]
     Path("held.csv").write_text("\n".join(limited) + "\n")
     of_gpu_1(log(Path("unlike.csv"), 1755, 120, 300, gpus=2), NAME, "NVIDIA H200")
+    of_gpu_1(log(Path("two-clocks.csv"), 1755, 120, 300, gpus=2), "1755 MHz", "1200 MHz")
     log(Path("slow-no-clock.csv"), 1170, 120, 300)
     without(Path("slow-no-clock.csv"), 4)
     sample = f"2026/03/02 14:05:10.000, 0, {NAME}, 480.00 W, 1755 MHz, 2619 MHz, 95 %, 30 %"
