@@ -4,20 +4,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
-from mlscale.data.profiles import lowest_limit_w
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.busy_span import (
+    SAME_CAP,
     BusySpan,
     busy_span,
     limit_w,
@@ -70,11 +72,35 @@ class LoggedRun:
         """The mean power of all its GPUs [W], NaN where that of one is not known."""
         return sum(mean_power(log, span) for log, span in self.each)
 
+    @cached_property
+    def caps_w(self) -> Floats:
+        """The power limit of each GPU [W], NaN where none is stated."""
+        return np.array([limit_w(log, span) for log, span in self.each])
+
+    @property
     def lowest_cap_w(self) -> float:
-        """The lowest of its GPUs' power limits [W], NaN without any; warns where they differ."""
-        return lowest_limit_w(
-            self.log.source, np.array([limit_w(log, span) for log, span in self.each])
+        """The lowest of its GPUs' power limits [W], NaN without any."""
+        return float(np.fmin.reduce(self.caps_w))
+
+    @property
+    def hottest_ratio(self) -> float:
+        """As of `MeasuredPoint`; each GPU draws what it does while it works."""
+        watts = np.array(
+            [mean_power(log, s) for (log, _), s in zip(self.each, self.alone, strict=True)]
         )
+        of_lowest = np.nan_to_num(self.lowest_cap_w / self.caps_w, nan=1.0)
+        return float((watts * of_lowest).max() / (self.power_w / len(watts)))
+
+    @property
+    def unlike_caps(self) -> str:
+        """Which GPU has which power limit, where they differ; '' where not."""
+        if not np.fmax.reduce(self.caps_w) > SAME_CAP * self.lowest_cap_w:
+            return ""
+        by_cap: dict[str, list[str]] = {}
+        for gpu, cap_w in zip(self.gpus, self.caps_w.tolist(), strict=True):
+            by_cap.setdefault(f"{cap_w:g} W" if cap_w > 0 else "not stated", []).append(gpu)
+        told = (f"{cap} (GPU {', '.join(gpus)})" for cap, gpus in by_cap.items())
+        return f"its GPUs have different power limits, {' and '.join(told)}"
 
     def mean(self, column: str) -> float:
         """The mean of a column over samples and GPUs; NaN where none has it."""
@@ -213,17 +239,19 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
-    for gpu, span in run.each:
+    for (gpu, span), cap_w in zip(run.each, run.caps_w.tolist(), strict=True):
         warn_of_pauses(gpu, span)
         if not math.isnan(power_w := mean_power(gpu, span)):
-            check("board power", str(gpu), known_device, power_w)
+            check("board power", str(gpu), known_device, power_w, cap_w)
             check("value", str(gpu), known_device, "power_w", power_w)
-    means = {"power_w": run.power_w, "power_cap_w": run.lowest_cap_w()}
+    means = {"power_w": run.power_w, "power_cap_w": run.lowest_cap_w}
     means |= {name: run.mean(name) for name in SHARES}
     if not log.time_ms:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     gpus = {"gpu_count": float(count)} if count > 1 else {}
+    if count > 1 and not math.isnan(ratio := run.hottest_ratio):
+        means["hottest_gpu_ratio"] = ratio
     return setup.device, {**setup.config.as_dict(), **gpus, "time_ms": time_ms, **means}
 
 
@@ -295,6 +323,7 @@ def _metadata(
         "source": ", ".join(dict.fromkeys(names)),
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
         "busy_spans": {k: f"{n}: {run}" for n, (k, run) in zip(names, named, strict=True)},
+        "unlike_power_limits": {k: run.unlike_caps for k, run in named if run.unlike_caps},
         "sample_ms": {k: round(1e3 * run.span.period_s, 3) for k, run in timed},
         "idle_ms": {k: idle_ms for k, idle_ms in idle.items() if idle_ms},
         "working_ms": {k: mean_ms(run, [len(s.working) for s in run.alone]) for k, run in timed},
