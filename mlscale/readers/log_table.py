@@ -33,6 +33,7 @@ from mlscale.readers.monitor import Samples
 from mlscale.readers.run import set_up
 
 _ALIKE = 0.03  # by which clocks of GPUs side by side differ without a note
+AT_ONCE = 0.5  # of the shorter busy span, over which two GPUs' logs of one run overlap
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
 
@@ -115,17 +116,35 @@ class LoggedRun:
 def logged_runs(samples: Sequence[Samples], given: Given) -> list[LoggedRun]:
     """The runs in some logs: of each log the GPUs of one kind that are not idle throughout.
 
+    Logs of one GPU each, of other indices, that were busy at the same time are of one run.
+
     given: what the user says of the runs, as far as the logs do not. Raises InputError; warns of
     idle GPUs.
     """
-    kinds: dict[tuple[str, str], list[tuple[Samples, BusySpan]]] = {}
-    for log, span in _busy_logs(samples, given):
-        kind = device.key if (device := find_device(log.name)) else log.name
-        kinds.setdefault((log.source, kind), []).append((log, span))
-    return [
-        LoggedRun(tuple(_together(each)), tuple(span for _, span in each))
-        for each in kinds.values()
-    ]
+    runs: list[list[tuple[Samples, BusySpan]]] = []
+    for one in _busy_logs(samples, given):
+        same = next((run for run in runs if all(_is_of_one_run(one, other) for other in run)), None)
+        if same is None:
+            runs.append([one])
+        else:
+            same.append(one)
+    return [LoggedRun(tuple(_together(run)), tuple(span for _, span in run)) for run in runs]
+
+
+def _is_of_one_run(one: tuple[Samples, BusySpan], other: tuple[Samples, BusySpan]) -> bool:
+    """Whether two GPUs of one kind worked side by side: in one log, or in two at the same time."""
+    (log, span), (beside, span_beside) = one, other
+    kinds = [device.key if (device := find_device(n)) else n for n in (log.name, beside.name)]
+    if kinds[0] != kinds[1] or log.gpu == beside.gpu:
+        return False
+    if log.source == beside.source:
+        return True
+    if log.seconds is None or beside.seconds is None:
+        return False
+    first, second = log.seconds[span.inside], beside.seconds[span_beside.inside]
+    shorter_s = min(first[-1] - first[0], second[-1] - second[0])
+    at_once_s = min(first[-1], second[-1]) - max(first[0], second[0])
+    return bool(at_once_s > AT_ONCE * shorter_s)
 
 
 def _together(each: Sequence[tuple[Samples, BusySpan]]) -> list[tuple[Samples, BusySpan]]:

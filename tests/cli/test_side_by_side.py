@@ -132,6 +132,27 @@ def test_gpus_that_begin_and_end_apart(capsys: Capture, tmp_path: Path) -> None:
     assert (found["engine_mhz"], found["gpu_count"]) == ("1695", "2")
 
 
+def test_a_log_for_each_gpu(capsys: Capture, tmp_path: Path) -> None:
+    """As `mlscale measure --gpu 0,1` writes them: the same seconds, so one run of two GPUs.
+
+    A log of the same GPU, or of other seconds, is of a run by itself.
+    """
+    both = log(tmp_path / "both.csv", 1755, 100, 480, gpus=2)
+    header, *rows = both.read_text().splitlines()
+    files = [tmp_path / f"gpu{number}.csv" for number in (0, 1)]
+    for number, file in enumerate(files):
+        own = [row for row in rows if row.split(", ")[1] == str(number)]
+        file.write_text("\n".join([header, *own, ""]))
+    one, apart = document(capsys, "advise", both), document(capsys, "advise", *files)
+    assert apart["run"] == one["run"]
+    assert apart["run"]["gpu_count"] == 2
+    later = tmp_path / "later.csv"
+    later.write_text(files[1].read_text().replace(" 14:", " 17:"))
+    after = document(capsys, "advise", files[0], later)
+    assert after["run"]["gpu_count"] == 1
+    assert after["run"]["time_ms"] == pytest.approx(2 * one["run"]["time_ms"])
+
+
 def test_runs_on_unlike_numbers_of_gpus(capsys: Capture, eight: list[Path], tmp_path: Path) -> None:
     pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
     said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair)
