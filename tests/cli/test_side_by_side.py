@@ -153,6 +153,18 @@ def test_a_log_for_each_gpu(capsys: Capture, tmp_path: Path) -> None:
     assert after["run"]["time_ms"] == pytest.approx(2 * one["run"]["time_ms"])
 
 
+def test_commands_of_a_table_of_several_gpus(capsys: Capture, tmp_path: Path) -> None:
+    """No file names them; the commands are of one, and say so."""
+    table = tmp_path / "run.csv"
+    table.write_text(
+        "device,application,kernel,gpu_count,cu_count,engine_mhz,memory_mhz,time_ms,power_w\n"
+        "h100-sxm5,a,k,4,132,1755,2619,1000,2000\nh100-sxm5,a,k,4,132,1170,2619,1240,1360\n"
+    )
+    for lever in ("clock", "cap"):
+        out, _ = succeed(capsys, "advise", table, "--lever", lever, "--commands")
+        assert "for one GPU; set all 4 alike" in out
+
+
 def test_runs_on_unlike_numbers_of_gpus(capsys: Capture, eight: list[Path], tmp_path: Path) -> None:
     pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
     said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair)
