@@ -15,14 +15,14 @@ from mlscale.readers.busy_span import BusySpan, busy_span, mean_of
 from mlscale.readers.given import Given
 from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.reading import read as read_run
-from mlscale.readers.serving import ServingResult, read_result
+from mlscale.readers.serving import MOST_GROWTH, ServingResult, read_result
 
 STEADY = 1.03  # highest over lowest clock, in four of five samples, that counts as one
 APART = 0.05  # least difference of two clocks
 MOST_FAILED = 0.01  # of the requests
 SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
-MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
+MOST_EXPONENT = 2.5  # of the time to first token over the clock
 # Over the benchmark's duration that of the log's busy span, but for WARM_UP_S before it, and the
 # other way round where the log begins and ends idle; and the least of a log amid the benchmark.
 OTHER_RUN, WARM_UP_S, LEAST_AMID = 1.5, 30.0, 0.1

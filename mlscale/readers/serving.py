@@ -35,6 +35,10 @@ _LEAST_GAP = 1e-3  # [ms] of tokens that came together
 # requests within n / rate and the last answer), 0.69 by 63 simulated ones; 0.52 and less by real
 # ones that did not, 0.27 to 0.44 where clients limited them.
 SERVED = 0.65
+# Of a summary: a run is short if requests come within so many mean ones; requests queue if TTFT is
+# so much of the time from when the last one was due to the end.
+FEW_REQUESTS, QUEUED = 2.0, 0.1
+MOST_GROWTH = 1.6  # of the time to first token in a run, above which requests queue
 FULL = 0.8  # of the clients run side by side in the mean, from which on they limit the rate
 ROUNDED = 1.02  # by which two ways to one number may differ
 # What only another unit breaks: all of 37 real results keep these.
@@ -55,8 +59,8 @@ class ServingResult:
 
     source: the file. rate_per_s: at which requests came, inf for all at once; clients: most
     requests at a time. Of a file with details gaps_ms: between tokens, of all requests; growth:
-    mean time to first token of the last third of the requests over the first third's. fields: what
-    the file calls its latencies.
+    mean time to first token of the last third of the requests over the first third's; longest_s: the
+    longest request. fields: what the file calls its latencies.
     """
 
     source: str
@@ -73,6 +77,7 @@ class ServingResult:
     model: str | None = None
     gaps_ms: Floats | None = field(default=None, repr=False)
     growth: float | None = None
+    longest_s: float = 0.0
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,9 +126,26 @@ class ServingResult:
         rate, clients = self.rate_per_s, self.clients
         if rate is None or (clients and rate == math.inf):
             return "closed" if clients else ""
-        is_late, running = self.request_per_s < SERVED * rate, self.in_flight
+        is_late = self.completed / rate + self._tail_s(rate) < SERVED * self.duration_s
+        running = self.in_flight
         is_full = is_late if running is None else running >= FULL * (clients or math.inf)
         return "closed" if clients and is_full else "overloaded" if is_late else "open"
+
+    def _tail_s(self, rate: float) -> float:
+        """How long a server that keeps up answers after the last request [s], 0 if requests queue.
+
+        That is the longest request; of a summary the 99th percentile, or a mean one if the run is
+        short.
+        """
+        if self.growth is not None:
+            return self.longest_s if self.growth <= MOST_GROWTH else 0.0
+        sending_s, first = self.completed / rate, self.middle("ttft")
+        late_ms = 1e3 * (self.duration_s - sending_s)
+        if not first or self.latencies_ms[first] > QUEUED * late_ms:
+            return 0.0
+        mean_s = (self.parts_ms or 0.0) / 1e3
+        mean_s = mean_s if FEW_REQUESTS * mean_s > sending_s else 0.0
+        return self.latencies_ms.get("e2e p99", 1e3 * mean_s) / 1e3
 
     def middle(self, metric: str) -> str:
         """The name of a latency's mean, or else of its median; '' of neither."""
@@ -239,7 +261,7 @@ def _vllm(row: Row, source: str) -> ServingResult:
     forms = [(metric, f"{{}}_{metric}_ms") for metric in METRICS]
     forms += [("e2e", "{}_e2el_ms"), ("e2e", "{}_e2e_latency_ms")]
     told, fields = _latencies(row, forms)
-    computed, gaps_ms, growth = _details(row)
+    computed, gaps_ms, growth, longest_s = _details(row)
     for name in filter(computed.__contains__, told):
         most, by = OTHER_UNIT, "by the lists"
         _require(fields[name], told[name], by, computed[name], 1 / most, most)
@@ -247,13 +269,13 @@ def _vllm(row: Row, source: str) -> ServingResult:
         source, told | computed, completed, run_s, _needed(row, "output_throughput"),
         inputs, outputs, _number(row, "request_rate"), _number(row, "max_concurrency"),
         _number(row, "failed") or (asked or completed) - completed,
-        row.get("backend"), row.get("model_id"), gaps_ms, growth,
+        row.get("backend"), row.get("model_id"), gaps_ms, growth, longest_s,
         fields | {name: f"{name} of the lists" for name in computed},
     )  # fmt: skip
 
 
-def _details(row: Row) -> tuple[Latencies, Floats | None, float | None]:
-    """Latencies, gaps and growth by the requests that did not fail, where the file has them all.
+def _details(row: Row) -> tuple[Latencies, Floats | None, float | None, float]:
+    """Latencies, gaps, growth and the longest by the requests that did not fail, where the file has them all.
 
     Files of 2024 have no start_times, so that their growth is not known.
     """
@@ -262,7 +284,7 @@ def _details(row: Row) -> tuple[Latencies, Floats | None, float | None]:
     tokens = row.get("output_lens") or [0] * len(ttfts)
     lists = starts or range(len(ttfts)), ttfts, gaps, tokens, errors
     if not ttfts or len({len(one) for one in lists}) > 1:
-        return {}, None, None
+        return {}, None, None, 0.0
     done = sorted(one[:4] for one in zip(*lists, strict=True) if not one[4])
     ttft = 1e3 * np.array([first for _, first, _, _ in done], np.float64)
     every = [1e3 * np.array(gaps, np.float64) for _, _, gaps, _ in done]
@@ -280,7 +302,8 @@ def _details(row: Row) -> tuple[Latencies, Floats | None, float | None]:
     }
     third = max(1, len(ttft) // 3)
     growth = float(ttft[-third:].mean() / ttft[:third].mean()) if starts else None
-    return latencies, values.get("itl"), growth
+    longest_ms = max(first + gaps.sum() for first, gaps in zip(ttft, every, strict=True))
+    return latencies, values.get("itl"), growth, float(longest_ms) / 1e3
 
 
 def _aiperf(row: Row, source: str) -> ServingResult:

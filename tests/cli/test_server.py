@@ -198,6 +198,18 @@ def test_an_overloaded_server_gets_no_answer(
     assert all(row.endswith(f'{told}"') for row in rows)  # quoted, for its comma
 
 
+def test_long_answers_at_the_end_are_no_overload(capsys: Capture, tmp_path: Path) -> None:
+    """100 requests within 25 s, none waits, and the longest takes as long again: made.serve."""
+    asked = ["advise"]
+    for seed, mhz in enumerate((HIGH, LOW)):
+        run = made.serve(SERVER, mhz, 4.0, 100, None, seed, answer=1500)
+        assert run.duration_s > 2 * 25
+        asked += [*map(str, made.write(run, mhz, tmp_path)), *["--also"] * (mhz == HIGH)]
+    found = document(capsys, *asked, "--slo", "tpot=1.1x@p90")
+    assert found["server"]["load"] == "open"
+    assert found["answer"]["at"]["engine_mhz"] < HIGH
+
+
 def test_clients_that_limit_a_rate_are_a_closed_load(capsys: Capture, tmp_path: Path) -> None:
     """The same requests of 32 clients, whether 100 requests/s are asked for or as many as go."""
     asked = write(tmp_path, np.inf, clients=32)

@@ -240,8 +240,10 @@ def test_all_latencies_in_another_unit_are_refused(
         ({"request_rate": 2.1, "max_concurrency": 200}, "open"),
         ({"request_rate": 100, "max_concurrency": None}, "overloaded"),
         ({"request_rate": 100, "max_concurrency": 200}, "overloaded"),  # 200 were never reached
-        ({"request_rate": 2 / 0.66, "max_concurrency": None}, "open"),  # by hand: 0.66 are served
-        ({"request_rate": 2 / 0.64, "max_concurrency": None}, "overloaded"),
+        # By hand: 0.65 of 50 s are 32.5 s, 7.6 s of them for the 99th percentile of the requests,
+        # so that 100 requests must come within 24.9 s: at 4.016 requests/s.
+        ({"request_rate": 3.97, "max_concurrency": None}, "open"),
+        ({"request_rate": 4.06, "max_concurrency": None}, "overloaded"),
         ({"request_rate": None, "max_concurrency": None}, ""),
     ],
 )
@@ -251,6 +253,24 @@ def test_what_is_served_tells_the_load(tmp_path: Path, changes: dict[str, Any], 
     asked = {"concurrency": 8} | {names[name]: value for name, value in changes.items()}
     told = WHOLE_AIPERF | {"input_config": {"loadgen": asked}}
     assert result_of(tmp_path, told).load == load
+
+
+@pytest.mark.parametrize(
+    ("changes", "load"),
+    [
+        ({}, "open"),  # by hand: 0.65 of 50 s are 32.5 s; 20 s of requests, 14 s of one at the end
+        ({"request_rate": 3.3}, "overloaded"),  # 30.3 s are more than two requests: no tail
+        ({"mean_ttft_ms": 3100.0}, "overloaded"),  # over a tenth of the 30 s after the last one
+    ],
+)
+def test_a_summary_tells_a_tail_of_long_answers(
+    tmp_path: Path, changes: dict[str, Any], load: str
+) -> None:
+    names = [name for name in WHOLE_VLLM if name[-3:] == "_ms" and name[:5] != "mean_"]
+    told = {name: value for name, value in WHOLE_VLLM.items() if name not in names}
+    told |= {"request_rate": 5.0, "max_concurrency": None, "mean_itl_ms": 70.0}
+    del told["mean_e2el_ms"], told["mean_tpot_ms"]
+    assert result_of(tmp_path, told | changes).load == load
 
 
 def test_trtllm_bench_tells_in_ns_or_ms_and_whether_all_came_at_once(tmp_path: Path) -> None:
