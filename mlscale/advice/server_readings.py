@@ -158,7 +158,13 @@ def why_saturated(first: ServerReading, slow: ServerReading) -> str:
     """Why a reading under a rate of requests seems saturated; '' where it does not."""
     for reading in (first, slow):
         result, growth = reading.result, reading.result.growth or 1.0
-        if result.load in ("overloaded", "closed"):
+        if result.load == "closed":
+            (other,) = {first, slow} - {reading}
+            told = f"{result.clients:g} clients limit the rate at {reading.engine_mhz:g} MHz"
+            if other.result.load != "closed":
+                told += f" and not at {other.engine_mhz:g}"
+            return f"{told}: raise --max-concurrency, or lower it to limit both"
+        if result.load == "overloaded":
             return (
                 f"overloaded at {reading.engine_mhz:g} MHz, where it serves "
                 f"{result.request_per_s:.3g} of the {result.rate_per_s:g} requests/s that come"
