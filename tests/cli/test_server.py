@@ -234,7 +234,8 @@ def test_one_reading_that_clients_limit_is_of_another_load(capsys: Capture, tmp_
     in_result(max_concurrency=24)(Path(asked[1]), tmp_path)
     told = "24 clients limit the rate at 1320 MHz and not at 1980: raise --max-concurrency, or"
     assert document(capsys, *asked)["server"]["withheld"] == f"{told} lower it to limit both"
-    assert f"  No clock is advised: {told[:60]}" in succeed(capsys, *asked)[0]
+    out = " ".join(succeed(capsys, *asked)[0].split())
+    assert out.startswith(f"No clock is advised: {told} lower it to limit both.")
 
 
 def test_gaps_without_start_times_are_gaps(capsys: Capture, tmp_path: Path) -> None:

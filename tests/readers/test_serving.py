@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 from mlscale.readers.files import open_file
 from mlscale.readers.serving import ServingResult, read, read_result
 
@@ -271,6 +271,48 @@ def test_a_summary_tells_a_tail_of_long_answers(
     told |= {"request_rate": 5.0, "max_concurrency": None, "mean_itl_ms": 70.0}
     del told["mean_e2el_ms"], told["mean_tpot_ms"]
     assert result_of(tmp_path, told | changes).load == load
+
+
+# 100 requests by hand, one each 0.46 s: 0.1 s to the first of 196 tokens, 20 ms for each other.
+LISTS = {"start_times": [0.46 * at for at in range(100)], "ttfts": [0.1] * 100,
+         "itls": [[0.02] * 195] * 100, "output_lens": [196] * 100, "errors": [""] * 100}  # fmt: skip
+SHORTER = {"duration": 35.0, "request_throughput": 100 / 35, "output_throughput": 560.0,
+           "total_token_throughput": 29600 / 35}  # fmt: skip
+DOUBLED = {"total_output_tokens": 39200, "output_throughput": 784.0,
+           "total_token_throughput": 984.0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({name: values[:50] for name, values in LISTS.items()},
+         "start_times lists 50 requests, but completed is 100"),
+        ({"itls": [[0.004] * 195] * 100}, "itl_ms is 19, but by the lists 4"),
+        ({"ttfts": [0.2] * 100}, "ttft_ms is 100, but by the lists 200"),
+        (DOUBLED, "total_output_tokens is 39200, but the sum of output_lens 19600"),
+        (SHORTER, "duration is 35, but by start_times, ttfts and itls 49.54"),
+        ({"start_times": [1e3 * at for at in LISTS["start_times"]]}, "by start_times, ttfts and"),
+        ({"start_times": [-at for at in LISTS["start_times"]]}, "start_times: the requests' times"),
+        ({"start_times": ["soon"] * 100}, "start_times: could not convert"),
+        ({"start_times": [None] * 100}, "start_times: the requests' times"),
+    ],
+)  # fmt: skip
+def test_lists_that_contradict_their_file_are_refused_by_name(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    """By hand: the last of 100 requests starts at 45.54 s and takes 4 s, of 50."""
+    assert result_of(tmp_path, WHOLE_VLLM | LISTS).longest_s == pytest.approx(4)
+    with pytest.raises(InputError, match=told):
+        result_of(tmp_path, WHOLE_VLLM | LISTS | changes)
+
+
+def test_without_start_times_another_ttft_is_the_summarys(tmp_path: Path) -> None:
+    told = WHOLE_VLLM | LISTS | {"start_times": [], "ttfts": [0.03] * 100}
+    with pytest.warns(DataWarning, match="ttft is taken from the file's summary") as caught:
+        found = result_of(tmp_path, told)
+    assert caught[0].message.note.code == "V02"  # type: ignore[union-attr]
+    assert found.latency_ms("ttft p90") == 130.0
+    assert found.latency_ms("tpot p90") == pytest.approx(20)
 
 
 def test_trtllm_bench_tells_in_ns_or_ms_and_whether_all_came_at_once(tmp_path: Path) -> None:
