@@ -103,9 +103,15 @@ def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -
     of_ends = ((run_s - WARM_UP_S) / OTHER_RUN, LEAST_AMID * run_s, 0.0)
     least_s = of_ends[len(span.open_ends)]
     if not least_s <= busy_s + 2 * span.period_s <= OTHER_RUN * run_s + WARM_UP_S:
+        mend = "give each result the log of its own run"
+        if span.open_ends and busy_s < run_s:
+            mend = (
+                "the log is too short to be compared: log the whole benchmark, or begin and end "
+                f"within it, {LEAST_AMID * run_s:.0f} s apart or more"
+            )
         raise InputError(
             f"{samples}: the GPU is busy for {busy_s:.0f} s, but the benchmark of {result.source} "
-            f"took {run_s:.0f} s (duration); give each result the log of its own run"
+            f"took {run_s:.0f} s (duration); {mend}"
         )
     activity = samples.columns.get("gpu_utilisation", np.zeros(len(samples)))
     busy = mean_of(activity[span.inside])

@@ -445,6 +445,18 @@ def test_a_log_of_another_run_is_refused(capsys: Capture, words: Words, tmp_path
     assert "the GPU is busy for 8" in told
 
 
+def test_a_log_that_is_too_short_is_no_other_run(
+    capsys: Capture, words: Words, tmp_path: Path
+) -> None:
+    """Of 84 s of benchmark the log has the idle start and 6 s, where a tenth is needed."""
+    log = tmp_path / "log.csv"
+    lines = Path(words[5]).read_text("utf-8").splitlines(keepends=True)
+    log.write_text("".join(lines[:10]), encoding="utf-8")
+    told = refuse(capsys, tmp_path, *words[:5], str(log))
+    assert "; the log is too short to be compared: log the whole benchmark, or begin and end" in told
+    assert "of its own run" not in told
+
+
 def on_a_v100(folder: Path, results: str, *options: str) -> Words:
     """The words of a command on a V100 with vLLM at 1380 and 930 MHz."""
     pairs = [(str(folder / results.format(mhz)), str(folder / f"5-log-{mhz}.csv"))
