@@ -193,7 +193,7 @@ def read(sheet: Sheet) -> list[ServingResult]:
             _require_sound(found[-1])
             text = text[end:]
     except InputError as error:
-        told = f"{error}; give what {sheet.kind.title} wrote: durations in s, latencies in ms"
+        told = f"{error}; give what {sheet.kind.title} wrote{_units(str(error))}"
         raise InputError(f"{sheet.path}: {told}") from None
     except _DAMAGE as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -201,6 +201,15 @@ def read(sheet: Sheet) -> list[ServingResult]:
             f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"
         ) from None
     return found
+
+
+def _units(told: str) -> str:
+    """The units of the fields that a contradiction names at its start, where these are times."""
+    name = told.partition(" is ")[0]
+    if name == "duration":
+        return ": durations in s"
+    is_time = any(part in name for part in ("ttft", "tpot", "itl", "e2e", "latency", "time_to"))
+    return ": latencies in ms" if is_time and " lists " not in told else ""
 
 
 def _require_sound(result: ServingResult) -> None:
