@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.logs import SAME_CLOCK
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -50,6 +51,12 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     """The readings of (result, log), that of the highest clock first. Raises InputError."""
     readings = [_reading(read_result(result), path, given) for result, path in pairs]
     readings.sort(key=lambda reading: -reading.engine_mhz)
+    asked_mhz, top_mhz = given.base.get("engine_mhz"), readings[0].engine_mhz
+    if asked_mhz and abs(asked_mhz / top_mhz - 1) > SAME_CLOCK:
+        raise InputError(
+            f"--base engine={asked_mhz:g} does not work for a server, whose base is the reading at "
+            f"the highest clock, {top_mhz:g} MHz; leave engine out of --base"
+        )
     if (base := readings[0].result.source) != str(pairs[0][0]):
         warn_of_base(f"{base}, at {readings[0].engine_mhz:g} MHz", str(pairs[0][0]))
     if len(readings) < 2:
@@ -77,7 +84,8 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
             f"{result.source}: all requests came at once (rate inf), so latencies are those of "
             "the queue; run with --request-rate or --max-concurrency, and give this as --capacity"
         )
-    for samples in read_log(path):
+    logs = read_log(path)
+    for samples in logs:
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
             continue
         try:
@@ -91,7 +99,9 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
                 "lock it, and run again"
             )
         _require_same_run(result, samples, span)
-    profiles = read_run([path], replace(given, time_ms=1e3 * result.duration_s))
+    has_clock = any("engine_mhz" in samples.columns for samples in logs)
+    base = {axis: mhz for axis, mhz in given.base.items() if axis != "engine_mhz" or not has_clock}
+    profiles = read_run([path], replace(given, base=base, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
         raise InputError(f"{path}: does not show the board's power; log that too")
     return ServerReading(result, profiles)

@@ -453,8 +453,18 @@ def test_a_log_that_is_too_short_is_no_other_run(
     lines = Path(words[5]).read_text("utf-8").splitlines(keepends=True)
     log.write_text("".join(lines[:10]), encoding="utf-8")
     told = refuse(capsys, tmp_path, *words[:5], str(log))
-    assert "; the log is too short to be compared: log the whole benchmark, or begin and end" in told
+    assert (
+        "; the log is too short to be compared: log the whole benchmark, or begin and end" in told
+    )
     assert "of its own run" not in told
+
+
+def test_the_base_is_the_reading_at_the_highest_clock(capsys: Capture, words: Words) -> None:
+    told = refuse(capsys, Path(words[1]).parent, *words, "--base", "engine=1320")
+    assert "--base engine=1320 does not work for a server, whose base is the reading at" in told
+    assert "was set to" not in told
+    with_base = document(capsys, *words, "--base", "engine=1980")
+    assert with_base == document(capsys, *words)
 
 
 def on_a_v100(folder: Path, results: str, *options: str) -> Words:
