@@ -58,7 +58,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|np|pandas|pd|pa|pathlib|collections|typing|abc|argparse|os|sklearn)\b.*"),
     (
         r"py:.*",
-        r"(Floats|Indices|Mask|NDArray|Rates|DataFrame|Path|ABC|Any|ClassVar|Self|optional|Client|Figure)",
+        r"(Floats|Indices|Mask|NDArray|Rates|DataFrame|Path|ABC|Any|ClassVar|Self|optional|Client|Figure|CapAdvice)",
     ),
 ]
 

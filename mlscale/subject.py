@@ -46,6 +46,7 @@ from mlscale.text import counted
 Reading = tuple[Table, HardwareConfig | None]  # None: where its rows say
 
 _MODEL_SUFFIX = ".mlscale"
+CLEARLY = 0.5  # how near a clock is to one log's that it names, over how near to the next, in logs
 
 
 @dataclass(frozen=True)
@@ -279,6 +280,7 @@ def _base_of(
     Where only some have power, or counters that a model takes, it is one of these. first: the
     profiles of readings[0]. Raises InputError; warns of a base that was not given first.
     """
+    check_named_clocks(known_device(first.device), said)
     kernels = set(readings[0][0].text["kernel"])
     filled, found = [readings[0][0]], [(0, first)]
     with warnings.catch_warnings():
@@ -294,7 +296,8 @@ def _base_of(
         profiles = profiles_at(filled[place], at, first.device)
         warn_of_base(f"{source}, at {at.engine_mhz:g} MHz", readings[0][0].source)
     mhz, is_of_log = said.get("engine_mhz", at.engine_mhz), is_sampled(profiles.metadata)
-    if mhz != at.engine_mhz and not is_of_log:
+    off, *others = sorted(abs(np.log(one.base.engine_mhz / mhz)) for _, one in found)
+    if mhz != at.engine_mhz and (not is_of_log or off > CLEARLY * min(others, default=np.inf)):
         raise InputError(f"{source}: no reading is at engine={mhz:g}; the nearest is at {at}")
     if abs(at.engine_mhz / mhz - 1) > SAME_CLOCK:
         ran = f"was set to {mhz:g}, but ran at {at.engine_mhz:.0f} on average"

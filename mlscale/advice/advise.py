@@ -84,7 +84,8 @@ def advise(
         readings=1 + len(profiles.points),
         power_readings=1 + sum(point.power_w is not None for point in profiles.points),
     )
-    notes = limit_notes(profiles) + feature_warnings(model, profiles)
+    takes_caps = not predictions["time"].is_bounded
+    notes = limit_notes(profiles, takes_caps) + feature_warnings(model, profiles)
     notes += exchange_warnings(exchanged_ms(profiles) / profiles.run_times_ms.sum())
     run = costs.summed()
     advice = advise_run(model, run, terms, workload, notes)
@@ -382,10 +383,10 @@ def _board_warnings(run: Costs, best: Setting) -> list[Note]:
     if run.peak_w is None:
         return []
     supply, peak_w = run.supply, run.peak_w[0]
-    impossible_w = peak_w[~supply.suffices(peak_w)] / supply.gpu_count
+    impossible_w = peak_w[~supply.suffices(peak_w)] / supply.boards
     warnings = notes_on("supply", impossible_w, peak_w.size, supply.most_in_words)
     at_best_w = peak_w[run.grid.index(best.config)]
-    best_w = float(at_best_w) / supply.gpu_count
+    best_w = float(at_best_w) / supply.boards
     draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
     if not supply.suffices_by_default(at_best_w):
         told = (

@@ -35,7 +35,7 @@ from mlscale.arrays import Floats
 from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.supply import Supply
+from mlscale.data.supply import NOT_KEPT, Supply
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.text import counted
@@ -46,7 +46,6 @@ SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
 SECOND = 0.65  # of the first's watts, where a second reading tells most
 NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
 MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # of the next reading's: what is beyond is of other work
-NOT_KEPT = 1.03  # of a cap: a run that draws more does not keep it
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ class CappedReading:
     """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
 
     source: where it stands, for messages. gpu_count: power is of so many GPUs, the cap of each.
+    hottest_ratio: as of `MeasuredPoint`, of GPUs with one limit.
     Raises InputError on a time or power that is none.
     """
 
@@ -62,6 +62,7 @@ class CappedReading:
     cap_w: float = math.nan
     source: str = "a capped run"
     gpu_count: int = 1
+    hottest_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         for what, value in (("a time", self.time_ms), ("a power", self.power_w)):
@@ -140,9 +141,13 @@ def advise_capped(
         if reading.gpu_count != gpus:
             ran = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
             raise InputError(f"{ran}, {readings[0].source} on {gpus}; name one with --gpu")
-    readings = [replace(one, power_w=one.power_w / gpus) for one in readings]
+    ratio = max(readings, key=lambda one: one.power_w).hottest_ratio
+    boards = Supply(gpu_count=gpus, hottest_ratio=ratio).boards
+    readings = [replace(one, power_w=one.power_w / boards) for one in readings]
     for reading in readings:
-        check("value", reading.source, known_device(device), "power_w", reading.power_w)
+        gpu = known_device(device)
+        check("value", reading.source, gpu, "power_w", reading.power_w)
+        check("value", f"{reading.source}: power_cap_w", gpu, "power_cap_w", reading.cap_w)
     plateaus = _plateaus(readings)
     distinct = [_merged(plateau) for plateau in plateaus]
     _require_same_work(distinct)
@@ -164,8 +169,8 @@ def advise_capped(
             lowest_w = min(math.ceil(lowest_w / STEP_W) * STEP_W, first.power_w)
         caps = cap_steps(lowest_w, max(one.under_w for one in alike))
     curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), caps)
-    run_curves = tuple(curve.times_gpus(gpus) for curve in curves)
-    base_w = first.power_w * gpus
+    run_curves = tuple(curve.times_gpus(boards) for curve in curves)
+    base_w = first.power_w * boards
     base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
     now_w = float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))
     runs = CapRuns(
@@ -176,10 +181,10 @@ def advise_capped(
         base=base,
         base_peak_w=base_w,
         was_set_w=was_set_w,
-        supply=Supply(cap_w=now_w, gpu_count=gpus),
+        supply=Supply(cap_w=now_w, gpu_count=gpus, hottest_ratio=ratio),
     )
     advice = choose_cap(runs, objective, limits)
-    warnings = [*_plateau_warnings(plateaus), *refused_caps(known_device(device), advice.points)]
+    warnings = [*_plateau_warnings(plateaus), *refused_caps(runs, advice.points)]
     told = [point for point in advice.points if point.run]
     if curves[0].too_low[0] or advice.best in told[:1]:
         text = (

@@ -68,8 +68,8 @@ class CapCurve:
     highest_mhz: Floats
     too_low: Indices
 
-    def times_gpus(self, count: int) -> "CapCurve":
-        """The same of so many GPUs side by side, if this is of one."""
+    def times_gpus(self, count: float) -> "CapCurve":
+        """The same of so many GPUs side by side, if this is of the hottest."""
         names = ("power_w", "run_power_w", "run_energy_mj")
         return replace(self, **{name: getattr(self, name) * count for name in names})
 
@@ -246,7 +246,7 @@ def advise_caps(
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
     caps on a GPU whose power limits are not known; of runs at one engine clock alone; and of a
-    logged run with many pauses.
+    logged run with many pauses, or on GPUs with several power limits.
 
     Example:
         >>> caps = advise_caps(model, profiles, [200, 250, 300])  # doctest: +SKIP
@@ -259,14 +259,17 @@ def advise_caps(
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
     _require_no_pauses(profiles)
+    for told in profiles.metadata.get("unlike_power_limits", {}).values():
+        refuse_unlike_limits(str(profiles.metadata.get("source", "the run")), told)
     device = known_device(model.device)
     surfaces = surfaces or absolute(model.predict(profiles, COVERAGE), added_w)
     _require_second_clock(surfaces["time"], profiles)
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     supply = supply_of_run(profiles, added_w)
     if not len(caps):
-        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / profiles.gpu_count
-        caps = cap_sweep(device, lowest_w, supply.cap_w)
+        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / supply.boards
+        run_w = supply.cap_w if supply.is_bound else max(supply.cap_w, supply.drawn_w)
+        caps = cap_sweep(device, lowest_w, run_w)
     curves, steep = with_steepness(
         lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
     )
@@ -284,7 +287,7 @@ def advise_caps(
         supply=supply,
     )
     advice = choose_cap(runs, objective, limits)
-    warnings = [*refused_caps(device, advice.points)]
+    warnings = [*refused_caps(runs, advice.points)]
     warnings += _clock_warnings(device, advice.points, surfaces["time"])
     return replace(advice, warnings=tuple(warnings))
 
@@ -297,7 +300,7 @@ class CapRuns:
     with intervals, at the low and the high ends. steepness: at each cap, see `steepness`. base,
     base_peak_w [W]: the run at the base, and its most demanding kernel there. tried_mhz: the engine
     clocks that may be locked in place of a cap. was_set_w: the lowest and the highest cap that a
-    reading was under [W], between which the GPU takes caps whatever is known, NaN where none is
+    reading was under [W], which the GPU takes whatever the device table says, NaN where none is
     known. supply: under the base's own cap.
     """
 
@@ -424,9 +427,19 @@ def _drawn_at_lowest_clock_w(power: Surfaces) -> float:
     return float(np.fmax.reduce(power.values[:, c, 0, m], initial=0.0))
 
 
-def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
-    """The lowest and the highest cap that a GPU takes [W], None where that is not known."""
-    return (device.lowest_cap_w, device.most_power_w) if device else (None, None)
+def _power_limits(
+    device: Device | None, was_set_w: tuple[float, float] = (math.nan, math.nan)
+) -> tuple[float | None, float | None]:
+    """The lowest and the highest cap that a GPU takes [W], None where that is not known.
+
+    Those that were set, see `CapRuns`, it takes too.
+    """
+    known = (device.lowest_cap_w, device.most_power_w) if device else (None, None)
+    both = zip(known, was_set_w, (np.fmin, np.fmax), strict=True)
+    lowest, highest = (
+        None if end is None else float(of(end, was_set)) for end, was_set, of in both
+    )
+    return lowest, highest
 
 
 def require_cap_objective(objective: str) -> None:
@@ -453,6 +466,12 @@ def refuse_pauses(paused: float) -> None:
             f"a power cap acts only while the GPU works, and {paused:.0%} of the log is "
             "pauses, which lower its mean power: log a run that keeps the GPU busy"
         )
+
+
+def refuse_unlike_limits(source: str, told: str) -> None:
+    """Raise InputError of GPUs side by side whose power limits differ, if they are told."""
+    if told:
+        raise InputError(f"{source}: {told}, so that no power cap suits all; name one with --gpu N")
 
 
 def require_other_clock(profiles: Profiles) -> None:
@@ -582,12 +601,11 @@ def _points(
     curve, high = runs.curves[0], runs.curves[-1]
     kernels = len(curve.power_w)
     supply = runs.supply
-    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w, supply.cap_w, supply.gpu_count)
+    is_free = kernels > 1 or not is_at_limit(runs.base_peak_w / supply.boards, supply.cap_w)
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):
-        was_set = runs.was_set_w[0] <= cap_w <= runs.was_set_w[1]
-        refusal = None if was_set else _outside_limits(device, cap_w)
+        refusal = _outside_limits(_power_limits(device, runs.was_set_w), cap_w)
         flags = [refusal] if refusal else []
         too_low = int(curve.too_low[place])
         if too_low:
@@ -624,9 +642,9 @@ def _lock_mhz(point: CapPoint, tried_mhz: Sequence[float]) -> float | None:
     return min(tried_mhz, key=lambda mhz: abs(mhz - mean_mhz))
 
 
-def _outside_limits(device: Device | None, cap_w: float) -> str | None:
-    """A flag of a cap that the GPU does not take; None of one that it takes."""
-    lowest, highest = _power_limits(device)
+def _outside_limits(limits: tuple[float | None, float | None], cap_w: float) -> str | None:
+    """A flag of a cap that a GPU of such limits does not take; None of one that it takes."""
+    lowest, highest = limits
     if lowest is not None and cap_w < lowest:
         return f"below the GPU's lowest power limit, {lowest:g} W"
     if highest is not None and cap_w > highest:
@@ -634,9 +652,10 @@ def _outside_limits(device: Device | None, cap_w: float) -> str | None:
     return None
 
 
-def refused_caps(device: Device | None, points: Sequence[CapPoint]) -> list[Note]:
+def refused_caps(runs: CapRuns, points: Sequence[CapPoint]) -> list[Note]:
     """A warning of the caps that cannot be set; nothing without any."""
-    lowest, highest = _power_limits(device)
+    device = known_device(runs.device)
+    lowest, highest = _power_limits(device, runs.was_set_w)
     refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
     if not device or not refused:
         return []

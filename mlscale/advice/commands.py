@@ -142,7 +142,7 @@ def commands_for_clocks(advice: Advice, metadata: Mapping[str, Any]) -> Commands
     metadata: of the profiles, which may name the GPU among several.
     """
     device, run = known_device(advice.device), advice.whole_run
-    gpu, notes = _gpu(device, metadata)
+    gpu, notes = _gpu(device, metadata, advice.workload.gpu_count)
     return _noted(clock_commands(device, run.best.config, run.base.config, gpu), notes)
 
 
@@ -151,7 +151,7 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
     if caps.best is None or not caps.helps:
         return Commands(notes=("nothing to set: the power cap stays as it is",))
     device, base = known_device(caps.device), caps.at_base.config
-    gpu, notes = _gpu(device, metadata)
+    gpu, notes = _gpu(device, metadata, caps.gpu_count)
     commands = cap_commands(device, caps.best.cap_w, gpu, caps.run_cap_w)
     if caps.best.unlocks:
         lock = clock_commands(device, base, replace(base, engine_mhz=math.nan), gpu)
@@ -171,7 +171,7 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
 def commands_for_further_run(profiles: Profiles, engine_mhz: int) -> Commands:
     """The commands for a further run of the profiles' work at an engine clock."""
     device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=float(engine_mhz))
-    gpu, notes = _gpu(device, profiles.metadata)
+    gpu, notes = _gpu(device, profiles.metadata, profiles.gpu_count)
     return _noted(clock_commands(device, at, profiles.base, gpu), notes)
 
 
@@ -304,14 +304,19 @@ def _noted(commands: Commands, notes: Sequence[str]) -> Commands:
     return replace(commands, notes=(*commands.notes, *notes)) if commands.to_set else commands
 
 
-def _gpu(device: Device | None, metadata: Mapping[str, Any]) -> tuple[str, list[str]]:
+def _gpu(
+    device: Device | None, metadata: Mapping[str, Any], gpu_count: int = 1
+) -> tuple[str, list[str]]:
     """The GPU that a run's files name, by default 0, and notes on that.
 
-    metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's.
+    metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's. gpu_count: on
+    how many the run was, whether the files name them or not.
     """
     logged, profiled = (_names(metadata.get(name)) for name in ("gpus", "profiled_gpus"))
     if len(logged) > 1:
         return logged[0], [f"for GPU {logged[0]}; set {', '.join(logged[1:])} alike"]
+    if gpu_count > 1:
+        return (logged or ["0"])[0], [f"for one GPU; set all {gpu_count} alike"]
     if logged or not profiled:
         return (logged or ["0"])[0], []
     if device is not None and device.vendor == "AMD":

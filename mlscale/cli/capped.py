@@ -12,7 +12,7 @@ from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.points import warn_of_base
-from mlscale.data.profiles import gpu_count_of
+from mlscale.data.profiles import gpu_count_of, hottest_ratio_of
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.readers.monitor import read_log
@@ -120,12 +120,11 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
         if name in table.numbers:
             caps = table.positive(name, optional=True)
             break
-    rows, gpus = (
-        zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True),
-        gpu_count_of(table),
-    )
+    rows = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True)
+    gpus, ratio = gpu_count_of(table), hottest_ratio_of(table)
     readings = (
-        CappedReading(*row, f"{path}: {table.row(place)}", gpus) for place, row in enumerate(rows)
+        CappedReading(*row, f"{path}: {table.row(place)}", gpus, ratio)
+        for place, row in enumerate(rows)
     )
     return CappedRun(tuple(readings), frozenset(table.text.get("device", ())))
 
@@ -133,7 +132,7 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
 def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
     """The mean of a log while its GPUs work. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
-    from mlscale.advice.caps import refuse_pauses
+    from mlscale.advice.caps import refuse_pauses, refuse_unlike_limits
     from mlscale.readers.busy_span import warn_of_pauses
     from mlscale.readers.log_table import logged_runs
 
@@ -149,5 +148,7 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
     for log, span in run.each:
         warn_of_pauses(log, span)
     names = frozenset({run.log.name} - {""})
-    reading = CappedReading(time_ms, power_w, run.lowest_cap_w(), str(path), len(run.each))
+    refuse_unlike_limits(run.log.source, run.unlike_caps)
+    count, ratio = len(run.each), run.hottest_ratio
+    reading = CappedReading(time_ms, power_w, run.lowest_cap_w, str(path), count, ratio)
     return CappedRun((reading,), names, tuple(run.gpus))

@@ -54,7 +54,9 @@ def errors_in_short(study: Study, document: dict[str, Any], has_colours: bool) -
         legend += f" {_NOT_TOLD}: does not differ significantly from the best."
     more_figures = "Others, medians, p90, differences: --all, or -o DIR (tables, pictures)."
     question, conditions = _in_words(study, document, rows)
-    base = base_line((str(HardwareConfig(**row["base"])) for row in rows), study.base)
+    bases = dict.fromkeys(HardwareConfig(**row["base"]) for row in rows)
+    highest = {data.grid.highest for data in study.tables.values()}
+    base = base_line(map(str, bases), study.base, bases.keys() <= highest)
     below = [*sentences(more_figures, "dim"), *sentences(conditions + legend, "dim")]
     return shown([*base, *sentences(question, "bold"), Line(), *lines, Line(), *below], has_colours)
 

@@ -151,10 +151,14 @@ def sentences(
     return [Line(line, meaning) for line in lines]
 
 
-def base_line(bases: Iterable[str], asked: object) -> list[Line]:
-    """From where kernels are predicted; asked: what --base says of it, None for the default."""
+def base_line(bases: Iterable[str], asked: object, is_highest: bool) -> list[Line]:
+    """From where kernels are predicted; asked: what --base says of it, None for the default.
+
+    is_highest: whether it is the highest setting, or a lower one, as that was hardly measured.
+    """
     first, *others = dict.fromkeys(bases)
-    default = "" if asked else ", the highest setting (another: --base)"
+    what = "the highest setting" if is_highest else "the highest setting that most kernels have"
+    default = "" if asked else f", {what} (another: --base)"
     return sentences(f"Base: {first}{' and others' * bool(others)}{default}", "dim")
 
 

@@ -112,7 +112,8 @@ def run(arguments: argparse.Namespace) -> None:
         ("Next", f"mlscale predict PROFILE --model {output}"),
     ]
     summary = sentences(f"{output}: {_summary(model, predictor)}")
-    print(shown([*base_line([str(base)], arguments.base), *summary, *facts(told)]), end="")
+    at = base_line([str(base)], arguments.base, base == measurements.grid.highest)
+    print(shown([*at, *summary, *facts(told)]), end="")
 
 
 def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) -> str:

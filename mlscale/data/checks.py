@@ -278,7 +278,7 @@ def check_named_clocks(
 
 def check_units(table: Table, key: str) -> None:
     """Raise InputError where the clocks or powers of a table are none of that GPU's."""
-    for column in ("engine_mhz", "memory_mhz", "power_w"):
+    for column in ("engine_mhz", "memory_mhz", "power_w", "power_cap_w"):
         values = table.numbers.get(column, np.empty(0))
         if column == "power_w" and table.has_values("gpu_count"):
             values = values / np.nan_to_num(table.numbers["gpu_count"], nan=1.0)

@@ -29,7 +29,7 @@ ABOVE_HIGHEST = 1.15  # times a GPU's highest clock: no board is overclocked by 
 _OF_ANY_GPU = {"engine_mhz": (10.0, 1e4), "memory_mhz": (10.0, 1e5), "power_w": (0.0, 5e3)}
 _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing observed
 # Of the highest clock or power that is known of a GPU. An idle one has some hundredths of it.
-_SHARES = {"MHz": (0.01, ABOVE_HIGHEST), "W": (0.002, 10.0)}
+_SHARES = {"MHz": (0.01, ABOVE_HIGHEST), "W": (0.002, 10.0), "cap": (0.0, 5.0)}
 _OTHER_UNIT = 100.0  # times the highest clock: above, it is in kHz; below, it may be a data rate
 _OF_LOWEST = 1 / 3  # clock that is known: what is below has another unit, or is mistyped
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
@@ -39,7 +39,7 @@ _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw
 def impossible_value(
     device: Device | None, column: str, value: float, known_mhz: Sequence[float] = ()
 ) -> Fields:
-    """A clock [MHz], power_w [W] or share that the GPU cannot have; None: any GPU.
+    """A clock [MHz], power or cap [W], or share that the GPU cannot have; None: any GPU.
 
     known_mhz: where a user names a clock, those that are known; it is not far below them all.
     """
@@ -50,10 +50,10 @@ def impossible_value(
         limit = "no share is above 1"
         fields = {"value": value, "unit": "of the whole", "limit": limit, "mend": mend}
         return fields if value > LARGEST_SHARE else None
-    unit = "W" if column == "power_w" else "MHz"
-    mend = f"give it in {unit}"
-    if device is None:
-        low, high = _OF_ANY_GPU[column]
+    is_cap, unit = column == "power_cap_w", "W" if column.startswith("power") else "MHz"
+    mend = f"give it in {unit}{', is it in mW?' if is_cap else ''}"
+    if device is None or (is_cap and device.most_power_w is None):
+        low, high = _OF_ANY_GPU["power_w" if is_cap else column]
         limit, other = f"no GPU has less than {low:g}", "GHz times 1000"
         if value > high:
             limit = f"no GPU has more than {high:g}"
@@ -63,7 +63,7 @@ def impossible_value(
         most = device.most_power_w if unit == "W" else device.highest_mhz(column)
         if most is None:
             return None
-        low, high = (share * most for share in _SHARES[unit])
+        low, high = (share * most for share in _SHARES["cap" if is_cap else unit])
         limit = f"'{device.key}' has at most {most:g}"
         if unit == "MHz" and high < value < _OTHER_UNIT * most:
             name_it = "name it with --device, in a table in column 'device'"
@@ -90,12 +90,12 @@ def _too_low(mhz: float, known_mhz: Sequence[float]) -> Fields:
     return {"value": mhz, "unit": "MHz", "limit": limit, "mend": mend}
 
 
-def doubtful_power(device: Device | None, power_w: float) -> Fields:
-    """A mean power that a board cannot draw, or not while it works; or less than an idle one."""
+def doubtful_power(device: Device | None, power_w: float, cap_w: float = math.nan) -> Fields:
+    """A mean power that a board of such a limit cannot draw, or not while it works, or idle."""
     if device is None:
         return None
     limit_w, idle_w = device.most_power_w, device.idle_w
-    if limit_w is not None and power_w > _PEAK * limit_w:
+    if limit_w is not None and power_w > max(_PEAK * limit_w, cap_w):
         why = f"cannot be: '{device.key}' has a limit of {limit_w:g} W"
         return {"power_w": power_w, "why": why}
     if idle_w is None or power_w >= idle_w:

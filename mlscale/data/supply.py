@@ -20,6 +20,7 @@ AS_MEASURED = 0.02  # of a power that was measured: so nearly predictions meet i
 # Of a limit: a GPU that it holds draws 97 to 100 % in the mean; of trainings on an A40, a V100 and
 # an RTX 6000 that did, three of four were slower by 6 % or more than under the highest limit.
 HELD = 0.97
+NOT_KEPT = 1.03  # of a limit: a run that draws more does not keep it
 WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as within it"
 
 
@@ -27,14 +28,16 @@ WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as withi
 class Supply:
     """What a board supplies [W]; where work would need more, the GPU lowers its clock.
 
-    All of it is of one board; powers are those of a run, of `gpu_count` boards side by side.
+    All of it is of the hottest board; powers are those of a run, of `gpu_count` boards side by
+    side, whose hottest draws `hottest_ratio` of their mean, see `Profiles`.
 
     most_w: its highest power limit, or more where it was measured to draw more. default_w: the
     limit that it is set to unless somebody changed it, likewise. Both are infinite where that is
     not known. drawn_w: the most that it was measured to draw, 0 where that is not known; a
     prediction may be 2 % above it, which is possible where it was measured, though a limit be
     between the two. cap_w: the limit that the run had, NaN where no file states it; the board then
-    supplies no more than that, or than what was drawn of it where it held the run.
+    supplies no more than that, or than what was drawn of it where it held the run; a limit that the
+    run did not keep bounds nothing.
     """
 
     most_w: float = math.inf
@@ -42,6 +45,12 @@ class Supply:
     drawn_w: float = 0.0
     cap_w: float = math.nan
     gpu_count: int = 1
+    hottest_ratio: float = 1.0
+
+    @property
+    def boards(self) -> float:
+        """A run's power over that of its hottest board."""
+        return self.gpu_count / self.hottest_ratio
 
     @property
     def holds(self) -> bool:
@@ -49,16 +58,21 @@ class Supply:
         return is_at_limit(self.drawn_w, self.cap_w)
 
     @property
+    def is_bound(self) -> bool:
+        """Whether the run's limit is known and was kept."""
+        return self.drawn_w <= NOT_KEPT * self.cap_w
+
+    @property
     def most_of_run_w(self) -> float:
         """What all boards of a run supply at most."""
-        return self.most_w * self.gpu_count
+        return self.most_w * self.boards
 
     @property
     def most_in_words(self) -> str:
         """How much counts as supplied, for a reader."""
         if self.holds:
             return f"{self.most_w:.0f} W, which the run drew of its power limit of {self.cap_w:g} W"
-        if not math.isnan(self.cap_w):
+        if self.is_bound:
             return f"{self.cap_w:g} W, the power limit that the run had"
         with_slack = f"; {WITHIN}" if self.drawn_w * (1 + AS_MEASURED) > self.most_w else ""
         return f"{self.most_w:g} W, {MOST_SUPPLIED}{with_slack}"
@@ -83,76 +97,125 @@ class Supply:
         known.
         """
         share = self.most_w / self.cap_w if self.holds else 1.0
-        return cap_w * (share * self.gpu_count)
+        return cap_w * (share * self.boards)
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
-        slack = AS_MEASURED if math.isnan(self.cap_w) else ROUNDING
+        slack = ROUNDING if self.is_bound else AS_MEASURED
         most_w = max(limit_w * (1 + ROUNDING), self.drawn_w * (1 + slack))
-        return np.asarray(~(power_w / self.gpu_count > most_w))
+        return np.asarray(~(power_w / self.boards > most_w))
 
 
 UNLIMITED = Supply()  # what is not known
 
 
-def is_at_limit(power_w: float, cap_w: float, gpu_count: int = 1) -> bool:
-    """Whether boards that drew that in all were held by the limit of each [W]; not by NaN."""
-    return power_w >= HELD * cap_w * gpu_count
+def is_at_limit(power_w: float, cap_w: float) -> bool:
+    """Whether a board that drew that was held by its limit [W]; not by NaN, or one not kept."""
+    return HELD * cap_w <= power_w <= NOT_KEPT * cap_w
 
 
-def supply_of(device: str, *drawn: float, cap_w: float = math.nan, gpu_count: int = 1) -> Supply:
+def supply_of(
+    device: str,
+    *drawn: float,
+    cap_w: float = math.nan,
+    gpu_count: int = 1,
+    hottest_ratio: float = 1.0,
+) -> Supply:
     """What each board of a run supplies that was measured to draw these powers on all [W].
 
-    cap_w: the limit that each was under [W]; where that is NaN, the device table's limits hold.
+    cap_w: the limit that each was under [W]; where that is NaN or was not kept, the device table's
+    limits hold.
     Unlimited where that has none of it either.
     """
-    known, drawn_w = known_device(device), max(drawn, default=0.0) / gpu_count
+    run = Supply(cap_w=cap_w, gpu_count=gpu_count, hottest_ratio=hottest_ratio)
+    known, drawn_w = known_device(device), max(drawn, default=0.0) / run.boards
     if not math.isnan(cap_w):
+        run = replace(run, drawn_w=drawn_w)
+    if run.is_bound:
         most_w = drawn_w if is_at_limit(drawn_w, cap_w) else cap_w
-        return Supply(most_w, most_w, drawn_w, cap_w, gpu_count)
+        return replace(run, most_w=most_w, default_w=most_w)
     if known is None or known.most_power_w is None or known.default_power_w is None:
-        return replace(UNLIMITED, gpu_count=gpu_count)
+        return run
     most_w, default_w = max(known.most_power_w, drawn_w), max(known.default_power_w, drawn_w)
-    return Supply(most_w, default_w, drawn_w, gpu_count=gpu_count)
+    return replace(run, most_w=most_w, default_w=default_w, drawn_w=drawn_w)
 
 
 def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float = 0.0) -> Supply:
-    """What the board of a run supplies, under the limit that its base had.
+    """What the board of a run supplies, under its limit, see `run_cap_w`.
 
     added_w [W]: to all power that was measured. run_drawn_w [W]: the most that was drawn, where
     the profiles are only some of the run's kernels.
     """
     drawn = (drawn_w(profiles) + added_w, run_drawn_w)
-    cap_w, gpu_count = profiles.power_cap_w, profiles.gpu_count
-    return supply_of(profiles.device, *drawn, cap_w=cap_w, gpu_count=gpu_count)
+    return supply_of(
+        profiles.device,
+        *drawn,
+        cap_w=run_cap_w(profiles),
+        gpu_count=profiles.gpu_count,
+        hottest_ratio=profiles.hottest_ratio,
+    )
+
+
+def run_cap_w(profiles: Profiles) -> float:
+    """The limit that a run's base had [W]; NaN where no reading states one.
+
+    Where the base does not, it is the lowest of those that others state and the base keeps.
+    """
+    if not math.isnan(profiles.power_cap_w):
+        return profiles.power_cap_w
+    base_w = _most_w(profiles.power_w) * profiles.hottest_ratio / profiles.gpu_count
+    stated = [point.power_cap_w for point in profiles.points]
+    return min((cap_w for cap_w in stated if base_w <= NOT_KEPT * cap_w), default=math.nan)
 
 
 def drawn_w(profiles: Profiles) -> float:
-    """The most that a kernel was measured to draw [W], where the limit was not above the base's.
+    """The most that a kernel was measured to draw [W] under the run's limit, or a lower one.
 
     0 where no power is known.
     """
-    points = (one for one in profiles.points if not one.power_cap_w > profiles.power_cap_w)
-    measured = [profiles.power_w, *(point.power_w for point in points)]
-    each = [watts for watts in measured if watts is not None]
-    return float(np.fmax.reduce(np.concatenate([[0.0], *each])))
+    cap_w = run_cap_w(profiles)
+    points = [one for one in profiles.points if math.isnan(cap_w) or one.power_cap_w <= cap_w]
+    return max(_most_w(power_w) for power_w in [profiles.power_w, *(one.power_w for one in points)])
 
 
-def limit_notes(profiles: Profiles) -> list[Note]:
-    """Which readings drew their power limit, whose clocks are the limit's."""
+def _most_w(power_w: Floats | None) -> float:
+    """The most of kernels' power (K,) [W]; 0 where none is known."""
+    return 0.0 if power_w is None else float(np.fmax.reduce(power_w, initial=0.0))
+
+
+def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
+    """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock.
+
+    takes_caps: whether --power-cap works where the notes are told.
+    """
     base = MeasuredPoint(
-        profiles.base, profiles.time_ms, profiles.power_w, power_cap_w=profiles.power_cap_w
+        profiles.base,
+        profiles.time_ms,
+        profiles.power_w,
+        power_cap_w=run_cap_w(profiles),
+        hottest_ratio=profiles.hottest_ratio,
     )
-    told, count = [], profiles.gpu_count
+    unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
+    notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
+    told = []
     for at in (base, *profiles.points):
-        watts = 0.0 if at.power_w is None else float(np.fmax.reduce(at.power_w))
-        if is_at_limit(watts, at.power_cap_w, count):
-            drew = f"{watts / count:.0f} of {at.power_cap_w:g} W"
+        watts = _most_w(at.power_w) * at.hottest_ratio / profiles.gpu_count
+        if watts > NOT_KEPT * at.power_cap_w:
+            text = (
+                f"at {at.config.engine_mhz:g} MHz a power limit of {at.power_cap_w:g} W was not "
+                f"kept, the run drew {watts:.0f} W: it is taken for no bound; measure a run at "
+                "what you set"
+            )
+            notes.append(Note("P03", text, "warning"))
+        if is_at_limit(watts, at.power_cap_w):
+            drew = f"{watts:.0f} of {at.power_cap_w:g} W"
             told.append(f"{drew} at {at.config.engine_mhz:g} MHz")
     if not told:
-        return []
-    more = "; no higher clock is reached under it, --power-cap W tells what a higher limit brings"
+        return notes
+    more = "; no higher clock is reached under it"
+    if takes_caps and not unlike:
+        more += ", --power-cap W tells what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
-    return [Note("P03", text + more * supply_of_run(profiles).holds)]
+    return [*notes, Note("P03", text + more * supply_of_run(profiles).holds)]
 
 
 def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, Surfaces]:

@@ -8,12 +8,14 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.checks import check
-from mlscale.errors import InputError
+from mlscale.data.devices import find_device
+from mlscale.errors import InputError, warn
 from mlscale.readers.monitor import Samples
 from mlscale.text import counted
 
 _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  # the first counts
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
+SAME_CAP = 1.01  # of the highest over the lowest power limit: they are one
 _POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
 
 
@@ -70,10 +72,24 @@ def mean_of(values: Floats) -> float:
 
 
 def limit_w(log: Samples, span: BusySpan) -> float:
-    """The power limit in a span, its median [W]: it is a setting; NaN where none is there."""
+    """The lowest power limit in a span [W], NaN where none is there; warns where it changes.
+
+    Raises InputError on one that no board has.
+    """
     known = log.columns.get("power_cap_w", np.full(len(log), math.nan))[span.inside]
     known = known[~np.isnan(known)]
-    return float(np.median(known)) if known.size else math.nan
+    if not known.size:
+        return math.nan
+    lowest_w, highest_w = float(known.min()), float(known.max())
+    if lowest_w <= 0:
+        raise InputError(f"{log}: power_cap_w: {lowest_w:g} W is no power limit; give it in W")
+    check("value", f"{log}: power_cap_w", find_device(log.name), "power_cap_w", highest_w)
+    if highest_w > SAME_CAP * lowest_w:
+        changed = np.flatnonzero(np.abs(known / known[0] - 1) > SAME_CAP - 1)
+        ends = f"from {known[0]:g} to {known[changed[0]]:g} W"
+        told = f"the power limit changes during the run, {ends}: the lowest counts, {lowest_w:g} W"
+        warn("P03", f"{log}: {told}; log a run under one limit")
+    return lowest_w
 
 
 def mean_power(log: Samples, span: BusySpan) -> float:

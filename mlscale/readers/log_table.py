@@ -4,20 +4,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
-from mlscale.data.profiles import lowest_limit_w
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.busy_span import (
+    SAME_CAP,
     BusySpan,
     busy_span,
     limit_w,
@@ -31,6 +33,7 @@ from mlscale.readers.monitor import Samples
 from mlscale.readers.run import set_up
 
 _ALIKE = 0.03  # by which clocks of GPUs side by side differ without a note
+AT_ONCE = 0.5  # of the shorter busy span, over which two GPUs' logs of one run overlap
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
 
@@ -70,11 +73,35 @@ class LoggedRun:
         """The mean power of all its GPUs [W], NaN where that of one is not known."""
         return sum(mean_power(log, span) for log, span in self.each)
 
+    @cached_property
+    def caps_w(self) -> Floats:
+        """The power limit of each GPU [W], NaN where none is stated."""
+        return np.array([limit_w(log, span) for log, span in self.each])
+
+    @property
     def lowest_cap_w(self) -> float:
-        """The lowest of its GPUs' power limits [W], NaN without any; warns where they differ."""
-        return lowest_limit_w(
-            self.log.source, np.array([limit_w(log, span) for log, span in self.each])
+        """The lowest of its GPUs' power limits [W], NaN without any."""
+        return float(np.fmin.reduce(self.caps_w))
+
+    @property
+    def hottest_ratio(self) -> float:
+        """As of `MeasuredPoint`; each GPU draws what it does while it works."""
+        watts = np.array(
+            [mean_power(log, s) for (log, _), s in zip(self.each, self.alone, strict=True)]
         )
+        of_lowest = np.nan_to_num(self.lowest_cap_w / self.caps_w, nan=1.0)
+        return float((watts * of_lowest).max() / (self.power_w / len(watts)))
+
+    @property
+    def unlike_caps(self) -> str:
+        """Which GPU has which power limit, where they differ; '' where not."""
+        if not np.fmax.reduce(self.caps_w) > SAME_CAP * self.lowest_cap_w:
+            return ""
+        by_cap: dict[str, list[str]] = {}
+        for gpu, cap_w in zip(self.gpus, self.caps_w.tolist(), strict=True):
+            by_cap.setdefault(f"{cap_w:g} W" if cap_w > 0 else "not stated", []).append(gpu)
+        told = (f"{cap} (GPU {', '.join(gpus)})" for cap, gpus in by_cap.items())
+        return f"its GPUs have different power limits, {' and '.join(told)}"
 
     def mean(self, column: str) -> float:
         """The mean of a column over samples and GPUs; NaN where none has it."""
@@ -89,17 +116,35 @@ class LoggedRun:
 def logged_runs(samples: Sequence[Samples], given: Given) -> list[LoggedRun]:
     """The runs in some logs: of each log the GPUs of one kind that are not idle throughout.
 
+    Logs of one GPU each, of other indices, that were busy at the same time are of one run.
+
     given: what the user says of the runs, as far as the logs do not. Raises InputError; warns of
     idle GPUs.
     """
-    kinds: dict[tuple[str, str], list[tuple[Samples, BusySpan]]] = {}
-    for log, span in _busy_logs(samples, given):
-        kind = device.key if (device := find_device(log.name)) else log.name
-        kinds.setdefault((log.source, kind), []).append((log, span))
-    return [
-        LoggedRun(tuple(_together(each)), tuple(span for _, span in each))
-        for each in kinds.values()
-    ]
+    runs: list[list[tuple[Samples, BusySpan]]] = []
+    for one in _busy_logs(samples, given):
+        same = next((run for run in runs if all(_is_of_one_run(one, other) for other in run)), None)
+        if same is None:
+            runs.append([one])
+        else:
+            same.append(one)
+    return [LoggedRun(tuple(_together(run)), tuple(span for _, span in run)) for run in runs]
+
+
+def _is_of_one_run(one: tuple[Samples, BusySpan], other: tuple[Samples, BusySpan]) -> bool:
+    """Whether two GPUs of one kind worked side by side: in one log, or in two at the same time."""
+    (log, span), (beside, span_beside) = one, other
+    kinds = [device.key if (device := find_device(n)) else n for n in (log.name, beside.name)]
+    if kinds[0] != kinds[1] or log.gpu == beside.gpu:
+        return False
+    if log.source == beside.source:
+        return True
+    if log.seconds is None or beside.seconds is None:
+        return False
+    first, second = log.seconds[span.inside], beside.seconds[span_beside.inside]
+    shorter_s = min(first[-1] - first[0], second[-1] - second[0])
+    at_once_s = min(first[-1], second[-1]) - max(first[0], second[0])
+    return bool(at_once_s > AT_ONCE * shorter_s)
 
 
 def _together(each: Sequence[tuple[Samples, BusySpan]]) -> list[tuple[Samples, BusySpan]]:
@@ -213,17 +258,19 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
-    for gpu, span in run.each:
+    for (gpu, span), cap_w in zip(run.each, run.caps_w.tolist(), strict=True):
         warn_of_pauses(gpu, span)
         if not math.isnan(power_w := mean_power(gpu, span)):
-            check("board power", str(gpu), known_device, power_w)
+            check("board power", str(gpu), known_device, power_w, cap_w)
             check("value", str(gpu), known_device, "power_w", power_w)
-    means = {"power_w": run.power_w, "power_cap_w": run.lowest_cap_w()}
+    means = {"power_w": run.power_w, "power_cap_w": run.lowest_cap_w}
     means |= {name: run.mean(name) for name in SHARES}
     if not log.time_ms:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     gpus = {"gpu_count": float(count)} if count > 1 else {}
+    if count > 1 and not math.isnan(ratio := run.hottest_ratio):
+        means["hottest_gpu_ratio"] = ratio
     return setup.device, {**setup.config.as_dict(), **gpus, "time_ms": time_ms, **means}
 
 
@@ -295,6 +342,7 @@ def _metadata(
         "source": ", ".join(dict.fromkeys(names)),
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
         "busy_spans": {k: f"{n}: {run}" for n, (k, run) in zip(names, named, strict=True)},
+        "unlike_power_limits": {k: run.unlike_caps for k, run in named if run.unlike_caps},
         "sample_ms": {k: round(1e3 * run.span.period_s, 3) for k, run in timed},
         "idle_ms": {k: idle_ms for k, idle_ms in idle.items() if idle_ms},
         "working_ms": {k: mean_ms(run, [len(s.working) for s in run.alone]) for k, run in timed},

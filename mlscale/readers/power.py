@@ -53,7 +53,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
         raise InputError(f"{power}: a board power of {power_w:g} W cannot be; give watts, or a log")
     for key in dict.fromkeys(table.text.get("device", ())):
         device = find_device(key)
-        check("board power", table.source, device, power_w)
+        check("board power", table.source, device, power_w, cap_w)
         check("value", table.source, device, "power_w", power_w)
         if table.has_values("cu_count"):
             check("partition", table.source, device, np.nanmin(table.numbers["cu_count"]))

@@ -196,6 +196,19 @@ def test_base_names_another_reading(capsys: Capture, tmp_path: Path, write: Any)
         assert said in "".join(succeed(capsys, *nowhere, "--notes"))
 
 
+@pytest.mark.parametrize(
+    ("clock", "problem"),
+    [("1.755", "is 1.755GHz meant?"), ("500", "the nearest is at"), ("1460", "the nearest is at")],
+)
+def test_a_base_that_no_log_ran_at(
+    capsys: Capture, tmp_path: Path, clock: str, problem: str
+) -> None:
+    """Half way between two logs, far below both, or in GHz: it names neither."""
+    first, second = logs(tmp_path, [(1755, 25.0, 506.0), (1170, 31.0, 341.0)])
+    asked = ("advise", first, "--also", second, "--base", f"engine={clock}")
+    assert problem in refuse(capsys, tmp_path, *asked)
+
+
 def test_the_base_stays_where_the_counters_are(capsys: Capture, tmp_path: Path) -> None:
     """A profile as if at 1500 MHz, and its times at 1980 MHz, which say less."""
     profile, further = tmp_path / "profile.csv", tmp_path / "further.csv"

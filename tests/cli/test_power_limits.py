@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, note_texts, succeed
+from command import Capture, note_texts, refuse, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import runs_of
-from synthetic.two_logs import log
+from synthetic.two_logs import log, without
 
 import mlscale
 
@@ -187,14 +187,19 @@ class TestTheLimitThatTheRunHad:
         answer = mlscale.advise(*logs[:1], also=logs[1], minimize="time")
         assert answer.best.set == document["answer"]["set"]
 
-    def test_it_is_a_setting_the_median_of_the_busy_span(
+    def test_where_it_changes_during_the_run_the_lowest_counts(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350, idle_w=700)
-        text = fast.read_text().replace(", 350 W", ", 700 W", 40)  # 40 of 300 busy samples
-        fast.write_text(text)
+        """700 W for 200 of 300 busy samples, then 350 W; what it was while idle is of no run."""
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350, idle_w=200)
+        fast.write_text(fast.read_text().replace(", 350 W", ", 700 W", 200))
         slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 260)
-        assert advise(capsys, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
+        document = advise(capsys, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
+        assert document["base"]["power_cap_w"] == 350
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
+        told = "the power limit changes during the run, from 700 to 350 W: the lowest counts, 350 W"
+        [note] = [note for note in document["notes"] if told in note["text"]]
+        assert (note["code"], note["severity"]) == ("P03", "warning")
 
     def test_a_table_states_it_too(self, capsys: Capture, logs: tuple[Path, Path]) -> None:
         """As an import writes it; in a table it is no counter."""
@@ -209,6 +214,32 @@ class TestTheLimitThatTheRunHad:
         assert advise(capsys, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
         slow_first = advise(capsys, slow, fast, *BY_CAP, "--base", "engine=1005")
         assert slow_first["base"]["power_cap_w"] == 260
+
+    def test_of_another_reading_where_the_base_states_none(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """350 W, and not the default, 700. 250 W, under which the base's 300 were not drawn, no."""
+        fast = log(tmp_path / "fast.csv", 1500, 300, 300)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
+        document = advise(capsys, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
+        assert document["base"]["power_cap_w"] == document["caps"][-1]["cap_w"] == 350
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
+        lower = limited(log(tmp_path / "lower.csv", 1005, 396, 240), 250)
+        assert advise(capsys, fast, lower, *BY_CAP)["base"]["power_cap_w"] == 700
+
+    def test_what_was_drawn_under_an_unknown_limit_does_not_raise_it(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """506 W of no stated limit, under the base's 450 W: "450 W: 19 % faster" was said."""
+        fast = log(tmp_path / "fast.csv", 1755, 250, 506)
+        slow = limited(log(tmp_path / "slow.csv", 1170, 310, 341), 450)
+        asked = ("--base", "engine=1170", "--minimize", "time")
+        document = advise(capsys, fast, slow, *asked, *BY_CAP)
+        assert document["base"]["power_cap_w"] == 450
+        assert all(cap["power_w"][0] <= 450 * 1.001 for cap in document["caps"] if cap["power_w"])
+        clock = advise(capsys, fast, slow, *asked)
+        assert clock["answer"]["power_w"][0] <= 450
+        assert 1170 < clock["answer"]["set"]["engine_mhz"] < 1755
 
     def test_where_no_file_states_it_the_default_is_now(
         self, capsys: Capture, tmp_path: Path
@@ -251,23 +282,6 @@ class TestTheLimitThatTheRunHad:
         assert document["base"]["power_cap_w"] == 300
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 300"]
 
-    def test_of_gpus_with_several_limits_the_lowest_counts(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        files = []
-        for name, mhz, samples, watts in (("a", 1500, 300, 300), ("b", 1005, 396, 240)):
-            file = limited(log(tmp_path / f"{name}.csv", mhz, samples, watts, gpus=2), 400)
-            lines = file.read_text().splitlines()
-            lines = [line.replace("400 W", "350 W") if ", 1, NVIDIA" in line else line
-                     for line in lines]  # fmt: skip
-            file.write_text("\n".join(lines) + "\n")
-            files.append(file)
-        document = advise(capsys, *files, *BY_CAP)
-        assert document["base"]["power_cap_w"] == 350
-        told = "power limits of 350 to 400 W: the lowest counts"
-        assert any(told in note for note in note_texts(document))
-        assert advise(capsys, *files, *BY_CAP, "--gpu", 0)["base"]["power_cap_w"] == 400
-
 
 class TestARunThatDrawsItsLimit:
     def test_its_clock_is_the_limits_and_nothing_above_is_faster(
@@ -300,6 +314,17 @@ class TestARunThatDrawsItsLimit:
         assert document["answer"]["slowdown_percent"][0] < 0
         assert document["base"]["power_cap_w"] == 350
 
+    def test_only_where_it_can_be_typed(self, capsys: Capture, held: tuple[Path, Path]) -> None:
+        """`predict` has no --power-cap, and a cap needs a second reading."""
+        said = (
+            "348 of 350 W at 1500 MHz: the limit set the clock; no higher clock is reached under it"
+        )
+        predicted = ("predict", held[0], "--also", held[1], "--at", "engine=1980", "--notes")
+        for given_ in (predicted, ("advise", held[0], "--notes")):
+            told = " ".join("".join(succeed(capsys, *given_)).split())
+            assert said in told
+            assert "--power-cap" not in told
+
     def test_of_several_gpus_each_has_the_limit(self, capsys: Capture, tmp_path: Path) -> None:
         """Two of 348 of 350 W; under 300 W each draws that share of it."""
         fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348, gpus=2), 350)
@@ -328,3 +353,79 @@ class TestARunThatDrawsItsLimit:
         assert document["answer"]["set"]["engine_mhz"] > 1500
         told = "the run drew its power limit, 246 of 250 W at 1005 MHz: the limit set the clock"
         assert told in note_texts(document)
+
+
+class TestALimitThatWasNotKept:
+    @pytest.fixture
+    def over(self, tmp_path: Path) -> tuple[Path, Path]:
+        """506 W under 450 W, 12 % above it: the board does not keep it, or the column is wrong."""
+        fast = limited(log(tmp_path / "fast.csv", 1755, 250, 506), 450)
+        return fast, limited(log(tmp_path / "slow.csv", 1170, 310, 341), 450)
+
+    def test_it_bounds_no_clock(self, capsys: Capture, over: tuple[Path, Path]) -> None:
+        document = advise(capsys, *over, "--minimize", "time")
+        assert document["answer"]["set"]["engine_mhz"] > 1755
+        told = "at 1755 MHz a power limit of 450 W was not kept, the run drew 506 W: "
+        assert any(text.startswith(told) for text in note_texts(document))
+        assert not any("drew its power limit" in text for text in note_texts(document))
+
+    def test_a_cap_is_no_less_than_what_is_drawn(
+        self, capsys: Capture, over: tuple[Path, Path]
+    ) -> None:
+        """275 W were said to draw 309 W. What is put back is what was stated."""
+        document = advise(capsys, *over, *BY_CAP, "--commands")
+        caps = [cap for cap in document["caps"] if cap["power_w"]]
+        assert all(cap["power_w"][0] <= cap["cap_w"] * (1 + 1e-9) for cap in caps)
+        assert document["base"]["power_cap_w"] == 450
+        assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 450"
+
+
+class TestALimitAboveTheDeviceTables:
+    """The table knows 350 W of an RTX 3090; a board of another vendor takes 450."""
+
+    def test_it_can_be_set_as_the_log_shows(self, capsys: Capture, tmp_path: Path) -> None:
+        name = "NVIDIA GeForce RTX 3090"
+        fast = limited(log(tmp_path / "fast.csv", 1905, 250, 430, 1, 9501, name), 450)
+        slow = limited(log(tmp_path / "slow.csv", 1200, 330, 280, 1, 9501, name), 450)
+        document = advise(capsys, fast, slow, *BY_CAP, "--power-cap", 400, 450, 460)
+        [told] = [text for text in note_texts(document) if "cannot be set" in text]
+        assert told.startswith("460 W cannot be set: rtx3090 accepts power caps of ")
+        assert "at most 450 W; " in told
+
+
+class TestALimitThatNoBoardHas:
+    @pytest.mark.parametrize(
+        ("limit_w", "why"),
+        [
+            (
+                500_000,
+                "500000 W cannot be, 'h100-sxm5' has at most 700; give it in W, is it in mW?",
+            ),
+            (0, "0 W is no power limit; give it in W"),
+        ],
+    )
+    @pytest.mark.parametrize("has_clock", [True, False])
+    def test_of_a_log(
+        self, capsys: Capture, tmp_path: Path, limit_w: float, why: str, has_clock: bool
+    ) -> None:
+        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), limit_w)
+        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), limit_w)
+        if not has_clock:
+            without(fast, 4)
+            without(slow, 4)
+        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *BY_CAP)
+        assert said.endswith(f"fast.csv, GPU 0: power_cap_w: {why}")
+
+    def test_of_a_table(self, capsys: Capture, tmp_path: Path) -> None:
+        fast, slow, capped = (tmp_path / f"{name}.csv" for name in ("fast", "slow", "capped"))
+        header = "device,kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w,power_cap_w\n"
+        fast.write_text(f"{header}h100-sxm5,run,132,1755,2619,1000,500,600000\n")
+        slow.write_text(f"{header}h100-sxm5,run,132,1170,2619,1300,350,600000\n")
+        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        assert "column 'power_cap_w': 600000 W cannot be" in said
+        capped.write_text(
+            "device,time_ms,power_w,power_cap_w\nno-such-gpu,1000,500,600000\n"
+            "no-such-gpu,1300,350,350000\n"
+        )
+        said = refuse(capsys, tmp_path, "advise", capped, *BY_CAP)
+        assert "power_cap_w: 600000 W cannot be, no GPU has more than 5000; " in said

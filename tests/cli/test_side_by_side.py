@@ -5,6 +5,7 @@ energy differs from the answer for one of them, and these are by hand so many ti
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,39 @@ def test_gpus_that_begin_and_end_apart(capsys: Capture, tmp_path: Path) -> None:
     assert (found["engine_mhz"], found["gpu_count"]) == ("1695", "2")
 
 
+def test_a_log_for_each_gpu(capsys: Capture, tmp_path: Path) -> None:
+    """As `mlscale measure --gpu 0,1` writes them: the same seconds, so one run of two GPUs.
+
+    A log of the same GPU, or of other seconds, is of a run by itself.
+    """
+    both = log(tmp_path / "both.csv", 1755, 100, 480, gpus=2)
+    header, *rows = both.read_text().splitlines()
+    files = [tmp_path / f"gpu{number}.csv" for number in (0, 1)]
+    for number, file in enumerate(files):
+        own = [row for row in rows if row.split(", ")[1] == str(number)]
+        file.write_text("\n".join([header, *own, ""]))
+    one, apart = document(capsys, "advise", both), document(capsys, "advise", *files)
+    assert apart["run"] == one["run"]
+    assert apart["run"]["gpu_count"] == 2
+    later = tmp_path / "later.csv"
+    later.write_text(files[1].read_text().replace(" 14:", " 17:"))
+    after = document(capsys, "advise", files[0], later)
+    assert after["run"]["gpu_count"] == 1
+    assert after["run"]["time_ms"] == pytest.approx(2 * one["run"]["time_ms"])
+
+
+def test_commands_of_a_table_of_several_gpus(capsys: Capture, tmp_path: Path) -> None:
+    """No file names them; the commands are of one, and say so."""
+    table = tmp_path / "run.csv"
+    table.write_text(
+        "device,application,kernel,gpu_count,cu_count,engine_mhz,memory_mhz,time_ms,power_w\n"
+        "h100-sxm5,a,k,4,132,1755,2619,1000,2000\nh100-sxm5,a,k,4,132,1170,2619,1240,1360\n"
+    )
+    for lever in ("clock", "cap"):
+        out, _ = succeed(capsys, "advise", table, "--lever", lever, "--commands")
+        assert "for one GPU; set all 4 alike" in out
+
+
 def test_runs_on_unlike_numbers_of_gpus(capsys: Capture, eight: list[Path], tmp_path: Path) -> None:
     pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
     said = refuse(capsys, tmp_path, "advise", eight[0], "--also", pair)
@@ -178,3 +212,96 @@ def test_a_server_on_two_gpus(capsys: Capture, tmp_path: Path) -> None:
         assert clock["tokens_per_joule"][0] == pytest.approx(of_one["tokens_per_joule"][0] / 2)
     assert "On 2 GPUs side by side" in succeed(capsys, "advise", *words[1:])[0]
     assert not any("side by side" in text for text in note_texts(both))
+
+
+def gpus_apart(file: Path, gpus: Sequence[tuple[float, float]]) -> Path:
+    """The log's GPUs, each with its own power while it works and its own limit [W]."""
+    header, *rows = file.read_text().splitlines()
+    lines = [f"{header}, power.limit [W]"]
+    for place, row in enumerate(rows):
+        watts, limit_w = gpus[place % len(gpus)]
+        cells = row.split(", ")
+        cells[3] = f"{watts:.2f} W" if cells[6] != "0 %" else cells[3]
+        lines.append(f"{', '.join(cells)}, {limit_w:.2f} W")
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def pair_of(
+    folder: Path, fast: Sequence[tuple[float, float]], slow: Sequence[tuple[float, float]]
+) -> list[Path]:
+    """10 s at 1755 MHz and 12.4 s at 1170 MHz, of GPUs of so many W under so many W each."""
+    return [
+        gpus_apart(log(folder / name, mhz, samples, 0, gpus=len(each)), each)
+        for name, mhz, samples, each in (
+            ("fast.csv", 1755, 100, fast),
+            ("slow.csv", 1170, 124, slow),
+        )
+    ]
+
+
+class TestGpusThatDrawUnlikePower:
+    """Each GPU's own draw against its own limit; by hand."""
+
+    def test_one_that_its_limit_holds_holds_the_run(self, capsys: Capture, tmp_path: Path) -> None:
+        """498 of 500 W; the sum, 1698 of 2000 W, seemed free."""
+        draws = [(498, 500), *[(400, 500)] * 3]
+        fast, slow = pair_of(tmp_path, draws, [(340, 500), *[(290, 500)] * 3])
+        given = ("advise", fast, "--also", slow)
+        clock = document(capsys, *given, "--minimize", "time")
+        assert clock["answer"]["set"] == {}
+        told = "the run drew its power limit, 498 of 500 W at 1755 MHz: the limit set the clock"
+        assert any(text.startswith(told) for text in note_texts(clock))
+        assert clock["run"]["power_w"] == pytest.approx(1698)
+        table = tmp_path / "table.csv"
+        succeed(capsys, "import", fast, "--application", "fast", "-o", table)
+        by_table = document(capsys, "advise", table, "--also", slow, "--minimize", "time")
+        assert by_table["answer"]["set"] == {}
+        [cap] = document(capsys, *given, "--lever", "cap", "--power-cap", 400)["caps"]
+        assert cap["power_w"][0] == pytest.approx(1698 * 400 / 500)  # as the hottest is cut
+
+    def test_a_cap_cuts_the_hottest_without_any_clock(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """480 and 240 W: a cap of 400 W cuts the first, and the two to 600 W."""
+        fast, slow = pair_of(tmp_path, [(480, 700), (240, 700)], [(300, 300), (150, 300)])
+        for file in (fast, slow):
+            without(file, 4)
+        given = ("advise", fast, "--also", slow, "--lever", "cap", "--power-cap", 400)
+        [cap] = document(capsys, *given)["caps"]
+        assert cap["power_w"][0] <= 600 * (1 + 1e-9)
+        assert cap["slowdown_percent"][0] > 0
+
+    @pytest.mark.parametrize("has_clock", [True, False])
+    def test_no_cap_suits_unlike_limits(
+        self, capsys: Capture, tmp_path: Path, has_clock: bool
+    ) -> None:
+        limits = (300, 700, 700)
+        fast, slow = (
+            pair_of(tmp_path, *[[*zip(draws, limits, strict=True)]
+                                for draws in ((250, 506, 506), (180, 341, 341))])
+        )  # fmt: skip
+        if not has_clock:
+            for file in (fast, slow):
+                without(file, 4)
+        given = ("advise", fast, "--also", slow)
+        said = refuse(capsys, tmp_path, *given, "--lever", "cap")
+        assert said.endswith(
+            "its GPUs have different power limits, 300 W (GPU 0) and 700 W (GPU 1, 2), so that no "
+            "power cap suits all; name one with --gpu N"
+        )
+        one = document(capsys, *given, "--lever", "cap", "--gpu", 0)
+        assert one["base"]["power_cap_w"] == 300
+
+    def test_clocks_under_unlike_limits(self, capsys: Capture, tmp_path: Path) -> None:
+        """250 of 300 W hold nothing; 297 of 300 W do, whatever the others may draw."""
+        free = pair_of(tmp_path, [(250, 300), (506, 700)], [(180, 300), (341, 700)])
+        found = document(capsys, "advise", free[0], "--also", free[1], "--minimize", "time")
+        assert found["answer"]["set"]["engine_mhz"] > 1755
+        assert not any("drew its power limit" in text for text in note_texts(found))
+        told = "different power limits, 300 W (GPU 0) and 700 W (GPU 1): the GPU nearest"
+        assert any(told in text for text in note_texts(found))
+        held = pair_of(tmp_path, [(297, 300), (506, 700)], [(180, 300), (341, 700)])
+        found = document(capsys, "advise", held[0], "--also", held[1], "--minimize", "time")
+        assert found["answer"]["set"] == {}
+        assert any("297 of 300 W at 1755 MHz" in text for text in note_texts(found))

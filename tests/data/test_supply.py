@@ -38,10 +38,10 @@ def test_the_limit_that_the_run_had_is_all_that_is_supplied() -> None:
 
 
 def test_what_was_drawn_under_a_higher_limit_than_the_bases_does_not_count() -> None:
-    """Beside a base of 80 W under 80: 90 W under 100 W, 85 under 80 W or under no stated one."""
+    """Beside a base of 80 W under 80: 90 W under 100 W, 85 under 80 W or under an unknown one."""
     base = replace(frugal.new_kernels(), power_w=np.array([50.0, 80.0]), power_cap_w=80.0)
     at, times_ms = HardwareConfig(8, 1000.0, 700.0), np.array([1.0, 2.0])
-    for watts, cap_w, most_w in ((90.0, 100.0, 80), (85.0, 80.0, 85), (85.0, np.nan, 85)):
+    for watts, cap_w, most_w in ((90.0, 100.0, 80), (85.0, 80.0, 85), (85.0, np.nan, 80)):
         one = MeasuredPoint(at, times_ms, np.array([watts, watts]), power_cap_w=cap_w)
         assert drawn_w(replace(base, points=(one,))) == most_w
 
