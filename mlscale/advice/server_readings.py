@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.logs import SAME_CLOCK
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -15,14 +16,14 @@ from mlscale.readers.busy_span import BusySpan, busy_span, mean_of
 from mlscale.readers.given import Given
 from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.reading import read as read_run
-from mlscale.readers.serving import ServingResult, read_result
+from mlscale.readers.serving import MOST_GROWTH, ServingResult, read_result
 
 STEADY = 1.03  # highest over lowest clock, in four of five samples, that counts as one
 APART = 0.05  # least difference of two clocks
 MOST_FAILED = 0.01  # of the requests
 SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
-MOST_GROWTH, MOST_EXPONENT = 1.6, 2.5  # of the time to first token, in a run and over the clock
+MOST_EXPONENT = 2.5  # of the time to first token over the clock
 # Over the benchmark's duration that of the log's busy span, but for WARM_UP_S before it, and the
 # other way round where the log begins and ends idle; and the least of a log amid the benchmark.
 OTHER_RUN, WARM_UP_S, LEAST_AMID = 1.5, 30.0, 0.1
@@ -50,6 +51,12 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     """The readings of (result, log), that of the highest clock first. Raises InputError."""
     readings = [_reading(read_result(result), path, given) for result, path in pairs]
     readings.sort(key=lambda reading: -reading.engine_mhz)
+    asked_mhz, top_mhz = given.base.get("engine_mhz"), readings[0].engine_mhz
+    if asked_mhz and abs(asked_mhz / top_mhz - 1) > SAME_CLOCK:
+        raise InputError(
+            f"--base engine={asked_mhz:g} does not work for a server, whose base is the reading at "
+            f"the highest clock, {top_mhz:g} MHz; leave engine out of --base"
+        )
     if (base := readings[0].result.source) != str(pairs[0][0]):
         warn_of_base(f"{base}, at {readings[0].engine_mhz:g} MHz", str(pairs[0][0]))
     if len(readings) < 2:
@@ -77,7 +84,8 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
             f"{result.source}: all requests came at once (rate inf), so latencies are those of "
             "the queue; run with --request-rate or --max-concurrency, and give this as --capacity"
         )
-    for samples in read_log(path):
+    logs = read_log(path)
+    for samples in logs:
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
             continue
         try:
@@ -91,7 +99,9 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
                 "lock it, and run again"
             )
         _require_same_run(result, samples, span)
-    profiles = read_run([path], replace(given, time_ms=1e3 * result.duration_s))
+    has_clock = any("engine_mhz" in samples.columns for samples in logs)
+    base = {axis: mhz for axis, mhz in given.base.items() if axis != "engine_mhz" or not has_clock}
+    profiles = read_run([path], replace(given, base=base, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
         raise InputError(f"{path}: does not show the board's power; log that too")
     return ServerReading(result, profiles)
@@ -103,9 +113,15 @@ def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -
     of_ends = ((run_s - WARM_UP_S) / OTHER_RUN, LEAST_AMID * run_s, 0.0)
     least_s = of_ends[len(span.open_ends)]
     if not least_s <= busy_s + 2 * span.period_s <= OTHER_RUN * run_s + WARM_UP_S:
+        mend = "give each result the log of its own run"
+        if span.open_ends and busy_s < run_s:
+            mend = (
+                "the log is too short to be compared: log the whole benchmark, or begin and end "
+                f"within it, {LEAST_AMID * run_s:.0f} s apart or more"
+            )
         raise InputError(
             f"{samples}: the GPU is busy for {busy_s:.0f} s, but the benchmark of {result.source} "
-            f"took {run_s:.0f} s (duration); give each result the log of its own run"
+            f"took {run_s:.0f} s (duration); {mend}"
         )
     activity = samples.columns.get("gpu_utilisation", np.zeros(len(samples)))
     busy = mean_of(activity[span.inside])
@@ -158,7 +174,13 @@ def why_saturated(first: ServerReading, slow: ServerReading) -> str:
     """Why a reading under a rate of requests seems saturated; '' where it does not."""
     for reading in (first, slow):
         result, growth = reading.result, reading.result.growth or 1.0
-        if result.load in ("overloaded", "closed"):
+        if result.load == "closed":
+            (other,) = {first, slow} - {reading}
+            told = f"{result.clients:g} clients limit the rate at {reading.engine_mhz:g} MHz"
+            if other.result.load != "closed":
+                told += f" and not at {other.engine_mhz:g}"
+            return f"{told}: raise --max-concurrency, or lower it to limit both"
+        if result.load == "overloaded":
             return (
                 f"overloaded at {reading.engine_mhz:g} MHz, where it serves "
                 f"{result.request_per_s:.3g} of the {result.rate_per_s:g} requests/s that come"

@@ -13,10 +13,12 @@ def server_lines(document: Row) -> tuple[str, ...]:
         document[name] and document[name]["at"]["engine_mhz"] for name in ("answer", "expected")
     )
     if server["withheld"]:
-        why, is_over = server["withheld"], server["withheld"].startswith("overloaded")
+        why = server["withheld"]
         lines = [f"The server seems near its capacity; no clock is advised: {why}."]
         lines.append(f"Lower the rate, or run at 0.75 to 0.8 of {base:g} MHz, not {lowest:g}.")
-        if is_over:
+        if " clients limit the rate " in why:
+            lines = [f"No clock is advised: {why}."]
+        if why.startswith("overloaded"):
             lines = [f"No clock is advised: the server is {why}."]
             lines.append("Lower the benchmark's rate, or limit its clients: --max-concurrency.")
     elif best is None:

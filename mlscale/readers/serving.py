@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import read_bytes
 from mlscale.readers.files import Sheet, open_file
 
@@ -35,8 +35,14 @@ _LEAST_GAP = 1e-3  # [ms] of tokens that came together
 # requests within n / rate and the last answer), 0.69 by 63 simulated ones; 0.52 and less by real
 # ones that did not, 0.27 to 0.44 where clients limited them.
 SERVED = 0.65
+# Of a summary: a run is short if requests come within so many mean ones; requests queue if TTFT is
+# so much of the time from when the last one was due to the end.
+FEW_REQUESTS, QUEUED = 2.0, 0.1
+MOST_GROWTH = 1.6  # of the time to first token in a run, above which requests queue
 FULL = 0.8  # of the clients run side by side in the mean, from which on they limit the rate
 ROUNDED = 1.02  # by which two ways to one number may differ
+AGREED = 1.15  # by which the mean or the median of lists may differ from a summary's
+WHOLE = 0.8  # of the run, which the requests of its lists take at least
 # What only another unit breaks: all of 37 real results keep these.
 OTHER_UNIT = 10.0
 SKEWED = 300.0  # a mean over its median: 200 where tokens come in bursts
@@ -55,8 +61,8 @@ class ServingResult:
 
     source: the file. rate_per_s: at which requests came, inf for all at once; clients: most
     requests at a time. Of a file with details gaps_ms: between tokens, of all requests; growth:
-    mean time to first token of the last third of the requests over the first third's. fields: what
-    the file calls its latencies.
+    mean time to first token of the last third of the requests over the first third's;
+    longest_s: the longest request. fields: what the file calls its latencies.
     """
 
     source: str
@@ -73,6 +79,7 @@ class ServingResult:
     model: str | None = None
     gaps_ms: Floats | None = field(default=None, repr=False)
     growth: float | None = None
+    longest_s: float = 0.0
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,9 +128,26 @@ class ServingResult:
         rate, clients = self.rate_per_s, self.clients
         if rate is None or (clients and rate == math.inf):
             return "closed" if clients else ""
-        is_late, running = self.request_per_s < SERVED * rate, self.in_flight
+        is_late = self.completed / rate + self._tail_s(rate) < SERVED * self.duration_s
+        running = self.in_flight
         is_full = is_late if running is None else running >= FULL * (clients or math.inf)
         return "closed" if clients and is_full else "overloaded" if is_late else "open"
+
+    def _tail_s(self, rate: float) -> float:
+        """How long a server that keeps up answers after the last request [s], 0 if requests queue.
+
+        That is the longest request; of a summary the 99th percentile, or a mean one if the run is
+        short.
+        """
+        if self.growth is not None:
+            return self.longest_s if self.growth <= MOST_GROWTH else 0.0
+        sending_s, first = self.completed / rate, self.middle("ttft")
+        late_ms = 1e3 * (self.duration_s - sending_s)
+        if not first or self.latencies_ms[first] > QUEUED * late_ms:
+            return 0.0
+        mean_s = (self.parts_ms or 0.0) / 1e3
+        mean_s = mean_s if FEW_REQUESTS * mean_s > sending_s else 0.0
+        return self.latencies_ms.get("e2e p99", 1e3 * mean_s) / 1e3
 
     def middle(self, metric: str) -> str:
         """The name of a latency's mean, or else of its median; '' of neither."""
@@ -169,7 +193,7 @@ def read(sheet: Sheet) -> list[ServingResult]:
             _require_sound(found[-1])
             text = text[end:]
     except InputError as error:
-        told = f"{error}; give what {sheet.kind.title} wrote: durations in s, latencies in ms"
+        told = f"{error}; give what {sheet.kind.title} wrote{_units(str(error))}"
         raise InputError(f"{sheet.path}: {told}") from None
     except _DAMAGE as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -177,6 +201,15 @@ def read(sheet: Sheet) -> list[ServingResult]:
             f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"
         ) from None
     return found
+
+
+def _units(told: str) -> str:
+    """The units of the fields that a contradiction names at its start, where these are times."""
+    name = told.partition(" is ")[0]
+    if name == "duration":
+        return ": durations in s"
+    is_time = any(part in name for part in ("ttft", "tpot", "itl", "e2e", "latency", "time_to"))
+    return ": latencies in ms" if is_time and " lists " not in told else ""
 
 
 def _require_sound(result: ServingResult) -> None:
@@ -236,43 +269,71 @@ def _vllm(row: Row, source: str) -> ServingResult:
     asked = _number(row, "num_prompts")
     if asked is not None:
         _require("completed", completed, "num_prompts", asked, 0, 1)
+    failed = _number(row, "failed") or (asked or completed) - completed
+    _require_whole_lists(row, completed, failed)
     forms = [(metric, f"{{}}_{metric}_ms") for metric in METRICS]
     forms += [("e2e", "{}_e2el_ms"), ("e2e", "{}_e2e_latency_ms")]
     told, fields = _latencies(row, forms)
-    computed, gaps_ms, growth = _details(row)
-    for name in filter(computed.__contains__, told):
-        most, by = OTHER_UNIT, "by the lists"
-        _require(fields[name], told[name], by, computed[name], 1 / most, most)
+    lists = _details(row)
+    computed = _agreeing(source, told, lists, fields)
+    name = "total_output_tokens"
+    if lists.tokens is not None:
+        _require(name, outputs, "the sum of output_lens", lists.tokens, 1 / ROUNDED, ROUNDED)
+    elif lists.least_tokens:
+        by = "by the lengths of itls"
+        _require(name, outputs, by, lists.least_tokens, 1 / AGREED, OTHER_UNIT)
+    if lists.span_s is not None:
+        most = 1 / WHOLE if lists.is_whole else math.inf  # one that failed may take longest
+        by = "by start_times, ttfts and itls"
+        _require("duration", run_s, by, lists.span_s, 1 / ROUNDED, most)
     return ServingResult(
         source, told | computed, completed, run_s, _needed(row, "output_throughput"),
         inputs, outputs, _number(row, "request_rate"), _number(row, "max_concurrency"),
-        _number(row, "failed") or (asked or completed) - completed,
-        row.get("backend"), row.get("model_id"), gaps_ms, growth,
+        failed, row.get("backend"), row.get("model_id"),
+        lists.gaps_ms, lists.growth, lists.longest_s,
         fields | {name: f"{name} of the lists" for name in computed},
     )  # fmt: skip
 
 
-def _details(row: Row) -> tuple[Latencies, Floats | None, float | None]:
-    """Latencies, gaps and growth by the requests that did not fail, where the file has them all.
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """What lists say of the requests that did not fail; span_s: from first start to last token.
+
+    tokens: how many they made, where the file has output_lens; is_whole: none failed.
+    """
+
+    latencies: Latencies = field(default_factory=dict)
+    gaps_ms: Floats | None = None
+    growth: float | None = None
+    longest_s: float = 0.0
+    span_s: float | None = None
+    tokens: float | None = None
+    least_tokens: float = 0.0
+    is_whole: bool = True
+
+
+def _details(row: Row) -> _Lists:
+    """What the lists of a file say, where it has them of all requests.
 
     Files of 2024 have no start_times, so that their growth is not known.
     """
     starts, ttfts, gaps = (row.get(name) or [] for name in ("start_times", "ttfts", "itls"))
     errors = row.get("errors") or [""] * len(ttfts)
     tokens = row.get("output_lens") or [0] * len(ttfts)
-    lists = starts or range(len(ttfts)), ttfts, gaps, tokens, errors
+    begins = _seconds("start_times", starts) if starts else range(len(ttfts))
+    lists = begins, ttfts, gaps, tokens, errors
     if not ttfts or len({len(one) for one in lists}) > 1:
-        return {}, None, None
+        return _Lists()
     done = sorted(one[:4] for one in zip(*lists, strict=True) if not one[4])
-    ttft = 1e3 * np.array([first for _, first, _, _ in done], np.float64)
-    every = [1e3 * np.array(gaps, np.float64) for _, _, gaps, _ in done]
+    ttft = 1e3 * _seconds("ttfts", [first for _, first, _, _ in done])
+    every = [1e3 * _seconds("itls", gaps) for _, _, gaps, _ in done]
     every = [np.where(each == 0, _LEAST_GAP, each) for each in every]
     counts = [max(tokens - 1, len(gaps)) for _, _, gaps, tokens in done]
     tpot = [each.sum() / count for each, count in zip(every, counts, strict=True) if each.size]
     values = {"ttft": ttft, "itl": np.concatenate(every), "tpot": np.array(tpot)}
     values = {metric: one for metric, one in values.items() if one.size}
-    if not all(np.isfinite(one).all() and one.min() > 0 for one in values.values()):
-        raise ValueError("the requests' times are not all positive numbers")
+    if not ttft.all():
+        raise ValueError("ttfts: the requests' times are not all positive numbers")
     latencies = {
         f"{metric} {at}": float(one.mean() if at == "mean" else np.percentile(one, int(at[1:])))
         for metric, one in values.items()
@@ -280,7 +341,60 @@ def _details(row: Row) -> tuple[Latencies, Floats | None, float | None]:
     }
     third = max(1, len(ttft) // 3)
     growth = float(ttft[-third:].mean() / ttft[:third].mean()) if starts else None
-    return latencies, values.get("itl"), growth
+    whole_s = (ttft + [each.sum() for each in every]) / 1e3
+    span_s = None
+    if starts:
+        first_s = np.array([start for start, *_ in done])
+        span_s = float((first_s + whole_s).max() - first_s.min())
+    made = sum(tokens for *_, tokens in done) if row.get("output_lens") else None
+    least = sum(counts) + len(done) if "itl" in values else 0  # a gap may have several tokens
+    return _Lists(
+        latencies, values.get("itl"), growth, float(whole_s.max()), span_s, made, least,
+        len(done) == len(ttfts),
+    )  # fmt: skip
+
+
+def _require_whole_lists(row: Row, completed: float, failed: float) -> None:
+    """Raise InputError unless each list is of all requests, or of all that did not fail."""
+    for name in ("start_times", "ttfts", "itls", "output_lens", "errors"):
+        if (count := len(row.get(name) or ())) not in (0, completed, completed + failed):
+            raise InputError(f"{name} lists {count} requests, but completed is {completed:g}")
+
+
+def _agreeing(source: str, told: Latencies, lists: _Lists, fields: Mapping[str, str]) -> Latencies:
+    """What lists say, without what the summary contradicts. Raises InputError.
+
+    Start times show that lists are of this run. Without them a time to first token, which may be
+    measured in two ways, is the summary's, with a warning.
+    """
+    computed = kept = lists.latencies
+    for metric in METRICS:
+        names = [f"{metric} {at}" for at in ("mean", "p50")]
+        names = [name for name in names if name in told and name in computed]
+        off = {name: abs(math.log(told[name] / computed[name])) for name in names}
+        if not off or min(off.values()) <= math.log(AGREED):
+            continue
+        name = min(off, key=off.__getitem__)
+        says = f"{fields[name]} is {told[name]:.6g}, but by the lists {computed[name]:.6g}"
+        if metric != "ttft" or lists.span_s is not None or off[name] > math.log(OTHER_UNIT):
+            raise InputError(says)
+        warn("V02", f"{source}: {says}; {metric} is taken from the file's summary")
+        kept = {name: ms for name, ms in kept.items() if not name.startswith(metric)}
+    for name in filter(kept.__contains__, told):
+        most = OTHER_UNIT
+        _require(fields[name], told[name], "by the lists", kept[name], 1 / most, most)
+    return kept
+
+
+def _seconds(name: str, values: Any) -> Floats:
+    """A list of times, none of them negative. Raises ValueError."""
+    try:
+        times = np.array(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    if times.ndim != 1 or not (np.isfinite(times) & (times >= 0)).all():
+        raise ValueError(f"{name}: the requests' times are not all positive numbers")
+    return times
 
 
 def _aiperf(row: Row, source: str) -> ServingResult:

@@ -198,6 +198,18 @@ def test_an_overloaded_server_gets_no_answer(
     assert all(row.endswith(f'{told}"') for row in rows)  # quoted, for its comma
 
 
+def test_long_answers_at_the_end_are_no_overload(capsys: Capture, tmp_path: Path) -> None:
+    """100 requests within 25 s, none waits, and the longest takes as long again: made.serve."""
+    asked = ["advise"]
+    for seed, mhz in enumerate((HIGH, LOW)):
+        run = made.serve(SERVER, mhz, 4.0, 100, None, seed, answer=1500)
+        assert run.duration_s > 2 * 25
+        asked += [*map(str, made.write(run, mhz, tmp_path)), *["--also"] * (mhz == HIGH)]
+    found = document(capsys, *asked, "--slo", "tpot=1.1x@p90")
+    assert found["server"]["load"] == "open"
+    assert found["answer"]["at"]["engine_mhz"] < HIGH
+
+
 def test_clients_that_limit_a_rate_are_a_closed_load(capsys: Capture, tmp_path: Path) -> None:
     """The same requests of 32 clients, whether 100 requests/s are asked for or as many as go."""
     asked = write(tmp_path, np.inf, clients=32)
@@ -218,10 +230,12 @@ def test_one_reading_that_clients_limit_is_of_another_load(capsys: Capture, tmp_
     """At 1980 MHz 24 clients are half busy at 5 requests/s; at 1320 MHz, by hand, all of them."""
     asked = write(tmp_path)
     closed = made.write(made.serve(SERVER, LOW, np.inf, COUNT, 24, 3), LOW, tmp_path)
-    in_result(request_rate=RATE * 4)(closed[0], tmp_path)
-    in_result(request_rate=RATE * 4, max_concurrency=24)(Path(asked[1]), tmp_path)
-    out, _ = succeed(capsys, *asked)
-    assert "No clock is advised: the server is overloaded" in out
+    in_result(request_rate=RATE)(closed[0], tmp_path)
+    in_result(max_concurrency=24)(Path(asked[1]), tmp_path)
+    told = "24 clients limit the rate at 1320 MHz and not at 1980: raise --max-concurrency, or"
+    assert document(capsys, *asked)["server"]["withheld"] == f"{told} lower it to limit both"
+    out = " ".join(succeed(capsys, *asked)[0].split())
+    assert out.startswith(f"No clock is advised: {told} lower it to limit both.")
 
 
 def test_gaps_without_start_times_are_gaps(capsys: Capture, tmp_path: Path) -> None:
@@ -429,6 +443,28 @@ def test_a_log_of_another_run_is_refused(capsys: Capture, words: Words, tmp_path
     assert told.endswith("s (duration); give each result the log of its own run")
     told = refuse(capsys, tmp_path, *fast, result, words[5])
     assert "the GPU is busy for 8" in told
+
+
+def test_a_log_that_is_too_short_is_no_other_run(
+    capsys: Capture, words: Words, tmp_path: Path
+) -> None:
+    """Of 84 s of benchmark the log has the idle start and 6 s, where a tenth is needed."""
+    log = tmp_path / "log.csv"
+    lines = Path(words[5]).read_text("utf-8").splitlines(keepends=True)
+    log.write_text("".join(lines[:10]), encoding="utf-8")
+    told = refuse(capsys, tmp_path, *words[:5], str(log))
+    assert (
+        "; the log is too short to be compared: log the whole benchmark, or begin and end" in told
+    )
+    assert "of its own run" not in told
+
+
+def test_the_base_is_the_reading_at_the_highest_clock(capsys: Capture, words: Words) -> None:
+    told = refuse(capsys, Path(words[1]).parent, *words, "--base", "engine=1320")
+    assert "--base engine=1320 does not work for a server, whose base is the reading at" in told
+    assert "was set to" not in told
+    with_base = document(capsys, *words, "--base", "engine=1980")
+    assert with_base == document(capsys, *words)
 
 
 def on_a_v100(folder: Path, results: str, *options: str) -> Words:

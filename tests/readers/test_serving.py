@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 from mlscale.readers.files import open_file
 from mlscale.readers.serving import ServingResult, read, read_result
 
@@ -196,7 +196,10 @@ def test_a_damaged_field_is_refused_by_name(
     told = str(caught.value)
     *outer, last = field.removeprefix("max_").split(".")
     assert last in told or outer[-1] in told
-    assert told.endswith(("save it again", "durations in s, latencies in ms"))
+    units = "latencies in ms", "durations in s"
+    assert told.endswith(("save it again", " wrote", *units))
+    if any(part in field for part in ("throughput", "concurrency", "completed", "tokens")):
+        assert not told.endswith(units)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +243,10 @@ def test_all_latencies_in_another_unit_are_refused(
         ({"request_rate": 2.1, "max_concurrency": 200}, "open"),
         ({"request_rate": 100, "max_concurrency": None}, "overloaded"),
         ({"request_rate": 100, "max_concurrency": 200}, "overloaded"),  # 200 were never reached
-        ({"request_rate": 2 / 0.66, "max_concurrency": None}, "open"),  # by hand: 0.66 are served
-        ({"request_rate": 2 / 0.64, "max_concurrency": None}, "overloaded"),
+        # By hand: 0.65 of 50 s are 32.5 s, 7.6 s of them for the 99th percentile of the requests,
+        # so that 100 requests must come within 24.9 s: at 4.016 requests/s.
+        ({"request_rate": 3.97, "max_concurrency": None}, "open"),
+        ({"request_rate": 4.06, "max_concurrency": None}, "overloaded"),
         ({"request_rate": None, "max_concurrency": None}, ""),
     ],
 )
@@ -251,6 +256,66 @@ def test_what_is_served_tells_the_load(tmp_path: Path, changes: dict[str, Any], 
     asked = {"concurrency": 8} | {names[name]: value for name, value in changes.items()}
     told = WHOLE_AIPERF | {"input_config": {"loadgen": asked}}
     assert result_of(tmp_path, told).load == load
+
+
+@pytest.mark.parametrize(
+    ("changes", "load"),
+    [
+        ({}, "open"),  # by hand: 0.65 of 50 s are 32.5 s; 20 s of requests, 14 s of one at the end
+        ({"request_rate": 3.3}, "overloaded"),  # 30.3 s are more than two requests: no tail
+        ({"mean_ttft_ms": 3100.0}, "overloaded"),  # over a tenth of the 30 s after the last one
+    ],
+)
+def test_a_summary_tells_a_tail_of_long_answers(
+    tmp_path: Path, changes: dict[str, Any], load: str
+) -> None:
+    names = [name for name in WHOLE_VLLM if name[-3:] == "_ms" and name[:5] != "mean_"]
+    told = {name: value for name, value in WHOLE_VLLM.items() if name not in names}
+    told |= {"request_rate": 5.0, "max_concurrency": None, "mean_itl_ms": 70.0}
+    del told["mean_e2el_ms"], told["mean_tpot_ms"]
+    assert result_of(tmp_path, told | changes).load == load
+
+
+# 100 requests by hand, one each 0.46 s: 0.1 s to the first of 196 tokens, 20 ms for each other.
+LISTS = {"start_times": [0.46 * at for at in range(100)], "ttfts": [0.1] * 100,
+         "itls": [[0.02] * 195] * 100, "output_lens": [196] * 100, "errors": [""] * 100}  # fmt: skip
+SHORTER = {"duration": 35.0, "request_throughput": 100 / 35, "output_throughput": 560.0,
+           "total_token_throughput": 29600 / 35}  # fmt: skip
+DOUBLED = {"total_output_tokens": 39200, "output_throughput": 784.0,
+           "total_token_throughput": 984.0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({name: values[:50] for name, values in LISTS.items()},
+         "start_times lists 50 requests, but completed is 100"),
+        ({"itls": [[0.004] * 195] * 100}, "itl_ms is 19, but by the lists 4"),
+        ({"ttfts": [0.2] * 100}, "ttft_ms is 100, but by the lists 200"),
+        (DOUBLED, "total_output_tokens is 39200, but the sum of output_lens 19600"),
+        (SHORTER, "duration is 35, but by start_times, ttfts and itls 49.54"),
+        ({"start_times": [1e3 * at for at in LISTS["start_times"]]}, "by start_times, ttfts and"),
+        ({"start_times": [-at for at in LISTS["start_times"]]}, "start_times: the requests' times"),
+        ({"start_times": ["soon"] * 100}, "start_times: could not convert"),
+        ({"start_times": [None] * 100}, "start_times: the requests' times"),
+    ],
+)  # fmt: skip
+def test_lists_that_contradict_their_file_are_refused_by_name(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    """By hand: the last of 100 requests starts at 45.54 s and takes 4 s, of 50."""
+    assert result_of(tmp_path, WHOLE_VLLM | LISTS).longest_s == pytest.approx(4)
+    with pytest.raises(InputError, match=told):
+        result_of(tmp_path, WHOLE_VLLM | LISTS | changes)
+
+
+def test_without_start_times_another_ttft_is_the_summarys(tmp_path: Path) -> None:
+    told = WHOLE_VLLM | LISTS | {"start_times": [], "ttfts": [0.03] * 100}
+    with pytest.warns(DataWarning, match="ttft is taken from the file's summary") as caught:
+        found = result_of(tmp_path, told)
+    assert caught[0].message.note.code == "V02"  # type: ignore[union-attr]
+    assert found.latency_ms("ttft p90") == 130.0
+    assert found.latency_ms("tpot p90") == pytest.approx(20)
 
 
 def test_trtllm_bench_tells_in_ns_or_ms_and_whether_all_came_at_once(tmp_path: Path) -> None:

@@ -84,11 +84,16 @@ def serve(
     count: int = 300,
     clients: int | None = None,
     seed: int = 0,
+    answer: float = 200,
 ) -> Run:
-    """Serve requests that come at a rate [1/s], inf with `clients` at a time; seed: of jitter."""
+    """Serve requests that come at a rate [1/s], inf with `clients` at a time; seed: of jitter.
+
+    answer: its mean length in tokens.
+    """
     work = np.random.default_rng(5)
     inputs = np.clip(900 * np.exp(0.6 * work.standard_normal(count) - 0.18), 16, 8000).round()
-    outputs = np.clip(200 * np.exp(0.6 * work.standard_normal(count) - 0.18), 2, 900).round()
+    outputs = np.exp(0.6 * work.standard_normal(count) - 0.18)
+    outputs = np.clip(answer * outputs, 2, 4.5 * answer).round()
     starts = np.cumsum(work.exponential(1, count))
     starts = starts * (count / rate / starts[-1]) if clients is None else np.zeros(count)
     jitter, clock = np.random.default_rng(seed), mhz / server.highest_mhz
