@@ -278,7 +278,7 @@ def test_a_summary_tells_a_tail_of_long_answers(
 
 # 100 requests by hand, one each 0.46 s: 0.1 s to the first of 196 tokens, 20 ms for each other.
 LISTS = {"start_times": [0.46 * at for at in range(100)], "ttfts": [0.1] * 100,
-         "itls": [[0.02] * 195] * 100, "output_lens": [196] * 100, "errors": [""] * 100}  # fmt: skip
+         "itls": [[0.02] * 195] * 100, "output_lens": [196] * 100}  # fmt: skip
 SHORTER = {"duration": 35.0, "request_throughput": 100 / 35, "output_throughput": 560.0,
            "total_token_throughput": 29600 / 35}  # fmt: skip
 DOUBLED = {"total_output_tokens": 39200, "output_throughput": 784.0,
