@@ -437,7 +437,7 @@ def _power_limits(
     known = (device.lowest_cap_w, device.most_power_w) if device else (None, None)
     both = zip(known, was_set_w, (np.fmin, np.fmax), strict=True)
     lowest, highest = (
-        None if end is None else float(of(end, was_set)) for end, was_set, of in both
+        None if end is None else float(widest(end, was_set)) for end, was_set, widest in both
     )
     return lowest, highest
 

@@ -110,8 +110,8 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
 def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -> None:
     """Raise InputError where a log is not of the benchmark, or a GPU is too busy for its result."""
     run_s, busy_s = result.duration_s, (span.time_ms or 1e3 * result.duration_s) / 1e3
-    of_ends = ((run_s - WARM_UP_S) / OTHER_RUN, LEAST_AMID * run_s, 0.0)
-    least_s = of_ends[len(span.open_ends)]
+    least_by_ends = ((run_s - WARM_UP_S) / OTHER_RUN, LEAST_AMID * run_s, 0.0)
+    least_s = least_by_ends[len(span.open_ends)]
     if not least_s <= busy_s + 2 * span.period_s <= OTHER_RUN * run_s + WARM_UP_S:
         mend = "give each result the log of its own run"
         if span.open_ends and busy_s < run_s:

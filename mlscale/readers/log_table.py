@@ -89,8 +89,8 @@ class LoggedRun:
         watts = np.array(
             [mean_power(log, s) for (log, _), s in zip(self.each, self.alone, strict=True)]
         )
-        of_lowest = np.nan_to_num(self.lowest_cap_w / self.caps_w, nan=1.0)
-        return float((watts * of_lowest).max() / (self.power_w / len(watts)))
+        to_lowest = np.nan_to_num(self.lowest_cap_w / self.caps_w, nan=1.0)
+        return float((watts * to_lowest).max() / (self.power_w / len(watts)))
 
     @property
     def unlike_caps(self) -> str:
