@@ -220,23 +220,23 @@ def _listed_mhz(device: Device, memory_mhz: float) -> float:
     return listed_mhz if abs(listed_mhz / memory_mhz - 1) < SAME_CLOCK else memory_mhz
 
 
-def clock_templates(
-    device: Device | None, metadata: Mapping[str, Any], memory_mhz: Sequence[float]
-) -> dict[str, Any]:
-    """What sets any clocks, for a page: lines that leave {engine} and {memory} [MHz] open.
+def clock_templates(profiles: Profiles, memory_mhz: Sequence[float]) -> dict[str, Any]:
+    """What sets any clocks of a run, for a page: lines that leave {engine} and {memory} [MHz] open.
 
     'engine' and 'memory' are what `clock_commands` says of one that is not the base's, empty where
     no command is known, and comments with what to put in them; 'memory_mhz' are these clocks as the
     vendor's tool lists them.
     """
+    device, count = known_device(profiles.device), profiles.gpu_count
     if device is None:
         return {"engine": [], "memory": [], "memory_mhz": list(memory_mhz)}
-    gpu, _ = _gpu(device, metadata)
+    gpu, alike = _gpu(device, profiles.metadata, count)
     values = {"gpu": gpu, "engine": "{engine}", "memory": "{memory}"}
     lines = {}
     for lever in ("engine", "memory"):
         commands = _commands(device, [lever], values)
-        lines[lever] = [*commands.to_set, *(f"# {note}" for note in commands.notes if "{" in note)]
+        notes = [note for note in commands.notes if "{" in note] + alike * (count > 1)
+        lines[lever] = [*commands.to_set, *(f"# {note}" for note in notes)]
     if len(device.memory_clocks_mhz()) == 1 or device.slows_at_locked_memory:
         lines["memory"] = []
     return {**lines, "memory_mhz": [_listed_mhz(device, mhz) for mhz in memory_mhz]}

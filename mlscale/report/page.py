@@ -114,9 +114,8 @@ def _run(run: Shown) -> Row:
         return row
     grid = surfaces(run.advice, run.subject.model, run.subject.profiles)
     if grid is not None:
-        device, metadata = known_device(run.advice.device), run.subject.profiles.metadata
         row["grid"] = deflated(grid)
-        row["commands"] = clock_templates(device, metadata, grid["axes"]["m"])
+        row["commands"] = clock_templates(run.subject.profiles, grid["axes"]["m"])
     return row
 
 
@@ -205,6 +204,7 @@ def _about(run: Shown) -> str:
     run_row, base = document["run"], document["base"]
     device = known_device(document["device"] or "")
     name = device.name if device else document["device"] or "an unnamed GPU"
+    several = f"{run_row['gpu_count']} x " * (run_row["gpu_count"] > 1)
     launches = run_row["launches"]
     parts = [counted(run_row["kernels"], "kernel")]
     if launches is not None:
@@ -212,7 +212,7 @@ def _about(run: Shown) -> str:
     parts.append(_time(run_row["time_ms"]))
     clocks = [f"{base[axis]:g}" for axis in ("engine_mhz", "memory_mhz") if base[axis]]
     start = f", from {' / '.join(clocks)} MHz" if clocks else ""
-    return f"{', '.join(parts)} on {name}{start}: {run.name}"
+    return f"{', '.join(parts)} on {several}{name}{start}: {run.name}"
 
 
 def _time(time_ms: float) -> str:

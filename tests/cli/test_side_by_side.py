@@ -73,7 +73,12 @@ def test_text_page_and_python_say_of_how_many(
     caps, _ = succeed(capsys, "advise", fast, "--also", slow, "--lever", "cap")
     assert f"{said}, a power cap is of each." in " ".join(caps.split())
     succeed(capsys, "report", fast, "--also", slow, "-o", tmp_path / "page.html")
-    assert said in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert '<p class="sub">1 kernel, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
+    assert (
+        '"nvidia-smi -i 0 -lgc {engine},{engine}","# for GPU 0; set 1, 2, 3, 4, 5, 6, 7 alike"'
+        in page
+    )
     assert said in str(mlscale.advise(fast, also=slow))
     predicted, _ = succeed(capsys, "predict", fast, "--also", slow)
     assert predicted.startswith("  fast on 8 x h100-sxm5, measured at 1755 / 2619 MHz: 10.0 s\n")
