@@ -52,7 +52,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def forget_own_devices() -> Iterator[Callable[[], None]]:
-    """What makes the devices of one's own unknown, as in a fresh process; done after the test."""
+    """What makes the devices of one's own unknown, as in a fresh process; done around the test."""
     from mlscale.data import devices
 
     def forget() -> None:
@@ -60,6 +60,7 @@ def forget_own_devices() -> Iterator[Callable[[], None]]:
         for lookup in (devices._table, devices._names, devices.load_device):
             lookup.cache_clear()
 
+    forget()
     yield forget
     forget()
 

@@ -53,7 +53,7 @@ class CappedReading:
     """A run under a power cap: its time [ms], its mean power [W], and the cap [W]; NaN: not known.
 
     source: where it stands, for messages. gpu_count: power is of so many GPUs, the cap of each.
-    hottest_ratio: as of `MeasuredPoint`, of GPUs with one limit.
+    hottest_gpu_ratio: as of `MeasuredPoint`, of GPUs with one limit.
     Raises InputError on a time or power that is none.
     """
 
@@ -62,7 +62,7 @@ class CappedReading:
     cap_w: float = math.nan
     source: str = "a capped run"
     gpu_count: int = 1
-    hottest_ratio: float = 1.0
+    hottest_gpu_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         for what, value in (("a time", self.time_ms), ("a power", self.power_w)):
@@ -141,8 +141,8 @@ def advise_capped(
         if reading.gpu_count != gpus:
             ran = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
             raise InputError(f"{ran}, {readings[0].source} on {gpus}; name one with --gpu")
-    ratio = max(readings, key=lambda one: one.power_w).hottest_ratio
-    boards = Supply(gpu_count=gpus, hottest_ratio=ratio).boards
+    ratio = max(readings, key=lambda one: one.power_w).hottest_gpu_ratio
+    boards = Supply(gpu_count=gpus, hottest_gpu_ratio=ratio).boards
     readings = [replace(one, power_w=one.power_w / boards) for one in readings]
     for reading in readings:
         gpu = known_device(device)
@@ -181,7 +181,7 @@ def advise_capped(
         base=base,
         base_peak_w=base_w,
         was_set_w=was_set_w,
-        supply=Supply(cap_w=now_w, gpu_count=gpus, hottest_ratio=ratio),
+        supply=Supply(cap_w=now_w, gpu_count=gpus, hottest_gpu_ratio=ratio),
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*_plateau_warnings(plateaus), *refused_caps(runs, advice.points)]

@@ -12,7 +12,7 @@ locked clock is the better lever.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -196,29 +196,29 @@ class CapAdvice:
     the engine clock to lock in place of the best cap, None where the cap is as good. helps: whether
     the best has less of the objective than the base, or the base keeps not the limits.
     menu: the best under each limit of slowdown [%] that was asked for, None for no limit; its cap
-    is None where none is better than the base. run_cap_w: the cap that the base ran under, NaN
-    where no file states it. runs: what it was chosen from.
+    is None where none is better than the base. runs: what it was chosen from.
     """
 
-    device: str
+    runs: "CapRuns"
     objective: str
     limits: Limits
-    at_base: Setting
     points: tuple[CapPoint, ...]
     best: CapPoint | None
     helps: bool
-    warnings: tuple[Note, ...]
+    warnings: tuple[Note, ...] = ()
     expected: CapPoint | None = None
     lock_mhz: float | None = None
     menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
-    run_cap_w: float = math.nan
-    gpu_count: int = 1
-    runs: "CapRuns | None" = field(default=None, compare=False, repr=False)
 
     @property
-    def now_w(self) -> float | None:
-        """The cap that is set now: the run's, else the device table's; None of neither [W]."""
-        return _now_w(self.run_cap_w, known_device(self.device))
+    def device(self) -> str:
+        """A key of the device table, or any name."""
+        return self.runs.device
+
+    @property
+    def at_base(self) -> Setting:
+        """The run at the base."""
+        return self.runs.base
 
     @property
     def saved(self) -> str:
@@ -314,6 +314,14 @@ class CapRuns:
     was_set_w: tuple[float, float] = (math.nan, math.nan)
     supply: Supply = UNLIMITED
 
+    @property
+    def now_w(self) -> float | None:
+        """The cap that is set now: the run's, else the device table's; None of neither [W]."""
+        if not math.isnan(self.supply.cap_w):
+            return self.supply.cap_w
+        device = known_device(self.device)
+        return device.default_power_w if device else None
+
 
 def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     """The run under each cap, and the cap that serves it best.
@@ -335,7 +343,7 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     is_better = values < (1 - SAME) * to_beat
     if not feasible(limits, base_ms, np.array(runs.base_peak_w), base_ms).all():
         is_better[:] = True
-    is_other = runs.cap_w != _now_w(runs.supply.cap_w, device)
+    is_other = runs.cap_w != runs.now_w
     keys = [time_ms[:, 0], values, power_w[:, 0], is_other.astype(float)]
 
     def best_of(allowed: Mask) -> int | None:
@@ -362,30 +370,18 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     if expected == best or (best is not None and not is_better[expected]):
         expected = None
     return CapAdvice(
-        device=runs.device,
+        runs=runs,
         objective=objective,
         limits=limits,
-        at_base=base,
         points=points,
         best=None if best is None else points[best],
         helps=best is not None and bool(is_better[best]),
-        warnings=(),
-        gpu_count=runs.supply.gpu_count,
         expected=None if expected is None else points[expected],
         lock_mhz=None if best is None else _lock_mhz(points[best], runs.tried_mhz),
         menu=tuple(
             (most, points[place] if is_better[place] else None) for most, place in menu.items()
         ),
-        runs=runs,
-        run_cap_w=runs.supply.cap_w,
     )
-
-
-def _now_w(run_cap_w: float, device: Device | None) -> float | None:
-    """The cap that is set now: the run's, else the GPU's by the device table; None of neither."""
-    if not math.isnan(run_cap_w):
-        return run_cap_w
-    return device.default_power_w if device else None
 
 
 def cap_sweep(device: Device | None, lowest_clock_w: float, run_cap_w: float = math.nan) -> Floats:

@@ -105,7 +105,7 @@ def capped_document(
         "run": {
             "kernels": 1,
             "launches": None,
-            "gpu_count": caps.gpu_count,
+            "gpu_count": caps.runs.supply.gpu_count,
             **_costs(caps.at_base),
             "counters_cover_percent": 100.0,
             "is_bounded": False,
@@ -303,7 +303,7 @@ def cap_answer(caps: "CapAdvice", base: Row) -> Row:
         answer = stay
     has_expected = caps.expected is not None and caps.expected.run is not None
     return {
-        "base": {**base, "power_cap_w": caps.now_w},
+        "base": {**base, "power_cap_w": caps.runs.now_w},
         "answer": answer,
         "expected": _cap_choice(caps.expected, caps) if caps.expected and has_expected else None,
         "menu": [

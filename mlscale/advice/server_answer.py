@@ -9,6 +9,7 @@ from mlscale.advice.recommendation import Row
 from mlscale.advice.server import advise_server
 from mlscale.advice.server_readings import read_readings
 from mlscale.advice.slo import read_slos
+from mlscale.data.supply import limit_notes
 from mlscale.errors import InputError
 from mlscale.model.shipped import RUNS
 from mlscale.notes import Note
@@ -41,4 +42,5 @@ def server_answer(
     commands: Commands | None = None
     if has_commands and (best := advice.best(is_sure=True)):
         commands = commands_for_further_run(readings[0].log, best["engine_mhz"])
-    return server_document(advice, notes, commands)
+    held = [note for reading in readings for note in limit_notes(reading.log)]
+    return server_document(advice, [*notes, *held], commands)

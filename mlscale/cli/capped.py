@@ -12,7 +12,7 @@ from mlscale.cli import options
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.points import warn_of_base
-from mlscale.data.profiles import gpu_count_of, hottest_ratio_of
+from mlscale.data.profiles import gpu_count_of, hottest_gpu_ratio_of
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.readers.monitor import read_log
@@ -121,7 +121,7 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
             caps = table.positive(name, optional=True)
             break
     rows = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True)
-    gpus, ratio = gpu_count_of(table), hottest_ratio_of(table)
+    gpus, ratio = gpu_count_of(table), hottest_gpu_ratio_of(table)
     readings = (
         CappedReading(*row, f"{path}: {table.row(place)}", gpus, ratio)
         for place, row in enumerate(rows)
@@ -149,6 +149,6 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
         warn_of_pauses(log, span)
     names = frozenset({run.log.name} - {""})
     refuse_unlike_limits(run.log.source, run.unlike_caps)
-    count, ratio = len(run.each), run.hottest_ratio
+    count, ratio = len(run.each), run.hottest_gpu_ratio
     reading = CappedReading(time_ms, power_w, run.lowest_cap_w, str(path), count, ratio)
     return CappedRun((reading,), names, tuple(run.gpus))

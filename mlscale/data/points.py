@@ -26,7 +26,7 @@ from mlscale.data.profiles import (
     configurations,
     gpu_count_of,
     height,
-    hottest_ratio_of,
+    hottest_gpu_ratio_of,
     in_application,
     launches_of_rows,
     log_time_sd,
@@ -58,7 +58,7 @@ class _Reading:
     power_w: float
     log_time_sd: float
     power_cap_w: float
-    hottest_ratio: float
+    hottest_gpu_ratio: float
     file: str
     source: str
 
@@ -100,7 +100,7 @@ def add_points(
         sd = _medians(profiles.kernels, [(one.kernel, one.log_time_sd) for one in here])
         watts = powers if has_power else None
         cap_w = float(np.fmin.reduce([one.power_cap_w for one in here]))
-        ratio = max(one.hottest_ratio for one in here)
+        ratio = max(one.hottest_gpu_ratio for one in here)
         points.append(MeasuredPoint(config, times, watts, here[0].source, sd, cap_w, ratio))
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
     _refuse_copies(base, points)
@@ -258,7 +258,7 @@ def _made_one(
     if chosen.has_values("power_w"):
         power_w = made.power_w(samples(chosen.positive("power_w")))
     sd, caps_w = log_time_sd(chosen, samples).tolist(), lowest_caps_w(chosen, samples).tolist()
-    ratios = [hottest_ratio_of(chosen)] * len(sd)
+    ratios = [hottest_gpu_ratio_of(chosen)] * len(sd)
     numbers = zip(made.time_ms.tolist(), power_w.tolist(), sd, caps_w, ratios, strict=True)
     return [
         _Reading(kernel, at, *one, file=table.source, source=f"{table.source}: {table.row(row)}")

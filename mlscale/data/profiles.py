@@ -63,8 +63,8 @@ class MeasuredPoint:
     time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages;
     log_time_sd (K,): of the log of time, between repeated runs; None where none was repeated.
     power_cap_w: the power limit that a GPU had, the lowest of several [W]; NaN where not known.
-    hottest_ratio: what the GPU nearest to its limit drew, over the mean of all side by side; where
-    limits differ, its power is scaled to the lowest.
+    hottest_gpu_ratio: what the GPU nearest to its limit drew, over the mean of all side by side;
+    where limits differ, its power is scaled to the lowest.
     """
 
     config: HardwareConfig
@@ -73,7 +73,7 @@ class MeasuredPoint:
     source: str = "a further point"
     log_time_sd: Floats | None = None
     power_cap_w: float = math.nan
-    hottest_ratio: float = 1.0
+    hottest_gpu_ratio: float = 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,8 +84,8 @@ class Profiles:
     counters (K, F), a column per name in counter_names, NaN where missing;
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
-    whole; None where the table does not say; log_time_sd (K,), power_cap_w and hottest_ratio: as of
-    `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum of all.
+    whole; None where the table does not say; log_time_sd (K,), power_cap_w and hottest_gpu_ratio:
+    as of `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum.
     """
 
     device: str
@@ -102,7 +102,7 @@ class Profiles:
     log_time_sd: Floats | None = None
     power_cap_w: float = math.nan
     gpu_count: int = 1
-    hottest_ratio: float = 1.0
+    hottest_gpu_ratio: float = 1.0
 
     @property
     def weights(self) -> Floats:
@@ -392,7 +392,7 @@ def _profiles(
         log_time_sd=log_time_sd(table, samples),
         power_cap_w=lowest_limit_w(table.source, lowest_caps_w(table, samples)),
         gpu_count=gpu_count_of(table),
-        hottest_ratio=hottest_ratio_of(table.select(rows.tolist())),
+        hottest_gpu_ratio=hottest_gpu_ratio_of(table.select(rows.tolist())),
     )
 
 
@@ -416,8 +416,8 @@ def lowest_limit_w(source: str, caps_w: Floats) -> float:
     return lowest_w
 
 
-def hottest_ratio_of(table: Table) -> float:
-    """The highest `hottest_ratio` of its runs, 1 where it does not say. Raises InputError."""
+def hottest_gpu_ratio_of(table: Table) -> float:
+    """The highest `hottest_gpu_ratio` of its runs, 1 where it does not say. Raises InputError."""
     if not table.has_values("hottest_gpu_ratio"):
         return 1.0
     return float(np.nanmax(table.positive("hottest_gpu_ratio", optional=True)))

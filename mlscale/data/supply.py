@@ -29,7 +29,7 @@ class Supply:
     """What a board supplies [W]; where work would need more, the GPU lowers its clock.
 
     All of it is of the hottest board; powers are those of a run, of `gpu_count` boards side by
-    side, whose hottest draws `hottest_ratio` of their mean, see `Profiles`.
+    side, whose hottest draws `hottest_gpu_ratio` of their mean, see `Profiles`.
 
     most_w: its highest power limit, or more where it was measured to draw more. default_w: the
     limit that it is set to unless somebody changed it, likewise. Both are infinite where that is
@@ -45,12 +45,12 @@ class Supply:
     drawn_w: float = 0.0
     cap_w: float = math.nan
     gpu_count: int = 1
-    hottest_ratio: float = 1.0
+    hottest_gpu_ratio: float = 1.0
 
     @property
     def boards(self) -> float:
         """A run's power over that of its hottest board."""
-        return self.gpu_count / self.hottest_ratio
+        return self.gpu_count / self.hottest_gpu_ratio
 
     @property
     def holds(self) -> bool:
@@ -118,7 +118,7 @@ def supply_of(
     *drawn: float,
     cap_w: float = math.nan,
     gpu_count: int = 1,
-    hottest_ratio: float = 1.0,
+    hottest_gpu_ratio: float = 1.0,
 ) -> Supply:
     """What each board of a run supplies that was measured to draw these powers on all [W].
 
@@ -126,7 +126,7 @@ def supply_of(
     limits hold.
     Unlimited where that has none of it either.
     """
-    run = Supply(cap_w=cap_w, gpu_count=gpu_count, hottest_ratio=hottest_ratio)
+    run = Supply(cap_w=cap_w, gpu_count=gpu_count, hottest_gpu_ratio=hottest_gpu_ratio)
     known, drawn_w = known_device(device), max(drawn, default=0.0) / run.boards
     if not math.isnan(cap_w):
         run = replace(run, drawn_w=drawn_w)
@@ -151,7 +151,7 @@ def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float =
         *drawn,
         cap_w=run_cap_w(profiles),
         gpu_count=profiles.gpu_count,
-        hottest_ratio=profiles.hottest_ratio,
+        hottest_gpu_ratio=profiles.hottest_gpu_ratio,
     )
 
 
@@ -162,7 +162,7 @@ def run_cap_w(profiles: Profiles) -> float:
     """
     if not math.isnan(profiles.power_cap_w):
         return profiles.power_cap_w
-    base_w = _most_w(profiles.power_w) * profiles.hottest_ratio / profiles.gpu_count
+    base_w = _most_w(profiles.power_w) * profiles.hottest_gpu_ratio / profiles.gpu_count
     stated = [point.power_cap_w for point in profiles.points]
     return min((cap_w for cap_w in stated if base_w <= NOT_KEPT * cap_w), default=math.nan)
 
@@ -192,13 +192,13 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
         profiles.time_ms,
         profiles.power_w,
         power_cap_w=run_cap_w(profiles),
-        hottest_ratio=profiles.hottest_ratio,
+        hottest_gpu_ratio=profiles.hottest_gpu_ratio,
     )
     unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
     notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
     told = []
     for at in (base, *profiles.points):
-        watts = _most_w(at.power_w) * at.hottest_ratio / profiles.gpu_count
+        watts = _most_w(at.power_w) * at.hottest_gpu_ratio / profiles.gpu_count
         if watts > NOT_KEPT * at.power_cap_w:
             text = (
                 f"at {at.config.engine_mhz:g} MHz a power limit of {at.power_cap_w:g} W was not "

@@ -84,7 +84,7 @@ class LoggedRun:
         return float(np.fmin.reduce(self.caps_w))
 
     @property
-    def hottest_ratio(self) -> float:
+    def hottest_gpu_ratio(self) -> float:
         """As of `MeasuredPoint`; each GPU draws what it does while it works."""
         watts = np.array(
             [mean_power(log, s) for (log, _), s in zip(self.each, self.alone, strict=True)]
@@ -269,7 +269,7 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         means["log_time_sd"] = log.facts.get("log_time_sd", math.nan)
     means = {name: mean for name, mean in means.items() if not math.isnan(mean)}
     gpus = {"gpu_count": float(count)} if count > 1 else {}
-    if count > 1 and not math.isnan(ratio := run.hottest_ratio):
+    if count > 1 and not math.isnan(ratio := run.hottest_gpu_ratio):
         means["hottest_gpu_ratio"] = ratio
     return setup.device, {**setup.config.as_dict(), **gpus, "time_ms": time_ms, **means}
 

@@ -59,8 +59,6 @@ def caps_within(document: Row, caps: "CapAdvice", percents: Sequence[float | Non
     found: list[Row] = []
     base = {axis: step for axis, step in document["base"].items() if axis != "power_cap_w"}
     for percent in percents:
-        if caps.runs is None:
-            return found
         limits = replace(caps.limits, max_slowdown_percent=percent, max_time_ms=None)
         best = choose_cap(caps.runs, caps.objective, limits)
         offers = dict(best.menu)

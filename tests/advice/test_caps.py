@@ -396,7 +396,7 @@ class TestTheGpusLimits:
 
         Twice the power is 131.68 W: as a monitor shows of a board that passes its cap for moments.
         """
-        assert advised_on(device, kernels(factor), [60], "energy").now_w == default_w
+        assert advised_on(device, kernels(factor), [60], "energy").runs.now_w == default_w
 
     @pytest.mark.parametrize(
         ("asked", "cap_w", "unlocks"), [([300, 320], 320, False), ([350, 400, 450], 450, True)]

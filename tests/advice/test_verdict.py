@@ -4,15 +4,17 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mlscale import HardwareConfig, __version__
-from mlscale.advice.caps import CapAdvice, CapPoint
+from mlscale.advice.caps import CapAdvice, CapPoint, CapRuns
 from mlscale.advice.commands import Commands
 from mlscale.advice.document import NextStep, document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
 from mlscale.advice.verdict import answer_lines
+from mlscale.data.supply import Supply
 from mlscale.data.surfaces import BOUNDED
 from mlscale.notes import Note
 
@@ -214,19 +216,15 @@ def test_bounds() -> None:
     )
 
 
-def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
-    """A best cap of 300 W, of a GPU of 400 W."""
+def capped(run: Setting | None = AT_LOWER, cap_w: float = 400.0, **known: object) -> CapAdvice:
+    """A best cap of 300 W, of a run under cap_w."""
     best = CapPoint(300.0, run, 0, ("below the clocks tried",))
+    nothing = np.empty(0)
+    runs = CapRuns(
+        *("made-gpu", nothing, (), (nothing, nothing), AT_BASE, 350.0), supply=Supply(cap_w=cap_w)
+    )
     caps = CapAdvice(
-        device="made-gpu",
-        objective="energy",
-        limits=LIMITED,
-        at_base=AT_BASE,
-        points=(best,),
-        best=best,
-        helps=True,
-        warnings=(),
-        run_cap_w=400.0,
+        runs=runs, objective="energy", limits=LIMITED, points=(best,), best=best, helps=True
     )
     return replace(caps, **known)  # type: ignore[arg-type]
 
@@ -235,7 +233,7 @@ def capped(run: Setting | None = AT_LOWER, **known: object) -> CapAdvice:
     ("caps", "sentence"),
     [
         (capped(), "Set the power cap to 300 W (now 400): 10 % slower, 12 % less energy."),
-        (capped(run_cap_w=math.nan), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
+        (capped(cap_w=math.nan), "Set the power cap to 300 W: 10 % slower, 12 % less energy."),
         (
             capped(helps=False),
             (

@@ -69,6 +69,19 @@ def test_the_answer_keeps_the_limits_in_truth(capsys: Capture, words: Words) -> 
         assert clock["output_per_s"] == pytest.approx(true["output_throughput"], rel=0.02)
 
 
+def test_a_power_limit_that_held_a_reading_is_told(capsys: Capture, tmp_path: Path) -> None:
+    """A limit of what the run draws at the higher clock: 100 % of it, by hand."""
+    given = write(tmp_path)
+    watts = made.serve(SERVER, HIGH, RATE, COUNT, None, 0).power_w
+    for file in map(Path, (given[2], given[5])):
+        header, *rows = file.read_text().splitlines()
+        limited = [f"{header}, power.limit [W]", *(f"{row}, {watts:.2f} W" for row in rows), ""]
+        file.write_text("\n".join(limited))
+    told = " ".join(note_texts(document(capsys, *given, "--slo", SLO)))
+    assert told.count("the run drew its power limit") == 1
+    assert "at 1980 MHz: the limit set the clock" in told
+
+
 @pytest.mark.parametrize("clients", [None, 32])
 def test_latencies_between_the_readings_are_those_of_the_truth(
     capsys: Capture, tmp_path: Path, clients: int | None
