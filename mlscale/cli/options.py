@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlscale.cli.parser import Group, Parser
 from mlscale.data.datasets import input_file
@@ -467,7 +467,15 @@ def add_map(parser: Parser) -> None:
         "your tables' names for mlscale's columns, with a unit if it differs, or a number for "
         "all rows: engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28"
     )
-    parser.add_more("--map", type=mapping, default={}, metavar="NAME=COLUMN[:UNIT],...", help=what)
+    name = "NAME=COLUMN[:UNIT],..."
+    parser.add_more("--map", type=mapping, action=_Together, default={}, metavar=name, help=what)
+
+
+class _Together(argparse.Action):
+    """Of an option that is given again all pairs: a hint's beside those of before."""
+
+    def __call__(self, _: Any, namespace: argparse.Namespace, values: Any, *__: Any) -> None:
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), **values})
 
 
 def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":

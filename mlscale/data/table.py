@@ -194,6 +194,8 @@ def mapped(table: Table, columns: Columns) -> Table:
     text, numbers, used = {}, {}, set()
     for name, said in columns.items():
         column, unit = split_source(name, str(said), table.columns)
+        if column not in table.columns:  # application=kernel, beside kernel=COLUMN
+            column = str(columns.get(column, column))
         used.add(column)
         if name in IDENTITY and column in table.text:
             text[name] = table.text[column]

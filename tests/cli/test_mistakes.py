@@ -199,3 +199,15 @@ def test_variants_of_a_program_are_not_parted_in_silence(capsys: Capture, tmp_pa
         tidy.write_csv(tmp_path / "t.csv", named)
         _, err = succeed(capsys, *words)
         assert ("'Sobel5', 'Sobel3', and each is its own app" in err) == (application == "kernel")
+
+
+def test_mappings_are_given_one_after_the_other(capsys: Capture, tmp_path: Path) -> None:
+    """As the errors ask for them: the kernels' own column, and then each kernel's application."""
+    rows = [{"name" if k == "kernel" else k: v for k, v in row.items() if k != "application"}
+            for row in tidy.rows(["one", "other", "another"])]  # fmt: skip
+    tidy.write_csv(tmp_path / "t.csv", rows)
+    words = ("train", "t.csv", "-o", "m.mlscale", "--predictor", "mean-surface", "--no-check")
+    kernels = ("--map", "kernel=name")
+    hint = "--map application=kernel"
+    assert hint in refuse(capsys, tmp_path, *words, *kernels)
+    succeed(capsys, *words, *kernels, *hint.split())
