@@ -63,6 +63,7 @@ def test_a_model_is_the_same(
     assert found[2] == found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "predictors"),
     [

@@ -18,6 +18,7 @@ CLASS, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.D
 COMMAND, SHOWN = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_page(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -294,6 +294,7 @@ def test_a_killed_worker_changes_nothing(
     assert files_in(tmp_path / "spread") == files_in(tmp_path / "alone")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_fleet(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

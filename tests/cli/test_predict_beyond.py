@@ -111,6 +111,7 @@ class TestAnotherGpu:
         lowest, *_, highest = made.CLOCKS.engine_mhz
         assert lowest / highest <= min(clocks) / max(clocks) < lowest / highest + 0.01
 
+    @pytest.mark.slow
     def test_of_which_the_training_has_a_table_all_its_steps_count(
         self, capsys: Capture, folder: Path, tmp_path: Path
     ) -> None:

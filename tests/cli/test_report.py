@@ -72,7 +72,7 @@ MEASURED = "device,cu_count,engine_mhz,memory_mhz,time_ms,power_w,kernel,applica
         BY_HAND,
         ("capped.csv", "--lever", "cap"),
         ("measured.csv", "--base", "engine=1980"),
-        (FAST, "--also", SLOW, "--lever", "cap"),
+        pytest.param((FAST, "--also", SLOW, "--lever", "cap"), marks=pytest.mark.slow),
     ],
     ids=["logs", "counters", "capped", "measured clocks", "cap of logs"],
 )

@@ -57,6 +57,7 @@ def gpus(tmp_path: Path) -> list[Path]:
     return [tmp_path / "one.csv", tmp_path / "two.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "said", "quantities"),
     [

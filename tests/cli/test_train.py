@@ -144,6 +144,7 @@ class TestSeveralGpus:
         replace(other, device="gtx1080ti").write("second.csv")
         return Path("first.csv"), Path("second.csv")
 
+    @pytest.mark.slow
     def test_time_is_learnt_from_all_and_serves_power(
         self, capsys: Capture, tables: tuple[Path, Path]
     ) -> None:

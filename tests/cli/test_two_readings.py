@@ -132,6 +132,7 @@ def model() -> Model:
     return shipped_model(profiled(*FOUND[0]))[1]
 
 
+@pytest.mark.slow
 def test_random_pairs(model: Model) -> None:
     """60 pairs: power rises, the order does not matter, and intervals keep to their side.
 

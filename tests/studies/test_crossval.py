@@ -160,6 +160,7 @@ class TestTrainings:
         learnt = pooled(BASED[0], fold, [*BASED, one])
         assert [kernels.tolist() for _, kernels in learnt] == [[0, 1, 2, 4]] * 3
 
+    @pytest.mark.slow
     def test_pooled_recovers_the_curve(self) -> None:
         """Made kernels of one law on each table: little is left (4.9 % when written)."""
         result = unchanged("pooled")

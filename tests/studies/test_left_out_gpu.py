@@ -42,6 +42,7 @@ def choices_on(study: RegretStudy, table: str) -> Any:
     return function(*call)["energy"]
 
 
+@pytest.mark.slow
 def test_the_cautious_pass_the_limit_no_oftener_and_save_no_more(
     tables: dict[str, Measurements],
 ) -> None:

@@ -119,6 +119,7 @@ class TestKnownTruth:
         assert row["n_training_kernels"] == 16
         assert row["mape"] < 5
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:.*has no counters:mlscale.DataWarning")
     @pytest.mark.parametrize("training", ["train_on", "unseen-gpu"])
     def test_power_of_another_gpu(self, training: str) -> None:

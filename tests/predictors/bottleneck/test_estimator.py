@@ -65,6 +65,7 @@ class TestRecovery:
         model = quick().fit([made.measurements(12), other], [MID, MID])
         assert error_at(MID, model, made.measurements(9, seed=1)) < 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("first", [0, 1])
     def test_one_gpu_of_several_cu_counts(self, first: int) -> None:
         """With intervals: the GPU of one CU count alone cannot tell how far off the other is."""

@@ -37,6 +37,7 @@ def scores(predictor: Bottleneck, held_out: Measurements) -> np.ndarray:
     return np.delete(error, AT_MID) / np.delete(half_width, AT_MID)
 
 
+@pytest.mark.slow
 def test_power_of_an_application() -> None:
     each = [
         scores(
@@ -49,6 +50,7 @@ def test_power_of_an_application() -> None:
     assert trained.scores_.trained[0, -1] == pytest.approx(np.max(each), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_time_on_a_gpu_held_out_with_an_application() -> None:
     """Its peaks are those that its other kernels show."""
     each = []

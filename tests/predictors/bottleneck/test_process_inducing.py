@@ -67,7 +67,8 @@ class TestRows:
 
 
 class TestAboveTheBound:
-    @pytest.mark.parametrize("seed", [3, pytest.param(6, marks=pytest.mark.slow)])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", [3, 6])
     def test_error_is_that_of_the_exact_process(
         self, seed: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -240,6 +240,7 @@ def trained_alone() -> list[Wu]:
 
 
 class TestTogether:
+    @pytest.mark.slow
     @pytest.mark.parametrize("numbers_per_chunk", [1, 2000, 10**9])
     def test_makes_the_same_choices_as_alone(
         self, numbers_per_chunk: int, trained_alone: list[Wu], monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ def test_both_losses_in_one_batch_are_as_alone() -> None:
         np.testing.assert_allclose(network.hidden_bias, expected.hidden_bias, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
     """Known truth: fewer than four clusters mix laws, and more than four cannot err less.
 
