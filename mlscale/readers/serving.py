@@ -192,8 +192,8 @@ def read(sheet: Sheet) -> list[ServingResult]:
             found.append(form(row, str(sheet.path)))
             _require_sound(found[-1])
             text = text[end:]
-    except InputError as error:
-        told = f"{error}; give what {sheet.kind.title} wrote{_units(str(error))}"
+    except _FieldError as error:
+        told = f"{error}; give what {sheet.kind.title} wrote{error.unit}"
         raise InputError(f"{sheet.path}: {told}") from None
     except _DAMAGE as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -203,17 +203,25 @@ def read(sheet: Sheet) -> list[ServingResult]:
     return found
 
 
-def _units(told: str) -> str:
-    """The units of the fields that a contradiction names at its start, where these are times."""
-    name = told.partition(" is ")[0]
-    if name == "duration":
-        return ": durations in s"
-    is_time = any(part in name for part in ("ttft", "tpot", "itl", "e2e", "latency", "time_to"))
-    return ": latencies in ms" if is_time and " lists " not in told else ""
+class _FieldError(ValueError):
+    """A field, '' for a list, that does not fit another."""
+
+    def __init__(self, field: str, told: str) -> None:
+        """Note which, and in words why."""
+        super().__init__(told)
+        self.field = field
+
+    @property
+    def unit(self) -> str:
+        """Which unit the field is in, where it is a time."""
+        times = ("ttft", "tpot", "itl", "e2e", "latency", "time_to")
+        is_latency = any(part in self.field for part in times)
+        is_duration = self.field == "duration"
+        return ": durations in s" if is_duration else ": latencies in ms" if is_latency else ""
 
 
 def _require_sound(result: ServingResult) -> None:
-    """Raise InputError where latencies contradict each other, the run or the load."""
+    """Raise _FieldError where latencies do not fit each other, the run or the load."""
     ms, run_ms, rate = result.latencies_ms, 1e3 * result.duration_s, result.rate_per_s
     said = {name: result.fields.get(name, name) for name in ms}
     for name, value in ms.items():
@@ -246,13 +254,13 @@ def _require_sound(result: ServingResult) -> None:
 
 
 def _require(name: str, number: float, other: str, value: float, least: float, most: float) -> None:
-    """Raise InputError unless a number is within `least` and `most` times another."""
+    """Raise _FieldError unless a number is within `least` and `most` times another."""
     if not least * value <= number <= most * value:
-        raise InputError(f"{name} is {number:.6g}, but {other} {value:.6g}")
+        raise _FieldError(name, f"{name} is {number:.6g}, but {other} {value:.6g}")
 
 
 def _hold(row: Row, name: str, by: str, value: float) -> None:
-    """Raise InputError where a field is there, and is not what others make of it."""
+    """Raise _FieldError where a field is there, and is not what others make of it."""
     if (number := _number(row, name)) is not None:
         _require(name, number, by, value, 1 / ROUNDED, ROUNDED)
 
@@ -355,14 +363,15 @@ def _details(row: Row) -> _Lists:
 
 
 def _require_whole_lists(row: Row, completed: float, failed: float) -> None:
-    """Raise InputError unless each list is of all requests, or of all that did not fail."""
+    """Raise _FieldError unless each list is of all requests, or of all that did not fail."""
     for name in ("start_times", "ttfts", "itls", "output_lens", "errors"):
         if (count := len(row.get(name) or ())) not in (0, completed, completed + failed):
-            raise InputError(f"{name} lists {count} requests, but completed is {completed:g}")
+            told = f"{name} lists {count} requests, but completed is {completed:g}"
+            raise _FieldError("", told)
 
 
 def _agreeing(source: str, told: Latencies, lists: _Lists, fields: Mapping[str, str]) -> Latencies:
-    """What lists say, without what the summary contradicts. Raises InputError.
+    """What lists say, without what the summary contradicts. Raises _FieldError.
 
     Start times show that lists are of this run. Without them a time to first token, which may be
     measured in two ways, is the summary's, with a warning.
@@ -377,7 +386,7 @@ def _agreeing(source: str, told: Latencies, lists: _Lists, fields: Mapping[str, 
         name = min(off, key=off.__getitem__)
         says = f"{fields[name]} is {told[name]:.6g}, but by the lists {computed[name]:.6g}"
         if metric != "ttft" or lists.span_s is not None or off[name] > math.log(OTHER_UNIT):
-            raise InputError(says)
+            raise _FieldError(name, says)
         warn("V02", f"{source}: {says}; {metric} is taken from the file's summary")
         kept = {name: ms for name, ms in kept.items() if not name.startswith(metric)}
     for name in filter(kept.__contains__, told):
