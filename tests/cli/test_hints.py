@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from command import Capture, Rows, options_of
 from synthetic import llm_server, tidy
+from synthetic.made_gpu import made_gpu, put_in
 from synthetic.two_logs import HEADER, log, of_gpu_1, without
 
 import mlscale
@@ -82,6 +83,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         write_logs()
         write_tables()
         write_exports()
+        put_in(tmp_path_factory.mktemp("gpu"), patch)
         yield folder
 
 
@@ -269,6 +271,7 @@ def slowed(table: Rows) -> Rows:
 
 def told(capsys: Capture, words: str) -> tuple[int, str]:
     """The exit status of a command, and all that it says, in one line."""
+    made_gpu().special(gpus=2, serves="--for" in words)
     try:
         status = main(shlex.split(words.replace("H100", H100).removeprefix("mlscale ")))
     except SystemExit as stopped:  # of --help
@@ -340,17 +343,6 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "is not a gpu.json of",
     ],
     "needs a GPU, or root": [
-        "if another GPU worked",
-        "give a program behind",
-        "measure one clock at a time: --at",
-        "--max-slowdown needs --two-clocks",
-        "--repeat needs a program",
-        "with the LOG of the clock as it was",
-        "with a benchmark's RESULTs",
-        "or give a benchmark's results",
-        "For an answer, once more",
-        "measure it again with --rate",
-        "measures one GPU; name it with --gpu",
         "has no engine clock; give it: --at MHZ",
         "--resume when it is; by hand",
         "only root sets clocks",
