@@ -28,7 +28,8 @@ _OPTIONS = (
 _SETTING = r"\w+=[^\s;),']+"
 _OPTION = re.compile(
     rf"--({'|'.join(_OPTIONS)})(?![\w-])"
-    rf"(?: ({_SETTING}(?:,{_SETTING})*|'[^']+'|(?:drop|keep|bottleneck|time)\b|[A-Z]+\b|\d[\w.]*))?"
+    rf"(?: ({_SETTING}(?:,{_SETTING})*|'[^']+'|[A-Z]+\b|\d[\w.]*|"
+    r"(?:drop(?:-settings)?|keep|bottleneck|time)\b))?"
 )
 
 

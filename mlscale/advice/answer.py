@@ -97,8 +97,8 @@ def next_step(
         third_mhz = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
         if third_mhz is None:
             return None
-        below = "To be surer below these clocks, run it at about"
-        return NextStep(f"{below} {third_mhz} MHz too: --also FILE.", third_mhz)
+        below = f"To be surer below these clocks, run it at about {third_mhz} MHz too: --also FILE."
+        return NextStep(below, third_mhz)
     if profiles.power_w is None and advice.no_energy and model.untrained:
         return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
     if model.untrained and not profiles.points and advice.objective not in WITHOUT_POWER:

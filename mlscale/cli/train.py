@@ -198,8 +198,8 @@ def _hyper_parameters(
     predictor = create(name)
     if not isinstance(predictor, Savable):
         raise UsageError(
-            f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
-            "file: it has no methods state and restore"
+            f"--predictor: '{predictor.name}' exists for studies only ('mlscale study errors') and "
+            "cannot be trained to a file: it has no methods state and restore"
         )
     if trains_on_several and not isinstance(predictor, PoolsGpus):
         raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")

@@ -229,8 +229,8 @@ def lack_of_peaks(key: str) -> str:
         return ""
     if possible := devices_named(key):
         return (
-            f"'{key}' may be {' or '.join(possible)}; name one in the table's column 'device', of "
-            "an export with --device"
+            f"'{key}' may be {' or '.join(possible)}; of an export name one with --device, of a "
+            "table with --map device=KEY"
         )
     return f"the GPU '{key}' is unknown; to describe it in a device file, {DESCRIBED}"
 

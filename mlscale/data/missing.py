@@ -24,9 +24,11 @@ def filled(values: Floats, grid: ConfigGrid) -> Floats:
     MOST_FILLED configurations.
     """
     if grid.size > MOST_FILLED:
+        is_covered = not np.isnan(values).all(axis=0).any()  # what all lack is never dropped
+        mend = ", or at those that a kernel lacks: --incomplete drop-settings" if is_covered else ""
         raise InputError(
             f"the grid has {grid.text}, and rows of a part of it: missing cells are filled in on "
-            f"at most {MOST_FILLED} configurations; leave out rows, or drop settings (--incomplete)"
+            f"at most {MOST_FILLED} configurations; leave out the rows at some settings{mend}"
         )
     roughness = _roughness(grid)
     logs = np.log(values).reshape(len(values), -1)

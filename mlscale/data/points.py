@@ -225,7 +225,10 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
             mend = f"profile it at the base {profiles.base} too, or take the row out"
             if is_sampled(profiles.metadata):
                 what = "run"
-                mend = "import the logs of one run under one name, with --application"
+                mend = (
+                    "import the logs of one run under one name: "
+                    "mlscale import LOG --application NAME -o TABLE"
+                )
             raise InputError(
                 f"{table.source}: {table.row(row)}, column 'kernel': the profile has no {what} "
                 f"'{kernel}'; {mend}"

@@ -214,7 +214,7 @@ def _cu_count(
     if device and said == device.cu_count / 2 and device.architecture.startswith("RDNA"):
         said = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
     if given is not None and said not in (None, given):
-        raise InputError(f"{source}: says {said:g} CUs, --base says {given:g}")
+        raise InputError(f"{source}: says {said:g} CUs, --base says {given:g}; leave cu out of it")
     value = next((count for count in (given, said, whole) if count is not None), None)
     if device is None or value is None:
         return value

@@ -193,9 +193,10 @@ class Study(ABC):
                 predictor.fit_features(profiles.select(training))
             except InputError as error:
                 names = shortened(", ".join(sorted({getattr(data, f"{unit}s")[k] for k in test})))
+                fewer = ", or hold out fewer at once by a larger --folds" * is_random(self.protocol)
                 raise InputError(
                     f"'{part.table}', {unit} {names} held out: {error}; give the other kernels "
-                    "counters that do, or hold out fewer at once (--folds)"
+                    f"counters that do{fewer}"
                 ) from None
 
     def results(self, jobs: int = 1) -> list[Any]:

@@ -47,7 +47,7 @@ def test_one_cell_says_that_nothing_changes() -> None:
 
 def test_a_grid_too_large_is_refused() -> None:
     large = ConfigGrid((1,), tuple(range(1, 6002)), (1.0,))
-    with refused("missing cells are filled in on at most 5000 configurations; leave out rows"):
+    with refused("on at most 5000 configurations; leave out the rows at some settings$"):
         filled(np.full((1, *large.shape), np.nan), large)
 
 
