@@ -165,8 +165,7 @@ def _profiles(
         readings: list[Reading] = [(first, None), *further]
         base_reading = readings[0]
         is_of_model = model and (model.device, model.base) == (profiles.device, profiles.base)
-        if asked.given.power is not None:
-            _require_power(profiles, further)
+        _require_power(asked.given, profiles, further)
         if further and not is_of_model:
             base_reading, profiles = _base_of(readings, profiles, asked.given.base)
         further = [one for one in readings if one[0] is not base_reading[0]]
@@ -311,11 +310,12 @@ def _base_of(
     return readings[place], profiles
 
 
-def _require_power(profiles: Profiles, further: Sequence[Reading]) -> None:
+def _require_power(given: Given, profiles: Profiles, further: Sequence[Reading]) -> None:
     """Raise InputError where --power may be a further run's, so that the order of files counts."""
     from mlscale.readers.power import power_of_which
 
-    for table, _ in () if _has_counters(profiles) else further:
+    is_told = given.power is None or _has_counters(profiles)
+    for table, _ in () if is_told else further:
         if not table.has_values("power_w"):
             raise power_of_which(table.source, "shows no power either")
 

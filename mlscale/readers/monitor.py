@@ -95,7 +95,8 @@ class Samples:
         seconds: (S,) when each sample was taken [s], ascending; None without time stamps.
         columns: (S,) each, NaN where missing, none missing throughout: power_w, power_cap_w (the
             board's limit, as it is enforced), power_limit_w (as it was set) [W], energy_j (a
-            counter) [J], engine_mhz, memory_mhz, engine_mhz_requested [MHz], and shares from 0 to 1 by the names of SHARES.
+            counter) [J], engine_mhz, memory_mhz, engine_mhz_requested [MHz], and shares
+            from 0 to 1 by the names of SHARES.
         facts: what `mlscale measure` says of the run, numbers by name: engine_mhz that it set,
             power_limit_w, skip_s that it left out at the beginning, work_per_s of a program that
             goes on, log_time_sd between repeated runs.
