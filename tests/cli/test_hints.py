@@ -61,6 +61,7 @@ WITHOUT = {  # columns of a log that are left out, by the file that lacks them
     "unmemoried": (5,),
     "unnamed-unmemoried": (5, 2),
     "no-clock": (4,),
+    "powerless": (3,),
     "no-clock-no-time": (4, 0),
 }
 
@@ -104,8 +105,8 @@ def write_logs() -> None:
     Path("held.csv").write_text("\n".join(limited) + "\n")
     of_gpu_1(log(Path("unlike.csv"), 1755, 120, 300, gpus=2), NAME, "NVIDIA H200")
     of_gpu_1(log(Path("two-clocks.csv"), 1755, 120, 300, gpus=2), "1755 MHz", "1200 MHz")
-    log(Path("slow-no-clock.csv"), 1170, 120, 300)
-    without(Path("slow-no-clock.csv"), 4)
+    for name, column in (("slow-no-clock", 4), ("slow-powerless", 3)):
+        without(log(Path(f"{name}.csv"), 1170, 120, 300), column)
     sample = f"2026/03/02 14:05:10.000, 0, {NAME}, 480.00 W, 1755 MHz, 2619 MHz, 95 %, 30 %"
     Path("one-sample.csv").write_text(f"{HEADER}\n{sample}\n")
 
