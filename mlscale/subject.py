@@ -293,13 +293,13 @@ def _base_of(
                 found.append((place, profiles_at(filled[-1], highest, first.device)))
     place, profiles = max(found, key=lambda one: _rank(one[1], said))
     source, at = readings[place][0].source, profiles.base
-    top, highest_one = max(found, key=lambda one: height(one[1].base, said))
-    lacks_power = _has_power(profiles) and not _has_power(highest_one)
+    top, higher = max(found, key=lambda one: _rank(one[1], said, by_power=False))
+    lacks_power = _has_power(profiles) and not _has_power(higher)
     if place:
         profiles = profiles_at(filled[place], at, first.device)
     if place or lacks_power:
-        of_base = f"{source}, at {at.engine_mhz:g} MHz"
-        warn_of_base(of_base, readings[0][0].source, readings[top][0].source if lacks_power else "")
+        base = f"{source}, at {at.engine_mhz:g} MHz"
+        warn_of_base(base, readings[0][0].source, readings[top][0].source if lacks_power else "")
     mhz, is_of_log = said.get("engine_mhz", at.engine_mhz), is_sampled(profiles.metadata)
     off, *others = sorted(abs(np.log(one.base.engine_mhz / mhz)) for _, one in found)
     if mhz != at.engine_mhz and (not is_of_log or off > CLEARLY * min(others, default=np.inf)):
@@ -330,12 +330,14 @@ def _with_settings(table: Table, config: HardwareConfig | None, base: HardwareCo
     return filled.select([n for n, at in enumerate(configurations(filled)) if at == config])
 
 
-def _rank(profiles: Profiles, said: Mapping[str, float]) -> tuple[float, ...]:
+def _rank(
+    profiles: Profiles, said: Mapping[str, float], by_power: bool = True
+) -> tuple[float, ...]:
     """What is larger of the reading that is the base: one that is named counts before power."""
     is_of_run = is_sampled(profiles.metadata) or profiles.are_times_alone
     has_use = not (is_of_run or lack_of_peaks(profiles.device)) and tells_traffic(profiles)
     nearness, *highest = height(profiles.base, said)
-    return has_use, nearness, _has_power(profiles), *highest
+    return has_use, nearness, by_power and _has_power(profiles), *highest
 
 
 def _has_power(profiles: Profiles) -> bool:
