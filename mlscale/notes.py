@@ -138,9 +138,9 @@ NOTES: dict[str, Meaning] = {
         "Measure at about 0.6 of that clock too, and add that log: --also FILE.",
     ),
     "R09": Meaning(
-        "The base is not the reading that was given first",
-        "Changes are against the reading at the highest clock, or of the most watts, in whatever "
-        "order the files are given.",
+        "The base is not the reading that was given first, or not the highest",
+        "Changes are against the reading at the highest clock that has power, or of the most "
+        "watts, in whatever order the files are given.",
         "To compare with another reading, name its clock: --base engine=MHZ.",
     ),
     "V01": Meaning(

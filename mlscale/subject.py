@@ -165,6 +165,7 @@ def _profiles(
         readings: list[Reading] = [(first, None), *further]
         base_reading = readings[0]
         is_of_model = model and (model.device, model.base) == (profiles.device, profiles.base)
+        _require_power(asked.given, profiles, further)
         if further and not is_of_model:
             base_reading, profiles = _base_of(readings, profiles, asked.given.base)
         further = [one for one in readings if one[0] is not base_reading[0]]
@@ -292,9 +293,13 @@ def _base_of(
                 found.append((place, profiles_at(filled[-1], highest, first.device)))
     place, profiles = max(found, key=lambda one: _rank(one[1], said))
     source, at = readings[place][0].source, profiles.base
+    top, higher = max(found, key=lambda one: _rank(one[1], said, by_power=False))
+    lacks_power = _has_power(profiles) and not _has_power(higher)
     if place:
         profiles = profiles_at(filled[place], at, first.device)
-        warn_of_base(f"{source}, at {at.engine_mhz:g} MHz", readings[0][0].source)
+    if place or lacks_power:
+        base = f"{source}, at {at.engine_mhz:g} MHz"
+        warn_of_base(base, readings[0][0].source, readings[top][0].source if lacks_power else "")
     mhz, is_of_log = said.get("engine_mhz", at.engine_mhz), is_sampled(profiles.metadata)
     off, *others = sorted(abs(np.log(one.base.engine_mhz / mhz)) for _, one in found)
     if mhz != at.engine_mhz and (not is_of_log or off > CLEARLY * min(others, default=np.inf)):
@@ -303,6 +308,16 @@ def _base_of(
         ran = f"was set to {mhz:g}, but ran at {at.engine_mhz:.0f} on average"
         warn("L04", f"{source}: engine_mhz {ran}; the row is at {at.engine_mhz:.0f}")
     return readings[place], profiles
+
+
+def _require_power(given: Given, profiles: Profiles, further: Sequence[Reading]) -> None:
+    """Raise InputError where --power may be a further run's, so that the order of files counts."""
+    from mlscale.readers.power import power_of_which
+
+    is_told = given.power is None or _has_counters(profiles)
+    for table, _ in () if is_told else further:
+        if not table.has_values("power_w"):
+            raise power_of_which(table.source, "shows no power either")
 
 
 def _with_settings(table: Table, config: HardwareConfig | None, base: HardwareConfig) -> Table:
@@ -315,12 +330,18 @@ def _with_settings(table: Table, config: HardwareConfig | None, base: HardwareCo
     return filled.select([n for n, at in enumerate(configurations(filled)) if at == config])
 
 
-def _rank(profiles: Profiles, said: Mapping[str, float]) -> tuple[float, ...]:
-    """What is larger of the reading that is the base."""
+def _rank(
+    profiles: Profiles, said: Mapping[str, float], by_power: bool = True
+) -> tuple[float, ...]:
+    """What is larger of the reading that is the base: one that is named counts before power."""
     is_of_run = is_sampled(profiles.metadata) or profiles.are_times_alone
-    has_power = profiles.power_w is not None and not np.isnan(profiles.power_w).any()
     has_use = not (is_of_run or lack_of_peaks(profiles.device)) and tells_traffic(profiles)
-    return has_use, has_power, *height(profiles.base, said)
+    nearness, *highest = height(profiles.base, said)
+    return has_use, nearness, by_power and _has_power(profiles), *highest
+
+
+def _has_power(profiles: Profiles) -> bool:
+    return profiles.power_w is not None and not np.isnan(profiles.power_w).any()
 
 
 def _has_readings_elsewhere(table: Table, profiles: Profiles) -> bool:
@@ -341,6 +362,13 @@ def tells_engine_clock(log: Path) -> bool:
     from mlscale.readers.monitor import read_log
 
     return any("engine_mhz" in samples.columns for samples in read_log(log))
+
+
+def require_engine_clock(log: Path) -> None:
+    """Raise InputError where a log does not say at which engine clock it ran."""
+    if not tells_engine_clock(log):
+        told = f"does not say at which engine clock it ran: give {log.name}@engine=…"
+        raise InputError(f"{log}: {told}")
 
 
 def _has_counters(profiles: Profiles) -> bool:
@@ -428,13 +456,8 @@ def _further_runs(
             table = with_base_clocks(as_one_run(text), profiles.base.as_dict(), snap_clocks)
             further.append((table, None))
             continue
-        file, separator, settings = text.rpartition("@")
-        config = None
-        if separator and "=" in settings:
-            if not file:
-                raise InputError(f"--also {text}: names no file before '@'")
-            config = _config_beside(profiles, settings)
-        path = input_file(text if config is None else file)
+        path, settings = file_and_settings(text)
+        config = config_beside(profiles, settings) if settings else None
         if is_tidy(path, asked.columns):
             table = as_one_run(read_table(path, columns=asked.columns))
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
@@ -472,10 +495,7 @@ def _further_log(
         )
     base = (config or profiles.base).as_dict()
     if config is None:
-        if not tells_engine_clock(path):
-            raise InputError(
-                f"{path}: does not say at which engine clock it ran: --also {path.name}@engine=…"
-            )
+        require_engine_clock(path)
         del base["engine_mhz"]
     beside = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
     table = _at_set_clock(read_table([path], beside).table, given)
@@ -519,10 +539,20 @@ def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[Hardwa
     """Where to predict; what a text leaves out is as at the base. Raises InputError."""
     if (model.device, model.base) == (profiles.device, profiles.base):
         return [model.grid.parse(text, model.base) for text in at]
-    return [_config_beside(profiles, text) for text in at]
+    return [config_beside(profiles, text) for text in at]
 
 
-def _config_beside(profiles: Profiles, text: str) -> HardwareConfig:
+def file_and_settings(text: str) -> tuple[Path, str]:
+    """The file and the settings that FILE[@CONFIG] names, '' for none. Raises InputError."""
+    file, separator, settings = text.rpartition("@")
+    if not separator or "=" not in settings:
+        return input_file(text), ""
+    if not file:
+        raise InputError(f"{text}: names no file before '@'")
+    return input_file(file), settings
+
+
+def config_beside(profiles: Profiles, text: str) -> HardwareConfig:
     """The configuration of a text; what it leaves out is as at the base. Raises InputError."""
     base = profiles.base
     settings = parse_settings(text, base.cu_axis or "cu")

@@ -258,16 +258,24 @@ def advise_caps(
         raise InputError(f"a power cap needs the whole power: {no_energy}")
     objective, limits = objective or "energy", limits or Limits()
     require_cap_objective(objective)
-    _require_no_pauses(profiles)
+    idle_ms = sum(profiles.metadata.get("idle_ms", {}).values())  # which its mean power has too
+    refuse_pauses(idle_ms / float(profiles.time_ms.sum()))
     for told in profiles.metadata.get("unlike_power_limits", {}).values():
         refuse_unlike_limits(str(profiles.metadata.get("source", "the run")), told)
     device = known_device(model.device)
     surfaces = surfaces or absolute(model.predict(profiles, COVERAGE), added_w)
-    _require_second_clock(surfaces["time"], profiles)
+    if surfaces["time"].is_bounded:
+        raise InputError(
+            "a power cap needs a second run: one engine clock alone shows neither the clock "
+            "under a cap nor how it changes the time; run it at about "
+            f"{second_clock_mhz(profiles)} MHz too: --also FILE"
+        )
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     supply = supply_of_run(profiles, added_w)
     if not len(caps):
-        lowest_w = _drawn_at_lowest_clock_w(surfaces["power"]) / supply.boards
+        power = surfaces["power"]
+        c, _, m = power.grid.index(power.base)
+        lowest_w = np.fmax.reduce(power.values[:, c, 0, m], initial=0.0) / supply.boards
         run_w = supply.cap_w if supply.is_bound else max(supply.cap_w, supply.drawn_w)
         caps = cap_sweep(device, lowest_w, run_w)
     curves, steep = with_steepness(
@@ -417,12 +425,6 @@ def cap_steps(lowest: float, highest: float) -> Floats:
     return np.unique(np.concatenate([[lowest], fine, wide, [highest]]))
 
 
-def _drawn_at_lowest_clock_w(power: Surfaces) -> float:
-    """What the kernel of most power draws at the lowest clock tried [W], else 0."""
-    c, _, m = power.grid.index(power.base)
-    return float(np.fmax.reduce(power.values[:, c, 0, m], initial=0.0))
-
-
 def _power_limits(
     device: Device | None, was_set_w: tuple[float, float] = (math.nan, math.nan)
 ) -> tuple[float | None, float | None]:
@@ -446,13 +448,6 @@ def require_cap_objective(objective: str) -> None:
             "the objective 'clock' is not for power caps; for the least power within a limit "
             "of time: --minimize power"
         )
-
-
-def _require_no_pauses(profiles: Profiles) -> None:
-    """Raise InputError on a logged run with pauses, which its mean power has too."""
-    refuse_pauses(
-        sum(profiles.metadata.get("idle_ms", {}).values()) / float(profiles.time_ms.sum())
-    )
 
 
 def refuse_pauses(paused: float) -> None:
@@ -479,16 +474,6 @@ def require_other_clock(profiles: Profiles) -> None:
             "a power cap acts on the engine clock, and all readings are at "
             f"{base.engine_mhz:g} MHz; run it at about {second_clock_mhz(profiles)} MHz too: "
             "--also FILE"
-        )
-
-
-def _require_second_clock(times: Surfaces, profiles: Profiles) -> None:
-    """Raise InputError where times are bounds: the clock under a cap would be a guess too."""
-    if times.is_bounded:
-        raise InputError(
-            "a power cap needs a second run: one engine clock alone shows neither the clock "
-            "under a cap nor how it changes the time; run it at about "
-            f"{second_clock_mhz(profiles)} MHz too: --also FILE"
         )
 
 
@@ -551,11 +536,6 @@ def _with_ends(curves: Sequence[CapCurve]) -> tuple[Floats, Floats]:
     return time_ms, power_w
 
 
-def _bottom(base: Setting) -> str:
-    """What nothing is said below."""
-    return "the lowest reading" if math.isnan(base.config.engine_mhz) else "the clocks tried"
-
-
 def _saved(objective: str) -> str:
     """What the saving of a cap is of."""
     return "energy" if objective == "time" else objective
@@ -594,9 +574,8 @@ def _points(
     runs: CapRuns, settings: Sequence[Setting | None], device: Device | None
 ) -> tuple[CapPoint, ...]:
     """Each cap with what is to be said of it."""
-    curve, high = runs.curves[0], runs.curves[-1]
+    curve, high, supply = runs.curves[0], runs.curves[-1], runs.supply
     kernels = len(curve.power_w)
-    supply = runs.supply
     is_free = kernels > 1 or not is_at_limit(runs.base_peak_w / supply.boards, supply.cap_w)
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
@@ -606,12 +585,15 @@ def _points(
         too_low = int(curve.too_low[place])
         if too_low:
             share = f": {too_low} of {kernels} kernels" if kernels > 1 else ""
-            flags.append(f"below {_bottom(runs.base)}{share}")
+            has_clock = not math.isnan(runs.base.config.engine_mhz)
+            bottom = "the clocks tried" if has_clock else "the lowest reading"
+            flags.append(f"below {bottom}{share}")
         elif settings[place] is None:
             flags.append("not predicted for every kernel")
         elif high.too_low[place]:
             flags.append(OPEN_INTERVAL)
-        if place and _is_same(curve, place, place - 1):
+        costs = (curve.run_time_ms, curve.run_energy_mj)
+        if place and all(math.isclose(*c[place - 1 : place + 1], rel_tol=SAME) for c in costs):
             flags.append(f"as under {plateau_w:g} W")
         else:
             plateau_w = cap_w
@@ -624,18 +606,12 @@ def _points(
     return tuple(points)
 
 
-def _is_same(curve: CapCurve, place: int, other: int) -> bool:
-    """Whether the run is the same under two caps."""
-    costs = (curve.run_time_ms, curve.run_energy_mj)
-    return all(math.isclose(cost[place], cost[other], rel_tol=SAME) for cost in costs)
-
-
 def _lock_mhz(point: CapPoint, tried_mhz: Sequence[float]) -> float | None:
     """The clock to lock in place of a cap: the nearest of those tried; None where it is as good."""
-    if point.run is None or not point.steep or not tried_mhz:
+    if point.run is None or not point.steep:
         return None
     mean_mhz = point.run.config.engine_mhz
-    return min(tried_mhz, key=lambda mhz: abs(mhz - mean_mhz))
+    return min(tried_mhz, key=lambda mhz: abs(mhz - mean_mhz), default=None)
 
 
 def _outside_limits(limits: tuple[float | None, float | None], cap_w: float) -> str | None:

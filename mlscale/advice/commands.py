@@ -152,7 +152,8 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
         return Commands(notes=("nothing to set: the power cap stays as it is",))
     device, base = known_device(caps.device), caps.at_base.config
     gpu, notes = _gpu(device, metadata, caps.runs.supply.gpu_count)
-    commands = cap_commands(device, caps.best.cap_w, gpu, caps.runs.supply.cap_w)
+    was_w = metadata.get("power_limit_w") or caps.runs.supply.cap_w
+    commands = cap_commands(device, caps.best.cap_w, gpu, was_w)
     if caps.best.unlocks:
         lock = clock_commands(device, base, replace(base, engine_mhz=math.nan), gpu)
         to_set, to_reset = lock.to_reset + commands.to_set, commands.to_reset + lock.to_set

@@ -130,15 +130,14 @@ def server_document(
     """As `document`, of an LLM server: times and energies are of RATED_UNITS output tokens."""
     best, expected = advice.best(is_sure=True), advice.best()
     expected = None if expected is best else expected
-    (first, *_), base = advice.readings, advice.setting(advice.clocks[0])
-    result, device = first.result, first.log.device
+    result, log, base = advice.base.result, advice.base.log, advice.setting(advice.at_base)
     lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
     why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity
-    why += reasons(Grounds(device, is_learnt=False, readings=2, power_readings=2))
-    run: Row = {"kernels": 1, "launches": None, "gpu_count": first.log.gpu_count}
+    why += reasons(Grounds(log.device, is_learnt=False, readings=2, power_readings=2))
+    run: Row = {"kernels": 1, "launches": None, "gpu_count": log.gpu_count}
     run |= {"counters_cover_percent": 100.0, "is_bounded": False}
     return {
-        **_head("runs", device, _at(base.config)),
+        **_head("runs", log.device, _at(base.config)),
         "objective": "energy",
         "limits": asdict(Limits()),
         "coverage": COVERAGE,

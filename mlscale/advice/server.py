@@ -44,10 +44,12 @@ LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
 class ServerAdvice:
     """The server at N clocks, as JSON has them, between the `readings` that were used.
 
-    limits: each with its ms. withheld: why no clock is advised though the limits may be kept.
+    base: the one of now. limits: each with its ms. withheld: why no clock is advised though the
+    limits may be kept.
     """
 
     readings: tuple[ServerReading, ...]
+    base: ServerReading
     is_open: bool
     pool: str | None
     limits: tuple[tuple[Slo, float], ...]
@@ -65,17 +67,22 @@ class ServerAdvice:
             return None
         return max(keeping, key=lambda clock: clock["tokens_per_joule"][0])
 
+    @property
+    def at_base(self) -> Row:
+        """The server at the base's clock."""
+        return next(one for one in self.clocks if one["engine_mhz"] == self.base.engine_mhz)
+
     def setting(self, clock: Row) -> Setting:
         """A clock with time, power and energy of RATED_UNITS output tokens."""
-        top, work = self.clocks[0], 1e3 * RATED_UNITS
+        now, work = self.at_base, 1e3 * RATED_UNITS
         power_w, (tokens, least, most) = clock["power_w"], clock["tokens_per_joule"]
         return Setting(
-            replace(self.readings[0].log.base, engine_mhz=clock["engine_mhz"]),
+            replace(self.base.log.base, engine_mhz=clock["engine_mhz"]),
             work / clock["output_per_s"],
             power_w[0],
             work / tokens,
-            slowdown_percent=100 * (top["output_per_s"] / clock["output_per_s"] - 1),
-            saving_percent=100 * (1 - top["tokens_per_joule"][0] / tokens),
+            slowdown_percent=100 * (now["output_per_s"] / clock["output_per_s"] - 1),
+            saving_percent=100 * (1 - now["tokens_per_joule"][0] / tokens),
             power_range=(power_w[1], power_w[2]) if least else None,
             energy_range=(work / most, work / least) if least else None,
         )
@@ -87,17 +94,24 @@ def advise_server(
     slos: Sequence[Slo] = (),
     pool: str | None = None,
     capacity: Sequence[ServingResult] = (),
+    base: ServerReading | None = None,
 ) -> ServerAdvice:
     """The clock of most tokens per joule that keeps the limits, between the readings.
 
     model: the shipped one of runs. readings: two or more, highest clock first. pool: 'prefill' or
     'decode', of a server that does that alone. capacity: results of all requests at once, at the
-    highest and the lowest clock read. Raises InputError.
+    highest and the lowest clock read. base: which reading is the one of now, by default the first.
+    Raises InputError.
     """
     if pool not in POOLS:
         raise InputError(f"a pool is 'prefill' or 'decode', not {pool!r}")
-    is_rate, top = is_open(readings), readings[0]
+    is_rate, top, base = is_open(readings), readings[0], base or readings[0]
     used, withheld, notes = _unsaturated(readings) if is_rate else (tuple(readings), "", [])
+    if base not in used:
+        raise InputError(
+            f"--base engine={base.engine_mhz:g}: that reading is not used: "
+            f"{why_saturated(top, base)}; leave engine out of --base"
+        )
     shown = _shown(readings, slos, pool)
     clocks, output_per_s, power_w = _run(model, used)
     law = cast("Board", model.lead).laws_["time"]
@@ -120,7 +134,7 @@ def advise_server(
         slo: ONE_KIND_WIDTH if slo in one_kind else width(slo.metric, slo.percentile, is_rate)
         for slo in shown
     }
-    limits = tuple((slo, slo.most_ms(top.result.latency_ms(slo.name))) for slo in slos)
+    limits = tuple((slo, slo.most_ms(base.result.latency_ms(slo.name))) for slo in slos)
     rows: list[Row] = [
         {
             "engine_mhz": float(clocks[at]),
@@ -138,7 +152,7 @@ def advise_server(
     rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
     notes += _notes(readings, slos, one_kind)
     notes += [_unknown_capacity(readings)] if is_rate and not capacity else []
-    return ServerAdvice(used, is_rate, pool, limits, rows, withheld, notes)
+    return ServerAdvice(used, base, is_rate, pool, limits, rows, withheld, notes)
 
 
 def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, Floats]:

@@ -7,7 +7,7 @@ from mlscale.advice.commands import Commands, commands_for_further_run
 from mlscale.advice.document import server_document
 from mlscale.advice.recommendation import Row
 from mlscale.advice.server import advise_server
-from mlscale.advice.server_readings import read_readings
+from mlscale.advice.server_readings import base_of, read_readings
 from mlscale.advice.slo import read_slos
 from mlscale.data.supply import limit_notes
 from mlscale.errors import InputError
@@ -38,9 +38,10 @@ def server_answer(
             raise InputError(f"{log}: {told}; give each result its log: RESULT LOG")
     slos, results = read_slos(slo), [read_result(path) for path in capacity]
     readings = read_readings(pairs, given)
-    advice = advise_server(load_model(RUNS), readings, slos, pool, results)
+    base = base_of(readings, pairs[0][0], given.base)
+    advice = advise_server(load_model(RUNS), readings, slos, pool, results, base)
     commands: Commands | None = None
     if has_commands and (best := advice.best(is_sure=True)):
-        commands = commands_for_further_run(readings[0].log, best["engine_mhz"])
+        commands = commands_for_further_run(base.log, best["engine_mhz"])
     held = [note for reading in readings for note in limit_notes(reading.log)]
     return server_document(advice, [*notes, *held], commands)

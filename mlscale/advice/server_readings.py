@@ -1,6 +1,6 @@
 """Readings of an LLM server: a benchmark's result and the log beside it, at two clocks or more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, log
@@ -51,14 +51,6 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
     """The readings of (result, log), that of the highest clock first. Raises InputError."""
     readings = [_reading(read_result(result), path, given) for result, path in pairs]
     readings.sort(key=lambda reading: -reading.engine_mhz)
-    asked_mhz, top_mhz = given.base.get("engine_mhz"), readings[0].engine_mhz
-    if asked_mhz and abs(asked_mhz / top_mhz - 1) > SAME_CLOCK:
-        raise InputError(
-            f"--base engine={asked_mhz:g} does not work for a server, whose base is the reading at "
-            f"the highest clock, {top_mhz:g} MHz; leave engine out of --base"
-        )
-    if (base := readings[0].result.source) != str(pairs[0][0]):
-        warn_of_base(f"{base}, at {readings[0].engine_mhz:g} MHz", str(pairs[0][0]))
     if len(readings) < 2:
         raise InputError(
             f"{pairs[0][0]}: one clock does not show how latencies change with it; run the same at "
@@ -72,6 +64,25 @@ def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[Serv
             )
         _require_alike(readings[0], lower)
     return readings
+
+
+def base_of(
+    readings: Sequence[ServerReading], first: Path, said: Mapping[str, float]
+) -> ServerReading:
+    """The reading that is the base: that of the highest clock, or the one that `said` names.
+
+    first: the result that was given first. Raises InputError where no reading ran at that clock.
+    """
+    asked_mhz = said.get("engine_mhz", readings[0].engine_mhz)
+    base = min(readings, key=lambda reading: abs(log(reading.engine_mhz / asked_mhz)))
+    if abs(asked_mhz / base.engine_mhz - 1) > SAME_CLOCK:
+        raise InputError(
+            f"--base engine={asked_mhz:g}: no reading is at that clock; the nearest is "
+            f"{base.result.source}, at {base.engine_mhz:g} MHz"
+        )
+    if base.result.source != str(first):
+        warn_of_base(f"{base.result.source}, at {base.engine_mhz:g} MHz", str(first))
+    return base
 
 
 def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:

@@ -141,6 +141,6 @@ def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
         run = capped.read(arguments)
         caps_w = goal.caps_w or ()
         caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
-    commands = commands_for_cap(caps, {"gpus": run.gpus}) if arguments.commands else None
+    commands = commands_for_cap(caps, run.metadata) if arguments.commands else None
     files = tuple(map(input_file, [*arguments.file, *arguments.also]))
     return Answered(capped_document(caps, told, commands), files, caps=caps)

@@ -2,9 +2,10 @@
 
 import argparse
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,11 +28,11 @@ _NO_USE = ("power", "time", "static_power", "weights")  # options
 
 @dataclass(frozen=True)
 class CappedRun:
-    """Readings of one run under caps, with the GPU's names and a log's indices of its GPUs."""
+    """Readings of one run under caps, with the GPU's names and what a log says of its GPUs."""
 
     readings: "tuple[CappedReading, ...]"
     devices: frozenset[str] = frozenset()
-    gpus: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def device(self) -> str:
@@ -99,7 +100,7 @@ def read(arguments: argparse.Namespace) -> CappedRun:
     if most_w[files[0]] < (1 - SAME_W) * most_w[base]:
         warn_of_base(f"{base}, which draws the most", str(files[0]))
     readings = tuple(one for run in found.values() for one in run.readings)
-    return CappedRun(readings, frozenset(keys), found[base].gpus)
+    return CappedRun(readings, frozenset(keys), found[base].metadata)
 
 
 def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
@@ -151,4 +152,5 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
     refuse_unlike_limits(run.log.source, run.unlike_caps)
     count, ratio = len(run.each), run.hottest_gpu_ratio
     reading = CappedReading(time_ms, power_w, run.lowest_cap_w, str(path), count, ratio)
-    return CappedRun((reading,), names, tuple(run.gpus))
+    metadata = {"gpus": run.gpus, "power_limit_w": run.limit_to_put_back_w}
+    return CappedRun((reading,), names, metadata)

@@ -12,8 +12,11 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table_files import is_tidy
 from mlscale.subject import is_log, tells_engine_clock
 
-_TIME = "MS"  # stands for what the user alone knows of the further run
-_PUT_TIME = f"# replace {_TIME} with the time of that run, in ms"
+# What the user alone knows of the further run: by the option a word that stands for it.
+_KNOWN_TO_USER = {
+    "time": ("MS", "the time of that run, in ms"),
+    "power": ("W", "the board's power in that run, or a log"),
+}
 
 
 def commands_at(
@@ -31,12 +34,15 @@ def commands_at(
     has_clock = is_table or (is_of_monitor and tells_engine_clock(first))
     also = file if has_clock else f"{file}@engine={engine_mhz}"
     imported: list[str] = []
-    if is_of_monitor and arguments.time is not None:
+    lacking = [name for name in _KNOWN_TO_USER if getattr(arguments, name) is not None]
+    if is_of_monitor and lacking:
         also = f"{stem}-{engine_mhz}-table.csv"
         given = _import_options(arguments, None if has_clock else engine_mhz)
         name = ["--application", profiles.applications[0]]
-        words = ["mlscale", "import", file, *given, *name, "--time", _TIME, "-o", also]
-        imported = [_PUT_TIME, shlex.join(words)]
+        stands = [word for one in lacking for word in (f"--{one}", _KNOWN_TO_USER[one][0])]
+        imported = ["# replace {} with {}".format(*_KNOWN_TO_USER[one]) for one in lacking]
+        words = ["mlscale", "import", file, *given, *name, *stands, "-o", also]
+        imported.append(shlex.join(words))
     how = "" if commands.to_set else "locked or by a low power cap, "
     return (
         *commands.to_set,

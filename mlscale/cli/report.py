@@ -9,7 +9,6 @@ from mlscale import subject
 from mlscale.advice.recommendation import Row
 from mlscale.cli import advise, options, outputs, server
 from mlscale.cli.parser import Parser
-from mlscale.data.datasets import input_file
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import MeasuredPoint, gpu_count_of
@@ -77,24 +76,28 @@ def _measured(arguments: argparse.Namespace, first: advise.Answered) -> tuple[Ro
     text, found = arguments.measured, first.read
     if first.advice is None or found is None:
         raise InputError(f"--measured {text}: runs under caps have no known clock to compare at")
-    path = input_file(text)
+    path, settings = subject.file_and_settings(text)
     is_log = path.is_file() and not is_tidy(path, arguments.map) and subject.is_log(path)
     if is_log and not is_sampled(found.profiles.metadata):
-        points = [_logged_power(path, found)]
+        points = [_logged_power(path, settings, found)]
     else:
         asked = options.asked_run(arguments, arguments.weights)
         points = [*subject.measured_again(asked, found.profiles, text)]
     return tuple(against_measured(first.advice, found.profiles, point) for point in points)
 
 
-def _logged_power(path: Path, found: subject.Subject) -> MeasuredPoint:
-    """The mean power in a log of the run that was profiled. Raises InputError."""
+def _logged_power(path: Path, settings: str, found: subject.Subject) -> MeasuredPoint:
+    """The mean power in a log of the run that was profiled; settings: see `file_and_settings`.
+
+    Raises InputError.
+    """
     from mlscale.readers.given import Given
     from mlscale.readers.reading import read_table
 
     profiles = found.profiles
-    base = profiles.base.as_dict()
-    if subject.tells_engine_clock(path):
+    base = (subject.config_beside(profiles, settings) if settings else profiles.base).as_dict()
+    if not settings:
+        subject.require_engine_clock(path)
         del base["engine_mhz"]
     given = Given(device=profiles.device, base=base)
     table = read_table([path], given).table

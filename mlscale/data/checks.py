@@ -25,32 +25,14 @@ from mlscale.errors import InputError, warn
 from mlscale.notes import Note, Severity
 
 # Which facts a predicate takes. All predicates of one subject take the same ones, in one order.
+# fmt: off
 Subject = Literal[
-    "value",
-    "board power",
-    "partition",
-    "kernels",
-    "traffic",
-    "launch clocks",
-    "profiled clock",
-    "gpus",
-    "busy span",
-    "grid",
-    "repetitions",
-    "launches",
-    "times",
-    "columns",
-    "counters",
-    "counters at the base",
-    "shared times",
-    "further run",
-    "scaling",
-    "ends of logs",
-    "setting",
-    "model",
-    "feature",
-    "supply",
+    "value", "board power", "partition", "kernels", "traffic", "launch clocks", "profiled clock",
+    "gpus", "busy span", "grid", "repetitions", "launches", "times", "columns", "counters",
+    "counters at the base", "shared times", "further run", "scaling", "ends of logs", "setting",
+    "model", "feature", "supply",
 ]
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -64,165 +46,70 @@ class Rule:
     sentence: str
 
 
+# fmt: off
 RULES = (
-    Rule(
-        "G01",
-        "value",
-        "refused",
-        predicates.impossible_value,
-        "{value:g} {unit} cannot be, {limit}; {mend}",
-    ),
-    Rule(
-        "G02",
-        "board power",
-        "refused",
-        predicates.doubtful_power,
-        "a board power of {power_w:g} W {why}",
-    ),
-    Rule(
-        "G02",
-        "partition",
-        "warning",
-        predicates.part_of_a_gpu,
-        "ran on {cus:g} of the {all_cus} SMs of '{device}', and power is the whole board's: energy "
-        "is right only if nothing ran on the others",
-    ),
+    Rule("G01", "value", "refused", predicates.impossible_value,
+         "{value:g} {unit} cannot be, {limit}; {mend}"),
+    Rule("G02", "board power", "refused", predicates.doubtful_power,
+         "a board power of {power_w:g} W {why}"),
+    Rule("G02", "partition", "warning", predicates.part_of_a_gpu,
+         "ran on {cus:g} of the {all_cus} SMs of '{device}', and power is the whole board's: "
+         "energy is right only if nothing ran on the others"),
     Rule("L01", "kernels", "refused", predicates.no_launch, "has no kernel launch{untimed}; {why}"),
-    Rule(
-        "G01",
-        "traffic",
-        "refused",
-        predicates.impossible_traffic,
-        "'{kernel}': its DRAM traffic is {share:.3g} times what {device} passes at "
-        "memory={memory_mhz:g}; give the clock and the GPU that it ran on (in a table also time_ms "
-        "in milliseconds and of one launch, shares from 0 to 1, rates in bytes/s)",
-    ),
-    Rule(
-        "L04",
-        "launch clocks",
-        "refused",
-        predicates.unlike_clocks,
-        "{what}; lock the clocks and profile again, ncu with --clock-control none{mend}",
-    ),
-    Rule(
-        "L04",
-        "profiled clock",
-        "warning",
-        predicates.held_clock,
-        "ncu may have held the clock at {observed_mhz:.0f} MHz, and '{device}' goes up to "
-        "{highest_mhz:g}; if so, profile with --clock-control none",
-    ),
-    Rule(
-        "M01",
-        "gpus",
-        "refused",
-        predicates.no_gpu_chosen,
-        "{lacks}is of GPUs {gpus}; name one with --gpu",
-    ),
-    Rule(
-        "M02", "busy span", "warning", predicates.long_pauses, "{pause}; the time counts them{mend}"
-    ),
-    Rule(
-        "T01",
-        "grid",
-        "refused",
-        predicates.lacking_configurations,
-        "{count} of {total} kernels lack configurations: {lacking}; {mend}",
-    ),
-    Rule(
-        "T02",
-        "repetitions",
-        "warning",
-        predicates.unlike_repetitions,
-        "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {ends}; take "
-        "out rows of other work or clocks",
-    ),
-    Rule(
-        "T02",
-        "launches",
-        "warning",
-        predicates.changing_launch,
-        "'{column}' of {count} is not the same at all clocks; that of '{kernels[0]}' is {ends}: "
-        "name two workloads apart",
-    ),
-    Rule(
-        "T02",
-        "times",
-        "warning",
-        predicates.jumping_times,
-        "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; "
-        "measure both again",
-    ),
+    Rule("G01", "traffic", "refused", predicates.impossible_traffic,
+         "'{kernel}': its DRAM traffic is {share:.3g} times what {device} passes at "
+         "memory={memory_mhz:g}; give the clock and the GPU that it ran on (in a table also "
+         "time_ms in milliseconds and of one launch, shares from 0 to 1, rates in bytes/s)"),
+    Rule("L04", "launch clocks", "refused", predicates.unlike_clocks,
+         "{what}; lock the clocks and profile again, ncu with --clock-control none{mend}"),
+    Rule("L04", "profiled clock", "warning", predicates.held_clock,
+         "ncu may have held the clock at {observed_mhz:.0f} MHz, and '{device}' goes up to "
+         "{highest_mhz:g}; if so, profile with --clock-control none"),
+    Rule("M01", "gpus", "refused", predicates.no_gpu_chosen,
+         "{lacks}is of GPUs {gpus}; name one with --gpu"),
+    Rule("M02", "busy span", "warning", predicates.long_pauses,
+         "{pause}; the time counts them{mend}"),
+    Rule("T01", "grid", "refused", predicates.lacking_configurations,
+         "{count} of {total} kernels lack configurations: {lacking}; {mend}"),
+    Rule("T02", "repetitions", "warning", predicates.unlike_repetitions,
+         "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {ends}; take "
+         "out rows of other work or clocks"),
+    Rule("T02", "launches", "warning", predicates.changing_launch,
+         "'{column}' of {count} is not the same at all clocks; that of '{kernels[0]}' is {ends}: "
+         "name two workloads apart"),
+    Rule("T02", "times", "warning", predicates.jumping_times,
+         "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; "
+         "measure both again"),
     Rule("T05", "columns", "warning", predicates.doubtful_columns, "{what}"),
     Rule("T06", "counters", "warning", predicates.uncounted_kernels, "{what}"),
-    Rule(
-        "T10",
-        "counters at the base",
-        "refused",
-        predicates.counters_elsewhere,
-        "{lacking} of {total} without '{counter}' at the base {base}, but with it at {where}: "
-        "{mend}",
-    ),
-    Rule(
-        "T08",
-        "shared times",
-        "warning",
-        predicates.shared_times,
-        "all kernels of {applications} have the same time at every configuration: is it the "
-        "application's? Give each kernel its own, or the application one row",
-    ),
-    Rule(
-        "R01",
-        "further run",
-        "refused",
-        predicates.other_work,
-        "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, the same work {usual}; give {files} of runs "
-        "that do the same work, under no limit of power or heat",
-    ),
-    Rule(
-        "R02",
-        "scaling",
-        "warning",
-        predicates.hidden_slowdown,
-        "at {mhz:g} MHz the GPU worked {worked:.2f} times as long as at {base_mhz:g} MHz, and "
-        "{takes} there: pauses hide how much the work slows, perhaps no more below "
-        "{lower_mhz:.0f} MHz",
-    ),
-    Rule(
-        "R02",
-        "scaling",
-        "warning",
-        predicates.no_clock_matters,
-        "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, so that no clock seems to matter. {doubt}",
-    ),
-    Rule(
-        "M02",
-        "ends of logs",
-        "refused",
-        predicates.open_ends,
-        "this log, or that of the run at {base_mhz:g} MHz, {what}",
-    ),
+    Rule("T10", "counters at the base", "refused", predicates.counters_elsewhere,
+         "{lacking} of {total} without '{counter}' at the base {base}, but with it at {where}: "
+         "{mend}"),
+    Rule("T08", "shared times", "warning", predicates.shared_times,
+         "all kernels of {applications} have the same time at every configuration: is it the "
+         "application's? Give each kernel its own, or the application one row"),
+    Rule("R01", "further run", "refused", predicates.other_work,
+         "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, the same work {usual}; give {files} of runs "
+         "that do the same work, under no limit of power or heat"),
+    Rule("R02", "scaling", "warning", predicates.hidden_slowdown,
+         "at {mhz:g} MHz the GPU worked {worked:.2f} times as long as at {base_mhz:g} MHz, and "
+         "{takes} there: pauses hide how much the work slows, perhaps no more below "
+         "{lower_mhz:.0f} MHz"),
+    Rule("R02", "scaling", "warning", predicates.no_clock_matters,
+         "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, so that no clock seems to matter. {doubt}"),
+    Rule("M02", "ends of logs", "refused", predicates.open_ends,
+         "this log, or that of the run at {base_mhz:g} MHz, {what}"),
     Rule("P02", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
-    Rule(
-        "P01",
-        "model",
-        "refused",
-        predicates.simulated_for_real,
-        "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
-        "of measurements, or predict nevertheless with --force",
-    ),
-    Rule(
-        "P02", "feature", "note", predicates.feature_outside, "{name} {value} {side} trained {end}"
-    ),
-    Rule(
-        "P03",
-        "supply",
-        "note",
-        predicates.more_than_supplied,
-        "{count} configurations are left out: a kernel would draw up to {most_w:.0f} W there, "
-        "more than {supplied}",
-    ),
+    Rule("P01", "model", "refused", predicates.simulated_for_real,
+         "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
+         "of measurements, or predict nevertheless with --force"),
+    Rule("P02", "feature", "note", predicates.feature_outside,
+         "{name} {value} {side} trained {end}"),
+    Rule("P03", "supply", "note", predicates.more_than_supplied,
+         "{count} configurations are left out: a kernel would draw up to {most_w:.0f} W there, "
+         "more than {supplied}"),
 )
+# fmt: on
 
 
 def check(looks_at: Subject, where: str, *facts: Any) -> None:

@@ -110,9 +110,10 @@ def add_points(
     return replace(profiles, points=(*profiles.points, *points))
 
 
-def warn_of_base(base: str, first: str) -> None:
-    """Tell that the base is another reading than that of the file that was given first."""
-    warn("R09", f"the base is {base}, not {first}, which was given first", "note")
+def warn_of_base(base: str, first: str, powerless: str = "") -> None:
+    """Tell which reading is the base: not the file given first, or the highest, without power."""
+    other = f"{powerless}, which is higher but shows no power" if powerless else ""
+    warn("R09", f"the base is {base}, not {other or f'{first}, which was given first'}", "note")
 
 
 def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:

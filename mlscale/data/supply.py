@@ -196,6 +196,12 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
     )
     unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
     notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
+    if asked_w := profiles.metadata.get("power_limit_w"):
+        text = (
+            f"the power limit was set to {asked_w:g} W, but {base.power_cap_w:g} W are enforced: "
+            "another limiter of the board or the machine holds it; no cap above that takes effect"
+        )
+        notes.append(Note("P03", text, "warning"))
     told = []
     for at in (base, *profiles.points):
         watts = _most_w(at.power_w) * at.hottest_gpu_ratio / profiles.gpu_count

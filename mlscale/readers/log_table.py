@@ -84,6 +84,19 @@ class LoggedRun:
         return float(np.fmin.reduce(self.caps_w))
 
     @property
+    def limit_to_put_back_w(self) -> float | None:
+        """The power limit that was set [W], where a lower one is enforced; None where it is not.
+
+        NVML: the management limit is what `nvidia-smi -pl` sets, the enforced one the lowest of it
+        and of others, such as a baseboard controller's.
+        """
+        was_set = [self.log.facts.get("power_limit_w", math.nan)]
+        for log, span in self.each:
+            was_set += log.columns.get("power_limit_w", np.empty(0))[span.inside].tolist()
+        lowest_w = float(np.fmin.reduce(was_set))
+        return lowest_w if lowest_w > SAME_CAP * self.lowest_cap_w else None
+
+    @property
     def hottest_gpu_ratio(self) -> float:
         """As of `MeasuredPoint`; each GPU draws what it does while it works."""
         watts = np.array(
@@ -343,6 +356,7 @@ def _metadata(
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
         "busy_spans": {k: f"{n}: {run}" for n, (k, run) in zip(names, named, strict=True)},
         "unlike_power_limits": {k: run.unlike_caps for k, run in named if run.unlike_caps},
+        "power_limit_w": next(filter(None, (run.limit_to_put_back_w for run in runs)), None),
         "sample_ms": {k: round(1e3 * run.span.period_s, 3) for k, run in timed},
         "idle_ms": {k: idle_ms for k, idle_ms in idle.items() if idle_ms},
         "working_ms": {k: mean_ms(run, [len(s.working) for s in run.alone]) for k, run in timed},

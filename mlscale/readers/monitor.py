@@ -51,6 +51,7 @@ _NAMES = {
     "power_cap_w": ("enforced.power.limit", "power.limit", "power_limit", "EPLMT",
                     "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "DCGM_FI_DEV_POWER_MGMT_LIMIT",
                     "Max Graphics Package Power (W)"),
+    "power_limit_w": ("power.limit", "DCGM_FI_DEV_POWER_MGMT_LIMIT"),
     "engine_mhz": ("clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr", "pclk",
                    "SMCLK", "DCGM_FI_DEV_SM_CLOCK", "sclk clock speed:", "gfx_clk"),
     "memory_mhz": ("clocks.current.memory", "clocks.mem", "mclk", "MMCLK", "DCGM_FI_DEV_MEM_CLOCK",
@@ -93,11 +94,12 @@ class Samples:
         name: of the GPU; '' where the log does not say.
         seconds: (S,) when each sample was taken [s], ascending; None without time stamps.
         columns: (S,) each, NaN where missing, none missing throughout: power_w, power_cap_w (the
-            board's limit) [W], energy_j (a counter) [J], engine_mhz, memory_mhz,
-            engine_mhz_requested [MHz], and shares from 0 to 1 by the names of SHARES.
+            board's limit, as it is enforced), power_limit_w (as it was set) [W], energy_j (a
+            counter) [J], engine_mhz, memory_mhz, engine_mhz_requested [MHz], and shares
+            from 0 to 1 by the names of SHARES.
         facts: what `mlscale measure` says of the run, numbers by name: engine_mhz that it set,
-            skip_s that it left out at the beginning, work_per_s of a program that goes on,
-            log_time_sd between repeated runs.
+            power_limit_w, skip_s that it left out at the beginning, work_per_s of a program that
+            goes on, log_time_sd between repeated runs.
     """
 
     source: str

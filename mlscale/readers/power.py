@@ -9,6 +9,8 @@ from mlscale.data.checks import check
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import devices_named, find_device
 from mlscale.data.grid import AXES
+from mlscale.data.logs import SHARES
+from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.quantities import quantity
@@ -33,11 +35,15 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
 
     power: watts, or a monitor's log of the run, whose mean is taken while the GPU works; gpu: the
     index of one of several GPUs in the log. Raises InputError where the table has power already,
-    where the log is of another GPU, and on more watts than the GPU can draw; warns where the log
-    ran at other clocks than the table.
+    or runs at several settings, where the log is of another GPU, and on more watts than the GPU can
+    draw; warns where the log ran at other clocks than the table.
     """
     if table.has_values("power_w"):
-        raise InputError(f"{table.source}: has power_w already; leave --power away")
+        told = "has power_w already; leave --power away, or give first what has none"
+        raise InputError(f"{table.source}: {told}")
+    settings = {*zip(*(table.numbers[axis] for axis in AXES if axis in table.numbers), strict=True)}
+    if len(settings) > 1 and table.numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
+        raise power_of_which(table.source, f"has runs at {len(settings)} settings")
     power_w, cap_w = _watts(power), math.nan
     if power_w is not None:
         source = f"{power_w:g} W, as given"
@@ -63,6 +69,14 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     columns[position:position] = [(name, np.full(len(table), w)) for name, w in added.items()]
     metadata = {**table.metadata, "power_kind": "board", "power_source": source}
     return Table(table.source, table.text, dict(columns), metadata, table.lines)
+
+
+def power_of_which(source: str, told: str) -> InputError:
+    """What to raise where --power may be of either of two runs, one of them in that file."""
+    return InputError(
+        f"{source}: {told}, and --power is of one run; leave it out, or import each log with its "
+        "power (mlscale import LOG --power W) and give the tables (in a table: a column power_w)"
+    )
 
 
 def _watts(power: float | str | Path) -> float | None:

@@ -65,6 +65,7 @@ WITHOUT = {  # columns of a log that are left out, by the file that lacks them
     "unmemoried": (5,),
     "unnamed-unmemoried": (5, 2),
     "no-clock": (4,),
+    "powerless": (3,),
     "no-clock-no-time": (4, 0),
 }
 
@@ -123,6 +124,7 @@ def write_logs() -> None:
     for name in ("slow", "two-gpus", "unlike"):
         shutil.copy(f"{name}.csv", f"{name}-no-clock.csv")
         without(Path(f"{name}-no-clock.csv"), 4)
+    without(log(Path("slow-powerless.csv"), 1170, 120, 300), 3)
     sample = f"2026/03/02 14:05:10.000, 0, {NAME}, 480.00 W, 1755 MHz, 2619 MHz, 95 %, 30 %"
     Path("one-sample.csv").write_text(f"{HEADER}\n{sample}\n")
 
@@ -362,6 +364,7 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "leave such kernels out with --profiled-only",
         "install them with: pip install 'mlscale[dask]'",
     ],
+    "its own test follows it": ["that reading is not used: {}; leave engine out"],
     "of other runs of a tool, or tells and asks for nothing": [
         "as --device says",
         "lists unlike GPUs",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import Capture, flat, refuse, succeed
+from synthetic.two_logs import log, without
 
 from mlscale import import_profile
 from mlscale.advice.verdict import answer_lines
@@ -192,6 +193,24 @@ def test_the_commands_of_a_second_run_work(
     assert len(ours) == (2 if time else 1)
     if time:
         assert point["time_ms"] == 12000
+
+
+def test_the_power_of_a_second_run_is_asked_for_too(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs without power, of which --power may be of one alone; W is 200 W or a log."""
+    monkeypatch.chdir(tmp_path)
+    for name, mhz, tenths in (("run", 1500, 300), ("run-900", 900, 420)):
+        without(log(Path(f"{name}.csv"), mhz, tenths, 300), 3)
+    log(Path("watts.csv"), 900, 420, 200)
+    commands = advice(capsys, "run.csv", "--power", "300")["next_commands"]
+    assert "# replace W with the board's power in that run, or a log" in commands
+    for said in ("200", "watts.csv"):
+        for command in [one for one in commands if one.startswith("mlscale ")]:
+            words = shlex.split(command.replace(" --power W ", f" --power {said} "))
+            out, _ = succeed(capsys, *words[1:])
+        [point] = map(flat, json.loads(out)["measured"])
+        assert (point["engine_mhz"], point["power_w"]) == (900, pytest.approx(200))
 
 
 def test_the_gpus_of_a_log_are_all_set(capsys: Capture, tmp_path: Path) -> None:

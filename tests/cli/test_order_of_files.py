@@ -196,6 +196,68 @@ def test_base_names_another_reading(capsys: Capture, tmp_path: Path, write: Any)
         assert said in "".join(succeed(capsys, *nowhere, "--notes"))
 
 
+def powerless(file: Path) -> Path:
+    """The same log or table without its power."""
+    if file.read_text().startswith("device,"):
+        lines = [line.rpartition(",")[0] for line in file.read_text().splitlines()]
+        file.write_text("\n".join(lines) + "\n")
+    else:
+        without(file, 3)
+    return file
+
+
+@pytest.mark.parametrize("write", [logs, tables])
+def test_power_that_may_be_of_either_reading_is_refused(
+    capsys: Capture, tmp_path: Path, write: Any
+) -> None:
+    """It went to the one given first: of the same two files -1.0 or -4.9 % energy."""
+    files = [powerless(file) for file in write(tmp_path, readings(0, 2))]
+    for first, second in permutations(files):
+        said = refuse(capsys, tmp_path, "advise", first, "--also", second, "--power", 300)
+        assert said.startswith(f"{second}: shows no power either, and --power is of one run; ")
+    both = tmp_path / "both.csv"
+    if write is tables:
+        lines = [*files[0].read_text().splitlines(), files[1].read_text().splitlines()[1]]
+        both.write_text("\n".join(lines) + "\n")
+        asked: tuple[object, ...] = ("advise", both)
+    else:
+        asked = ("import", *files, "-o", both)
+    assert "has runs at 2 settings, and --power is of one" in refuse(
+        capsys, tmp_path, *asked, "--power", 300
+    )
+
+
+def test_power_that_one_reading_lacks_is_its_own(capsys: Capture, tmp_path: Path) -> None:
+    high, low = logs(tmp_path, readings(0, 2))
+    powerless(high)
+    out, _ = succeed(capsys, "advise", high, "--also", low, "--power", 300, "--json")
+    assert json.loads(out)["run"]["power_w"] == 300
+    said = refuse(capsys, tmp_path, "advise", low, "--also", high, "--power", 300)
+    assert "has power_w already; leave --power away, or give first what has none" in said
+
+
+@pytest.mark.parametrize("write", [logs, tables])
+def test_a_higher_reading_without_power_is_told(
+    capsys: Capture, tmp_path: Path, write: Any
+) -> None:
+    """Whichever comes first; --base names it, and then only its time is known."""
+    found = readings(0, 2)
+    files = write(tmp_path, found)
+    powerless(files[0])
+    for first, second in permutations(files):
+        document = json.loads(succeed(capsys, "advise", first, "--also", second, "--json")[0])
+        assert document["base"]["engine_mhz"] == found[1][0]
+        [told] = [note["text"] for note in document["notes"] if note["code"] == "R09"]
+        assert told.endswith(f", not {files[0]}, which is higher but shows no power")
+        asked = ("advise", first, "--also", second, "--base", f"engine={found[0][0]}", "--json")
+        document = json.loads(succeed(capsys, *asked)[0])
+        assert document["base"]["engine_mhz"] == found[0][0]
+        assert (document["run"]["power_w"], document["objective"]) == (None, "clock")
+        codes = [note["code"] for note in document["notes"]]
+        assert "L04" not in codes
+        assert ("R09" in codes) == (first == files[1])
+
+
 @pytest.mark.parametrize(
     ("clock", "problem"),
     [("1.755", "is 1.755GHz meant?"), ("500", "the nearest is at"), ("1460", "the nearest is at")],

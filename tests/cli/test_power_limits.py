@@ -283,6 +283,50 @@ class TestTheLimitThatTheRunHad:
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 300"]
 
 
+class TestALimitThatAnotherOneOverrides:
+    """350 W are enforced, by a baseboard controller as it were, where nvidia-smi -pl set 500.
+
+    NVML has both: `nvmlDeviceSetPowerManagementLimit` sets the latter, and
+    `nvmlDeviceGetEnforcedPowerLimit` is the least of all limiters.
+    """
+
+    @staticmethod
+    def log(path: Path, mhz: int, tenths: int, watts: float, form: str, cap_w: int = 350) -> Path:
+        file = log(path, mhz, tenths, watts)
+        header, *rows = limited(file, cap_w).read_text().splitlines()
+        header, more = header.replace("power.limit", "enforced.power.limit"), ""
+        if form == "columns":
+            header, more = f"{header}, power.limit [W]", ", 500.00 W"
+        facts = ['# mlscale measure: {"power_limit_w": 500.0}'] * (form == "measure")
+        file.write_text("\n".join([*facts, header, *(row + more for row in rows)]) + "\n")
+        return file
+
+    @pytest.mark.parametrize("form", ["columns", "measure", "enforced alone"])
+    def test_the_enforced_one_is_now_and_the_one_that_was_set_is_put_back(
+        self, capsys: Capture, tmp_path: Path, form: str
+    ) -> None:
+        fast = self.log(tmp_path / "fast.csv", 1500, 300, 345, form)
+        slow = self.log(tmp_path / "slow.csv", 1005, 396, 240, form)
+        document = advise(capsys, fast, slow, *BY_CAP, "--max-slowdown", 20, "--commands")
+        assert document["base"]["power_cap_w"] == 350
+        assert document["answer"]["set"]["power_cap_w"] < 350
+        put_back = 350 if form == "enforced alone" else 500
+        assert document["commands"]["reset"][0] == f"nvidia-smi -i 0 -pl {put_back}"
+        told = [text for text in note_texts(document) if "power limit was set to 500 W" in text]
+        assert bool(told) == (put_back == 500)
+
+    def test_of_logs_without_a_clock(self, capsys: Capture, tmp_path: Path) -> None:
+        files = []
+        for name, cap_w, tenths in (("fast", 350, 300), ("slow", 240, 396)):
+            file = tmp_path / f"{name}.csv"
+            files.append(self.log(file, 1500, tenths, 0.99 * cap_w, "columns", cap_w))
+            without(file, 4)
+        document = advise(capsys, *files, *BY_CAP, "--max-slowdown", 20, "--commands")
+        assert document["base"]["power_cap_w"] == 350
+        assert document["answer"]["set"]["power_cap_w"] < 350
+        assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 500"]
+
+
 class TestARunThatDrawsItsLimit:
     def test_its_clock_is_the_limits_and_nothing_above_is_faster(
         self, capsys: Capture, held: tuple[Path, Path], tmp_path: Path

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from report_pages import runs_of, unpacked
+from synthetic.two_logs import without
 
 from mlscale.report.page import headline
 
@@ -139,6 +140,23 @@ class TestMeasured:
         assert measured["measured"]["time_ms"] is None
         assert measured["measured"]["power_w"] == pytest.approx(332.93, abs=0.01)
         assert measured["predicted"]["power_w"][0] == pytest.approx(300)
+
+    def test_a_log_may_be_of_a_clock_that_it_does_not_tell(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "unclocked.csv"
+        file.write_text(SLOW.read_text(encoding="utf-8"), encoding="utf-8")
+        without(file, 4)
+        step = (ROOT / "datasets" / "h100-by-hand.csv", "--power", "300")
+        for given in ((FAST,), step):
+            [measured] = written(capsys, tmp_path, *given, "--measured", f"{file}@engine=1170")[0][
+                "measured"
+            ]
+            assert measured["at"]["engine_mhz"] == 1170
+            assert measured["measured"]["power_w"] == pytest.approx(339, abs=0.5)
+            output = ("-o", tmp_path / "q.html")
+            said = refuse(capsys, tmp_path, "report", *given, "--measured", file, *output)
+            assert said.endswith("at which engine clock it ran: give unclocked.csv@engine=…")
 
     def test_beyond_the_grid_nothing_is_predicted(self, capsys: Capture, tmp_path: Path) -> None:
         table = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms\n"

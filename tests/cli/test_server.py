@@ -472,12 +472,50 @@ def test_a_log_that_is_too_short_is_no_other_run(
     assert "of its own run" not in told
 
 
-def test_the_base_is_the_reading_at_the_highest_clock(capsys: Capture, words: Words) -> None:
-    told = refuse(capsys, Path(words[1]).parent, *words, "--base", "engine=1320")
-    assert "--base engine=1320 does not work for a server, whose base is the reading at" in told
-    assert "was set to" not in told
-    with_base = document(capsys, *words, "--base", "engine=1980")
-    assert with_base == document(capsys, *words)
+class TestTheBase:
+    def test_it_is_the_reading_at_the_highest_clock(self, capsys: Capture, words: Words) -> None:
+        with_base = document(capsys, *words, "--base", "engine=1980")
+        assert with_base == document(capsys, *words)
+        told = refuse(capsys, Path(words[1]).parent, *words, "--base", "engine=1500")
+        at_1320 = f"the nearest is {words[4]}, at 1320 MHz"
+        assert told == f"--base engine=1500: no reading is at that clock; {at_1320}"
+
+    def test_or_the_one_that_is_named(self, capsys: Capture, words: Words) -> None:
+        """Clocks, latencies and watts stay what they are; changes and 1.1x are of that reading."""
+        asked = ("--slo", "tpot=17ms@p90", "--commands")
+        ours, usual = (
+            document(capsys, *words, *asked, *base) for base in (("--base", "engine=1320"), ())
+        )
+        assert (ours["base"]["engine_mhz"], usual["base"]["engine_mhz"]) == (1320, 1980)
+        assert ours["server"]["clocks"] == usual["server"]["clocks"]
+        assert "R09" in {note["code"] for note in ours["notes"]} - {
+            note["code"] for note in usual["notes"]
+        }
+        at = {one["at"]["engine_mhz"]: one for one in ours["measured"]}
+        low, high = (next(c for c in ours["server"]["clocks"] if c["engine_mhz"] == mhz)
+                     for mhz in (1320, 1980))  # fmt: skip
+        assert at[1320]["slowdown_percent"][0] == at[1320]["energy_percent"][0] == 0
+        energy = 100 * (low["tokens_per_joule"][0] / high["tokens_per_joule"][0] - 1)
+        assert at[1980]["energy_percent"][0] == pytest.approx(energy)
+        assert ours["run"]["energy_mj"] == at[1320]["energy_mj"][0]
+        [limit] = document(capsys, *words, "--slo", "tpot=1.1x@p90", "--base", "engine=1320")[
+            "server"
+        ]["limits"]
+        assert limit["limit_ms"] == pytest.approx(1.1 * low["latency_ms"]["tpot p90"][0])
+        out, _ = succeed(capsys, *words, *asked, "--base", "engine=1320")
+        assert " (now 1320): " in out or "Stay at 1320 MHz" in out
+
+    def test_a_saturated_one_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
+        """Of three clocks the lowest does not keep up, and is used for nothing."""
+        pairs = [
+            made.write(made.serve(SERVER, mhz, 12.0, COUNT, None, n), mhz, tmp_path)
+            for n, mhz in enumerate((HIGH, 1650.0, 600.0))
+        ]
+        given = ["advise", *[str(w) for pair in pairs for w in ("--also", *pair)][1:]]
+        told = refuse(capsys, tmp_path, *given, "--base", "engine=600")
+        assert "--base engine=600: that reading is not used: " in told
+        assert told.endswith("; leave engine out of --base")
+        assert document(capsys, *given)["base"]["engine_mhz"] == HIGH
 
 
 def on_a_v100(folder: Path, results: str, *options: str) -> Words:

@@ -136,7 +136,7 @@ class TestAnswers:
             without(path, 4)
         base = ["--base", "engine=1755,memory=2619"]
         said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *base)
-        assert said.endswith("at which engine clock it ran: --also slow.csv@engine=…")
+        assert said.endswith("at which engine clock it ran: give slow.csv@engine=…")
         document = advise(capsys, fast, "--also", f"{slow}@engine=1170", *base)
         assert 900 < document["answer"]["at"]["engine_mhz"] < 1755
 
