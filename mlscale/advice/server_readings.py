@@ -167,8 +167,8 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
             )
     both = one.latencies_ms.keys() & two.latencies_ms.keys()
     ratios = {name: two.latencies_ms[name] / one.latencies_ms[name] for name in both}
-    of_tokens = [ratios[name] for name in _OF_TOKENS if name in both]
-    ratio = min(of_tokens, default=max(ratios.values(), default=1.0))
+    middles = [ratios[name] for name in _OF_TOKENS if name in both]
+    ratio = min(middles, default=max(ratios.values(), default=1.0))
     if one.load == two.load == "closed":
         ratio = min(ratio, one.request_per_s / two.request_per_s)
     if ratio < FASTER:
