@@ -15,7 +15,7 @@ from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data import datasets
 from mlscale.data.checks import check_named_clocks
-from mlscale.data.column_names import Columns
+from mlscale.data.column_names import Columns, source_meant
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
@@ -263,6 +263,9 @@ def _at_set_clock(log: Table, given: Given) -> Table:
 def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[Table, Profiles]:
     """A table's rows, and profiles of those at the base. Raises InputError."""
     table, given = with_cu_counts(as_one_run(table)), asked.given
+    if asked.also and model is None:
+        clock = given.base.get("engine_mhz") or source_meant("engine_mhz", table.columns)
+        _require_told(clock, table.source, "give its clock, --base engine=…")
     device, base = _device_and_base(table, given, model)
     if asked.also and "engine_mhz" in given.base and base not in configurations(table, base):
         base = highest_config(table, given.base) or base  # that of a further run is named
@@ -366,9 +369,13 @@ def tells_engine_clock(log: Path) -> bool:
 
 def require_engine_clock(log: Path) -> None:
     """Raise InputError where a log does not say at which engine clock it ran."""
-    if not tells_engine_clock(log):
-        told = f"does not say at which engine clock it ran: give {log.name}@engine=…"
-        raise InputError(f"{log}: {told}")
+    _require_told(tells_engine_clock(log), log, f"give {log.name}@engine=…")
+
+
+def _require_told(clock: object, source: Path | str, mend: str) -> None:
+    """Raise InputError, with a mend, where nothing tells the engine clock of a reading."""
+    if not clock:
+        raise InputError(f"{source}: does not say at which engine clock it ran: {mend}")
 
 
 def _has_counters(profiles: Profiles) -> bool:
@@ -460,6 +467,8 @@ def _further_runs(
         config = config_beside(profiles, settings) if settings else None
         if is_tidy(path, asked.columns):
             table = as_one_run(read_table(path, columns=asked.columns))
+            clock = config or source_meant("engine_mhz", table.columns)
+            _require_told(clock, path, f"give {path.name}@engine=…")
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif is_log(path):

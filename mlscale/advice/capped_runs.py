@@ -35,7 +35,7 @@ from mlscale.arrays import Floats
 from mlscale.data.checks import check
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.supply import NOT_KEPT, Supply
+from mlscale.data.supply import NOT_KEPT, Supply, is_at_limit
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.text import counted
@@ -107,14 +107,15 @@ def drawn_under(cap_w: Floats, readings: Sequence[CappedReading]) -> Floats:
 
     Of a cap it draws the share that the reading of the next lower cap drew, or the whole where that
     drew more; but no less than this one and no more than the next. A reading whose cap is not known
-    is taken to draw it.
+    is taken to draw it. NaN above the highest cap, if that held the run.
     """
     caps, drew = np.array(sorted((one.under_w, one.power_w) for one in readings)).T
     place = np.searchsorted(caps, cap_w, side="right") - 1
     lower, upper = np.maximum(place, 0), np.minimum(place + 1, len(caps) - 1)
     watts = cap_w * np.minimum(drew / caps, 1)[lower]
     watts = np.where(place < 0, watts, np.maximum(watts, drew[lower]))
-    return np.asarray(np.minimum(watts, drew[upper]))
+    is_above = (cap_w > caps[-1] * (1 + SAME_W)) & is_at_limit(drew[-1], caps[-1])
+    return np.where(is_above, math.nan, np.minimum(watts, drew[upper]))
 
 
 def advise_capped(
@@ -190,6 +191,14 @@ def advise_capped(
         text = (
             f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
             "reading there: --also"
+        )
+        warnings.append(Note("P03", text))
+    top = max(alike, key=lambda one: one.under_w)
+    is_asked = caps[-1] > top.under_w or advice.best in told[-1:]
+    if is_asked and is_at_limit(top.power_w, top.under_w):
+        text = (
+            f"the run drew {top.power_w:.0f} of {top.under_w:g} W: nothing above that is "
+            "predicted; add a reading under a higher cap: --also"
         )
         warnings.append(Note("P03", text))
     return replace(advice, warnings=tuple(warnings))

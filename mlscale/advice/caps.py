@@ -276,8 +276,7 @@ def advise_caps(
         power = surfaces["power"]
         c, _, m = power.grid.index(power.base)
         lowest_w = np.fmax.reduce(power.values[:, c, 0, m], initial=0.0) / supply.boards
-        run_w = supply.cap_w if supply.is_bound else max(supply.cap_w, supply.drawn_w)
-        caps = cap_sweep(device, lowest_w, run_w)
+        caps = cap_sweep(device, lowest_w, supply.cap_w)
     curves, steep = with_steepness(
         lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
     )
@@ -293,6 +292,7 @@ def advise_caps(
         tried_mhz=surfaces["time"].grid.engine_mhz,
         was_set_w=(float(np.fmin.reduce(set_w)), float(np.fmax.reduce(set_w))),
         supply=supply,
+        enforced_w=np.fmax.reduce(set_w) if profiles.metadata.get("power_limit_w") else math.inf,
     )
     advice = choose_cap(runs, objective, limits)
     warnings = [*refused_caps(runs, advice.points)]
@@ -309,7 +309,8 @@ class CapRuns:
     base_peak_w [W]: the run at the base, and its most demanding kernel there. tried_mhz: the engine
     clocks that may be locked in place of a cap. was_set_w: the lowest and the highest cap that a
     reading was under [W], which the GPU takes whatever the device table says, NaN where none is
-    known. supply: under the base's own cap.
+    known. supply: under the base's own cap. enforced_w: the highest limit that a reading had [W],
+    where another limiter than the one that is set keeps it so low; infinite where none does.
     """
 
     device: str
@@ -321,6 +322,7 @@ class CapRuns:
     tried_mhz: tuple[float, ...] = ()
     was_set_w: tuple[float, float] = (math.nan, math.nan)
     supply: Supply = UNLIMITED
+    enforced_w: float = math.inf
 
     @property
     def now_w(self) -> float | None:
@@ -577,19 +579,22 @@ def _points(
     curve, high, supply = runs.curves[0], runs.curves[-1], runs.supply
     kernels = len(curve.power_w)
     is_free = kernels > 1 or not is_at_limit(runs.base_peak_w / supply.boards, supply.cap_w)
+    has_clock = not math.isnan(runs.base.config.engine_mhz)
+    unknown = "not predicted for every kernel" if has_clock else "above the highest reading"
     points: list[CapPoint] = []
     plateau_w = math.nan  # the lowest cap under which the run is the same
     for place, cap_w in enumerate(runs.cap_w.tolist()):
         refusal = _outside_limits(_power_limits(device, runs.was_set_w), cap_w)
+        if cap_w > runs.enforced_w:
+            refusal = f"above {runs.enforced_w:g} W, which another limiter holds"
         flags = [refusal] if refusal else []
         too_low = int(curve.too_low[place])
         if too_low:
             share = f": {too_low} of {kernels} kernels" if kernels > 1 else ""
-            has_clock = not math.isnan(runs.base.config.engine_mhz)
             bottom = "the clocks tried" if has_clock else "the lowest reading"
             flags.append(f"below {bottom}{share}")
         elif settings[place] is None:
-            flags.append("not predicted for every kernel")
+            flags.append(unknown)
         elif high.too_low[place]:
             flags.append(OPEN_INTERVAL)
         costs = (curve.run_time_ms, curve.run_energy_mj)
@@ -628,7 +633,7 @@ def refused_caps(runs: CapRuns, points: Sequence[CapPoint]) -> list[Note]:
     """A warning of the caps that cannot be set; nothing without any."""
     device = known_device(runs.device)
     lowest, highest = _power_limits(device, runs.was_set_w)
-    refused = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
+    refused = [f"{at.cap_w:g} W" for at in points if _outside_limits((lowest, highest), at.cap_w)]
     if not device or not refused:
         return []
     ends = [] if lowest is None else [f"at least {lowest:g} W"]

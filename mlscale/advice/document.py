@@ -281,6 +281,7 @@ def _cap_row(point: "CapPoint", caps: "CapAdvice") -> Row:
         **_cap_choice(point, caps),
         "time_per_power": _known(point.time_per_power),
         "power_per_clock": _known(point.power_per_clock),
+        "can_be_set": point.can_be_set,
         "flags": list(map(str, point.flags)),
     }
 

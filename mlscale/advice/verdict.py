@@ -88,8 +88,10 @@ def side(percent: float, words: Words) -> str:
 def _answer(document: Row) -> str:
     answer, base = document["answer"], document["base"]
     if answer is None:
-        if not any(cap["time_ms"] for cap in document["caps"]):
-            return f"None of these power caps can be judged: {document['caps'][0]['flags'][-1]}."
+        judged = [cap for cap in document["caps"] if cap["time_ms"]]
+        if not any(cap["can_be_set"] for cap in judged):
+            why = (judged or document["caps"])[0]["flags"][0 if judged else -1]
+            return f"None of these power caps can be {'set' if judged else 'judged'}: {why}."
         sure = "surely " if document["expected"] else ""
         said = _limit(document) or "the limits"
         return f"None of these power caps can be set and {sure}keeps {said}."

@@ -136,11 +136,13 @@ def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
     from mlscale.advice.capped_runs import advise_capped
     from mlscale.advice.commands import commands_for_cap
     from mlscale.cli import capped
+    from mlscale.data.supply import limiter_notes
 
     with held_warnings() as told:
         run = capped.read(arguments)
         caps_w = goal.caps_w or ()
         caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
+    notes = [*told, *limiter_notes(run.metadata, caps.runs.supply.cap_w)]
     commands = commands_for_cap(caps, run.metadata) if arguments.commands else None
     files = tuple(map(input_file, [*arguments.file, *arguments.also]))
-    return Answered(capped_document(caps, told, commands), files, caps=caps)
+    return Answered(capped_document(caps, notes, commands), files, caps=caps)

@@ -54,8 +54,9 @@ def is_asked(arguments: argparse.Namespace) -> bool:
         return False
     if not is_cap:
         raise InputError(
-            f"{files[0]}: no file has an engine clock; for runs under power caps, ask for the "
-            "best cap with --lever cap; for others, give the clock with --base engine=…"
+            f"{files[0]}: no file has an engine clock; for runs under power caps, ask for the best "
+            "cap with --lever cap; for others, give the clock with --base engine=…, and that of a "
+            "further file as FILE@engine=…"
         )
     return True
 

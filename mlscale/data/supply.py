@@ -4,7 +4,9 @@ It supplies up to its limits, or what it was measured to draw.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -94,9 +96,11 @@ class Supply:
         """What a run draws at most under caps of each board (...) [W].
 
         It is the share that it drew of its own; the whole where that did not hold it, or is not
-        known.
+        known; from one on that was not kept, what was drawn under that.
         """
         share = self.most_w / self.cap_w if self.holds else 1.0
+        if self.drawn_w > NOT_KEPT * self.cap_w:
+            cap_w = np.where(cap_w < self.cap_w, cap_w, np.maximum(cap_w, self.drawn_w))
         return cap_w * (share * self.boards)
 
     def _within(self, limit_w: float, power_w: Floats) -> Mask:
@@ -196,12 +200,7 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
     )
     unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
     notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
-    if asked_w := profiles.metadata.get("power_limit_w"):
-        text = (
-            f"the power limit was set to {asked_w:g} W, but {base.power_cap_w:g} W are enforced: "
-            "another limiter of the board or the machine holds it; no cap above that takes effect"
-        )
-        notes.append(Note("P03", text, "warning"))
+    notes += limiter_notes(profiles.metadata, base.power_cap_w)
     told = []
     for at in (base, *profiles.points):
         watts = _most_w(at.power_w) * at.hottest_gpu_ratio / profiles.gpu_count
@@ -218,10 +217,21 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
     if not told:
         return notes
     more = "; no higher clock is reached under it"
-    if takes_caps and not unlike:
+    if takes_caps and not unlike and not profiles.metadata.get("power_limit_w"):
         more += ", --power-cap W tells what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
     return [*notes, Note("P03", text + more * supply_of_run(profiles).holds)]
+
+
+def limiter_notes(metadata: Mapping[str, Any], cap_w: float) -> list[Note]:
+    """That the limit of a run [W] is another limiter's, where its files show a higher one set."""
+    if not (asked_w := metadata.get("power_limit_w")):
+        return []
+    text = (
+        f"the power limit was set to {asked_w:g} W, but {cap_w:g} W are enforced: another limiter "
+        "of the board or the machine holds it; no cap above that takes effect"
+    )
+    return [Note("P03", text, "warning")]
 
 
 def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply) -> dict[str, Surfaces]:

@@ -311,11 +311,9 @@ def mean_clocks(
         low, high = (values[out], values[-1 - out]) if values.size >= 10 else (mean, mean)
         clocks[axis] = float(round(mean))
         if was_set is not None and abs(mean / was_set - 1) > SAME_CLOCK:
-            warn(
-                "L04",
-                f"{log}: {axis} was set to {was_set:g}, but ran at {mean:.0f} on average "
-                f"({values[0]:g} to {values[-1]:g}); the row is at {mean:.0f}",
-            )
+            should = "was set to" if axis == "engine_mhz" else "should be"  # as at the base
+            ran = f"but ran at {mean:.0f} on average ({values[0]:g} to {values[-1]:g})"
+            warn("L04", f"{log}: {axis} {should} {was_set:g}, {ran}; the row is at {mean:.0f}")
             continue
         if high > _STEADY * low:
             warn(

@@ -85,6 +85,8 @@ class ServingResult:
     def __post_init__(self) -> None:
         numbers = {"completed": self.completed, "duration": self.duration_s}
         numbers |= {"output throughput": self.output_per_s, **self.latencies_ms}
+        load = {"request_rate": self.rate_per_s, "concurrency": self.clients}
+        numbers |= {name: value for name, value in load.items() if value == 0}
         for name, value in numbers.items():
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} cannot be {value:g}")

@@ -5,6 +5,7 @@ out; a training, such as `same_table`, says which kernels of which tables are le
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, absolute_values, without_base
-from mlscale.errors import InputError, warn
+from mlscale.errors import DataWarning, InputError, warn
 from mlscale.predictors.base import Predictor, for_other_gpus, predict_surfaces
 from mlscale.studies.candidates import Oracle
 from mlscale.text import counted
@@ -265,7 +266,9 @@ def _fit(cases: Sequence[_Case], data: Measurements) -> None:
         else:
             several, bases = zip(*case.tables, strict=True)
             jobs.append((case.predictor, several, bases))
-    type(cases[0].predictor).fit_together(jobs)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* at the base ", DataWarning)  # told of all kernels
+        type(cases[0].predictor).fit_together(jobs)
     for case in cases:
         others = case.fold[0]
         if case.is_elsewhere and len(others):

@@ -111,6 +111,31 @@ class TestWithoutAClock:
         assert (at_limit["cap_w"], at_limit["power_w"][0]) == pytest.approx((350, 300))
         assert at_limit["flags"] == ["as under 300 W"]
 
+    @pytest.mark.parametrize(("limit_w", "is_held"), [(300, True), (310, False), ("", True)])
+    def test_above_a_limit_that_held_the_run_nothing_is_said(
+        self, capsys: Capture, files: tuple[Path, Path], limit_w: float, is_held: bool
+    ) -> None:
+        """300 W were drawn: all of 300 or of an unknown limit, and 97 % of 310 W less half a W."""
+        watts = 300 if is_held else 300.2
+        files[0].write_text(FAST.replace("300,300", f"{watts},{limit_w}"), encoding="utf-8")
+        asked = ["--lever", "cap", "--device", "rtx3090", "--minimize", "time"]
+        asked = ["advise", files[0], "--also", files[1], *asked]
+        found = json.loads(succeed(capsys, *asked, "--power-cap", 350, "--json")[0])
+        [cap] = found["caps"]
+        texts = " ".join(note["text"] for note in found["notes"])
+        assert (
+            "of 300 W: nothing above that is predicted; add a reading under" in texts
+        ) == is_held
+        if is_held:
+            assert (cap["time_ms"], cap["flags"]) == (None, ["above the highest reading"])
+            out, _ = succeed(capsys, *asked, "--power-cap", 350)
+            assert "None of these power caps can be judged: above the highest reading." in out
+        else:
+            assert cap["slowdown_percent"][0] == 0
+        out, err = succeed(capsys, *asked, "--notes")
+        assert "Leave the power cap as it is: nothing is faster." in out
+        assert ("of 300 W: nothing above that is predicted" in err) == is_held
+
     def test_refused(self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path) -> None:
         fast, slow = files
         lever = ["--lever", "cap"]
@@ -157,6 +182,7 @@ class TestWithoutAClock:
         for asked in ([fast, "--also", slow], [fast, "--power-cap", 200]):
             said = refuse(capsys, tmp_path, "advise", *asked)
             assert "fast.csv: no file has an engine clock; for runs under power caps" in said
+            assert said.endswith("and that of a further file as FILE@engine=…")
             assert "--lever cap" in said
         (tmp_path / "no.csv").write_text("device,time_ms\nrtx3090,12\n", encoding="utf-8")
         said = refuse(

@@ -107,7 +107,13 @@ class TestPowerCaps:
         out, _ = succeed(capsys, *given, 210, "--max-slowdown", 5)
         assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
         out, err = succeed(capsys, *given, 800)
-        assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
+        above = "above the GPU's highest known power limit, 700 W"
+        said = f"None of these power caps can be set: {above}. "
+        assert " ".join(out.split()).startswith(said)
+        given_json = json.loads(succeed(capsys, *given, 800, "--json")[0])
+        assert [(cap["can_be_set"], cap["flags"]) for cap in given_json["caps"]] == [
+            (False, [above])
+        ]
         assert "800 W cannot be set: h100-sxm5 accepts power caps" in err
 
 

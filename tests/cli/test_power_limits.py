@@ -315,6 +315,29 @@ class TestALimitThatAnotherOneOverrides:
         told = [text for text in note_texts(document) if "power limit was set to 500 W" in text]
         assert bool(told) == (put_back == 500)
 
+    @pytest.mark.parametrize("form", ["columns", "measure", "enforced alone"])
+    def test_no_cap_above_it_is_advised(self, capsys: Capture, tmp_path: Path, form: str) -> None:
+        """345 of 350 W were drawn: 400 W would be faster, if the other limiter let it."""
+        fast = self.log(tmp_path / "fast.csv", 1500, 300, 345, form)
+        slow = self.log(tmp_path / "slow.csv", 1005, 396, 240, form)
+        asked = (*BY_CAP, "--minimize", "time", "--power-cap", 400)
+        document = advise(capsys, fast, slow, *asked)
+        [cap] = document["caps"]
+        assert cap["slowdown_percent"][0] < -1
+        is_overridden = form != "enforced alone"
+        assert cap["can_be_set"] != is_overridden
+        told = "--power-cap W tells what a higher limit brings"
+        assert any(told in text for text in note_texts(document)) != is_overridden
+        if is_overridden:
+            assert document["answer"] is None
+            out, _ = succeed(capsys, "advise", fast, "--also", slow, *asked)
+            said = (
+                "  None of these power caps can be set: above 350 W, which another limiter holds."
+            )
+            assert out.startswith(f"{said}\n")
+        else:
+            assert document["answer"]["set"] == {"power_cap_w": 400}
+
     def test_of_logs_without_a_clock(self, capsys: Capture, tmp_path: Path) -> None:
         files = []
         for name, cap_w, tenths in (("fast", 350, 300), ("slow", 240, 396)):
@@ -325,6 +348,8 @@ class TestALimitThatAnotherOneOverrides:
         assert document["base"]["power_cap_w"] == 350
         assert document["answer"]["set"]["power_cap_w"] < 350
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 500"]
+        [told] = [text for text in note_texts(document) if "power limit was set to 500 W" in text]
+        assert "but 350 W are enforced" in told
 
 
 class TestARunThatDrawsItsLimit:
@@ -416,10 +441,17 @@ class TestALimitThatWasNotKept:
     def test_a_cap_is_no_less_than_what_is_drawn(
         self, capsys: Capture, over: tuple[Path, Path]
     ) -> None:
-        """275 W were said to draw 309 W. What is put back is what was stated."""
-        document = advise(capsys, *over, *BY_CAP, "--commands")
-        caps = [cap for cap in document["caps"] if cap["power_w"]]
+        """275 W were said to draw 309 W. What is put back is what was stated.
+
+        None above 450 W is advised, under which the run drew 506: it does so under 450 too.
+        """
+        document = advise(capsys, *over, *BY_CAP, "--commands", "--max-slowdown", 20)
+        *caps, stated = [cap for cap in document["caps"] if cap["power_w"]]
         assert all(cap["power_w"][0] <= cap["cap_w"] * (1 + 1e-9) for cap in caps)
+        assert (stated["cap_w"], stated["power_w"][0]) == (450, pytest.approx(506))
+        assert document["answer"]["set"]["power_cap_w"] < 450
+        out, _ = succeed(capsys, "advise", over[0], "--also", over[1], *BY_CAP)
+        assert out.startswith("  Leave the power cap as it is: nothing that needs less energy ")
         assert document["base"]["power_cap_w"] == 450
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 450"
 
@@ -435,6 +467,9 @@ class TestALimitAboveTheDeviceTables:
         [told] = [text for text in note_texts(document) if "cannot be set" in text]
         assert told.startswith("460 W cannot be set: rtx3090 accepts power caps of ")
         assert "at most 450 W; " in told
+        out, _ = succeed(capsys, "advise", fast, "--also", slow, *BY_CAP, "--power-cap", 460, 470)
+        said = "None of these power caps can be set: above the GPU's highest known power limit, 450"
+        assert said in " ".join(out.split())
 
 
 class TestALimitThatNoBoardHas:

@@ -210,6 +210,17 @@ class TestProtocols:
         assert document["protocol"] == protocol
         assert {row["n_kernels"] for row in document["rows"]} == {kernels}
 
+    def test_what_all_kernels_were_told_of_is_not_told_of_each_fold(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """Two kernels store nothing at the base, the last of the four settings of each."""
+        table = [{**row, "bytes_per_store": 8.0 + row["loads"]} for row in tidy.rows("abcdefgh")]
+        table[3]["bytes_per_store"] = table[11]["bytes_per_store"] = ""
+        file = tidy.write_csv(tmp_path / "t.csv", table)
+        _, err = succeed(capsys, "study", "errors", file, "--predictor", "nearest", "--seeds", 1)
+        [told] = [line for line in err.splitlines() if "note T10" in line]
+        assert "2 kernels (a, c) of 8 without 'bytes_per_store' at the base" in told
+
     def test_folds_by_number(self, capsys: Capture, tmp_path: Path) -> None:
         table = tidy.write_csv(tmp_path / "t.csv", tidy.rows(list("abcdefgh")))
         given = [

@@ -294,7 +294,7 @@ class TestRefused:
         other = log(tmp_path / "other.csv", 1170, 120, 300, memory_mhz=1593)
         assert main(["advise", str(fast), "--also", str(other)]) == 2
         warning, error = capsys.readouterr().err.splitlines()
-        assert "memory_mhz was set to 2619, but ran at 1593" in warning
+        assert "memory_mhz should be 2619, but ran at 1593" in warning
         assert "ran at the memory clock 1593 MHz, the base is at 2619" in error
 
     def test_limits_that_cannot_be_kept_are_told_without_exponents(
