@@ -70,7 +70,7 @@ notebooks: $(READY)
 
 # Trains the models that learnt from public measurements; MLSCALE_DATA: a folder with the files.
 shipped: $(READY)
-	$(BIN)/python tools/train_shipped.py
+	PYTHONPATH=reproduction $(BIN)/python tools/train_shipped.py
 	$(BIN)/mlscale train datasets/h100-suite.csv --base cu=132 -o models/h100-sms.mlscale
 
 # The sample of a page, of the training step.

@@ -5,18 +5,20 @@ from typing import Self
 
 import numpy as np
 from run_predictions import by_board, read_at
-from run_tables import Rows, csv_rows, one_run
+from run_tables import LEAST_SAMPLES, LEFT_OUT, Rows, csv_rows, one_run
 
 from mlscale import Measurements
 from mlscale.advice.capped_runs import CappedReading, times_under
 from mlscale.advice.caps import cap_curve
 from mlscale.arrays import Floats
+from mlscale.data.points import LOW
 
 SECOND = 0.6  # of the highest clock or the most watts, for a second reading
 CAP_GRID = 100  # clocks of a predicted curve, evenly up to the highest
-LOWEST = 10  # of them, from which it begins
 KEPT = 0.03  # of a cap, within which a run that it holds draws
 LEAST_CAPS = 4  # of a run
+MODES = ("MI325X_1000W", "MI325X_750W_Auto", "MI325X_750W_Manual")  # the last at most 1400 MHz
+LIMIT_W, HELD_W = 1000.0, 750.0  # of these modes
 SLOWER = 0.03  # than at the most watts, from which on a cap counts that may not hold the run
 
 
@@ -98,18 +100,74 @@ def capped_zeus(gpu: str) -> list[CappedRun]:
     return [CappedRun.from_rows(rows) for rows in runs.values() if len(rows) >= LEAST_CAPS]
 
 
+def capped_modern(device: str, *names: str) -> list[CappedRun]:
+    """Runs of a table in mlscale's columns, by its names; the clock may be missing.
+
+    Raises FileNotFoundError.
+    """
+    runs: dict[str, list[tuple[float, float, float, float]]] = {}
+    for row in csv_rows("modern", *names):
+        if row["kernel"] not in LEFT_OUT:
+            columns = ("power_cap_w", "time_ms", "power_w", "engine_mhz")
+            cap, time, power, clock = (float(row[column] or "nan") for column in columns)
+            runs.setdefault(row["kernel"], []).append((cap, time, power, clock))
+    return [with_clocks(device, rows) for rows in runs.values()]
+
+
+def capped_mi325x() -> list[CappedRun]:
+    """GEMMs that a cap held on an MI325X, and lower clocks below it. Raises FileNotFoundError."""
+    runs: dict[str, dict[str, tuple[float, float, float]]] = {}
+    for row in csv_rows("modern", "cdna3-gemm.csv"):
+        if int(row["n_busy"]) >= LEAST_SAMPLES:
+            values = float(row["engine_mhz"]), 1e6 / float(row["gflops"]), float(row["power_w"])
+            runs.setdefault(f"{row['lib']}-{row['kernel']}", {})[row["mode"]] = values
+    found = []
+    for modes in runs.values():
+        if len(at := [modes[mode] for mode in MODES if mode in modes]) < len(MODES):
+            continue
+        (_, *free), (_, *capped), (_, _, slow_w) = at
+        if abs(capped[1] / HELD_W - 1) <= KEPT and slow_w < (1 - KEPT) * HELD_W < free[1]:
+            rows: Rows = [(LIMIT_W, free[0], free[1]), (HELD_W, capped[0], capped[1])]
+            found.append(CappedRun.from_rows(rows, one_run("mi325x", "run", at)))
+    return found
+
+
+def capped_language_models(gpu: str) -> list[CappedRun]:
+    """Language models on a workstation's Ada, by the file's name of it. FileNotFoundError."""
+    runs: dict[tuple[str, str], Rows] = {}
+    for row in csv_rows("modern", "llm-caps-ada.csv"):
+        if row["gpu"] == gpu:
+            cap, time, power = (float(row[name]) for name in ("cap_w", "ms_per_token", "power_w"))
+            runs.setdefault((row["set"], row["model"]), []).append((cap, time, power))
+    return [CappedRun.from_rows(rows) for rows in runs.values()]
+
+
+def capped_drafts() -> list[CappedRun]:
+    """A language model at five depths of draft, the 95th percentile of W. FileNotFoundError."""
+    runs: dict[str, Rows] = {}
+    for row in csv_rows("modern", "rtx5090-mtp-caps.csv"):
+        values = float(row["cap_w"]), 1 / float(row["tok_s"]), float(row["p95_power_w"])
+        runs.setdefault(row["run"], []).append(values)
+    return [CappedRun.from_rows(rows) for rows in runs.values()]
+
+
 def errors_of_prediction(one: CappedRun) -> Floats:
-    """By cap, see `errors_under_caps`; from the sweep's highest clock and about SECOND of it."""
+    """By cap, see `errors_under_caps`; from the sweep's highest clock and about SECOND of it.
+
+    Clocks below LOW are not predicted, as little as in an answer.
+    """
     assert one.sweep is not None
     table = one.sweep
+    read = read_at(table, (SECOND,))
     highest = table.grid.engine_mhz[-1]
-    steps = highest * np.arange(LOWEST, CAP_GRID + 1) / CAP_GRID
-    clocks = tuple(sorted({*steps.tolist(), *table.grid.engine_mhz}))
-    predicted = by_board(table, read_at(table, (SECOND,)), replace(table.grid, engine_mhz=clocks))
+    steps = {*(highest * np.arange(1, CAP_GRID + 1) / CAP_GRID).tolist(), *table.grid.engine_mhz}
+    clocks = tuple(sorted(mhz for mhz in steps if mhz >= LOW * highest))
+    predicted = by_board(table, read, replace(table.grid, engine_mhz=clocks))
     times, powers = (
         predicted[name][1] * table.quantity(name)[:, 0, -1] for name in ("time", "power")
     )
-    return errors_under_caps(one, np.array(clocks), times, powers)
+    lowest_w = float(table.quantity("power")[0, 0, read[0], 0])
+    return errors_under_caps(one, np.array(clocks), times, powers, lowest_w)
 
 
 def errors_of_measured_curve(one: CappedRun) -> Floats:
@@ -119,11 +177,14 @@ def errors_of_measured_curve(one: CappedRun) -> Floats:
     return errors_under_caps(one, np.array(one.sweep.grid.engine_mhz), times, powers)
 
 
-def errors_under_caps(one: CappedRun, clocks: Floats, times: Floats, powers: Floats) -> Floats:
-    """By cap below the highest (4, P): |errors| of time and energy [%], S, and 1 if it held.
+def errors_under_caps(
+    one: CappedRun, clocks: Floats, times: Floats, powers: Floats, lowest_w: float = 0.0
+) -> Floats:
+    """By cap below the highest (5, P): |errors| of time and energy [%], S; 1 if it held, is low.
 
     times, powers [W] (1, E): the run's curve over the clocks [MHz]. Errors are NaN where the cap is
-    below all of its power; S, % of time for 1 % of power, where the cap changes nothing.
+    below all of its power; S, % of time for 1 % of power, where the cap changes nothing. lowest_w:
+    what the lowest reading drew, of which less is low.
     """
     new = one.caps_w < one.caps_w.max()
     cap_w, time, power = (values[new] for values in (one.caps_w, one.times, one.powers_w))
@@ -134,7 +195,8 @@ def errors_under_caps(one: CappedRun, clocks: Floats, times: Floats, powers: Flo
         slope = np.interp(curve.run_engine_mhz, clocks, -by_clock[0] / by_clock[1])
     slope[cap_w >= powers[0, -1]] = np.nan
     kept = np.abs(power / cap_w - 1) <= KEPT
-    return np.array([*(100 * np.abs(np.array(off) - 1)), slope, kept])
+    is_low = cap_w < lowest_w * (1 - KEPT)
+    return np.array([*(100 * np.abs(np.array(off) - 1)), slope, kept, is_low])
 
 
 def errors_over_watts(one: CappedRun) -> Floats:

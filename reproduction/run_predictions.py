@@ -8,29 +8,30 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from run_tables import WITHOUT_TIMES, tables
+from run_tables import LOWEST, tables, training_tables
 
 from mlscale import ConfigGrid, Measurements
+from mlscale.advice.sureness import DRAWS, regret_told
 from mlscale.arrays import Floats, Mask
+from mlscale.data.logs import tells_times
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.board import Board
 
 COVERAGE = 0.9
+STEP = 0.008  # of the log of the clock, from one that a GPU offers to the next
 QUANTITIES = ("time", "power", "energy")
-Prediction = dict[str, Floats]  # low end, value and high end over the highest clock's (3, K, E)
+# Low end, value and high end over the highest clock's, (3, K, E).
+Prediction = dict[str, Floats]
 Rule = Callable[[Measurements, Sequence[int]], Prediction]  # from a table and the readings' places
 
 
 @cache
 def learnt_without(device: str | None) -> tuple[Board, Board]:
     """Predictors of time and power from the runs of all GPUs but one."""
-    others = [table for name, found in tables().items() if name != device for table in found]
-    timed = [table for table in others if table.device != WITHOUT_TIMES]
-    time, power = (
-        Board(quantity=quantity).fit(rows, [table.grid.highest for table in rows])
-        for quantity, rows in (("time", timed), ("power", others))
-    )
+    others = training_tables(device or "")
+    bases = [table.grid.highest for table in others]
+    time, power = (Board(quantity=quantity).fit(others, bases) for quantity in ("time", "power"))
     return time, power
 
 
@@ -80,9 +81,9 @@ def by_predictors(
     """
     profiles, grid = profiles_with(table, read), grid or table.grid
     times = time.predict_interval(profiles, COVERAGE, grid)
-    if table.device == WITHOUT_TIMES:
+    if not tells_times(table):
         times = Surfaces(grid, profiles.base, table.relative("time", profiles.base))  # as measured
-    with_times = power.with_times(times)
+    with_times = power.with_times(times, are_of_law=len(read) > 1 and tells_times(table))
     predicted = {"power": ends(with_times.predict_interval(profiles, COVERAGE, grid))}
     if len(read) == 1:
         return predicted | dict.fromkeys(("time", "energy"), np.nan * predicted["power"])
@@ -144,12 +145,13 @@ def true_ratios(table: Measurements) -> dict[str, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A GPU's predictions at the N run-clocks that were not read.
+    """A GPU's predictions at the N run-clocks that were not read, and K runs.
 
     over_lowest, over_highest (N,): the clock over the lowest reading's, and over the highest.
-    errors, half_widths [%] and held (100 or 0) (N,), by quantity. regret [%]: the energy that runs
-    take more at the clock of least predicted energy than at the best, in the mean;
-    highest_regret [%]: what they take more at the highest clock.
+    errors, half_widths [%] and held (100 or 0) (N,), by quantity; NaN where times do not tell of
+    the clock. regrets (K,) [%]: the energy that a run takes more at the clock of least predicted
+    energy than at the best; highest_regrets (K,) [%]: at the highest clock. clocks (K,): how many
+    were measured.
     """
 
     over_lowest: Floats
@@ -157,20 +159,20 @@ class Outcome:
     errors: dict[str, Floats]
     half_widths: dict[str, Floats]
     held: dict[str, Floats]
-    regret: float
-    highest_regret: float
+    regrets: Floats
+    highest_regrets: Floats
+    clocks: Floats
 
     def mean(self, values: dict[str, Floats], quantity: str, where: Mask) -> float:
         """The mean of a quantity's values where they are known; NaN where there are none."""
         chosen = values[quantity][where]
-        return float(chosen.mean()) if chosen.size else np.nan
+        return float(np.nanmean(chosen)) if np.isfinite(chosen).any() else np.nan
 
 
 def outcome(found: Sequence[Measurements], rule: Rule, shares: Sequence[float]) -> Outcome:
     """How a rule does on a GPU's tables, from readings at shares of the highest clock."""
     cells: list[list[Floats]] = []
-    regrets: list[float] = []
-    at_highest: list[float] = []
+    runs: list[list[Floats]] = []
     for table in found:
         read = read_at(table, shares)
         truth, predicted = true_ratios(table), rule(table, read)
@@ -181,17 +183,55 @@ def outcome(found: Sequence[Measurements], rule: Rule, shares: Sequence[float]) 
         for quantity in QUANTITIES:
             low, value, high = predicted[quantity]
             actual = truth[quantity]
-            off.append(100 * np.abs(value / actual - 1)[:, new].ravel())
-            widths.append((50 * (high - low) / value)[:, new].ravel())
-            within.append(100.0 * ((low <= actual) & (actual <= high))[:, new].ravel())
+            is_told = 1.0 if quantity == "power" or tells_times(table) else np.nan
+            off.append(is_told * 100 * np.abs(value / actual - 1)[:, new].ravel())
+            widths.append(is_told * (50 * (high - low) / value)[:, new].ravel())
+            is_within = (low <= actual) & (actual <= high)
+            within.append(is_told * 100.0 * is_within[:, new].ravel())
         cells.append([over[0], over[-1], *off, *widths, *within])
-        energy, least = truth["energy"], predicted["energy"][1].argmin(axis=1)
-        at_least = energy[np.arange(len(energy)), least] + 0 * predicted["energy"][1, :, -1]
-        regrets += list(100 * (at_least / energy.min(axis=1) - 1))
-        at_highest += list(100 * (energy[:, -1] / energy.min(axis=1) - 1))
+        if tells_times(table):
+            energy, count = truth["energy"], np.full(len(table.kernels), float(len(clocks)))
+            least = predicted["energy"][1].argmin(axis=1)
+            at_least = energy[np.arange(len(energy)), least] + 0 * predicted["energy"][1, :, -1]
+            regrets = (100 * (at / energy.min(axis=1) - 1) for at in (at_least, energy[:, -1]))
+            runs.append([*regrets, count])
     columns = [np.concatenate(parts) for parts in zip(*cells, strict=True)]
     errors, half_widths, held = (
         dict(zip(QUANTITIES, columns[first : first + 3], strict=True)) for first in (2, 5, 8)
     )
-    regret, highest = float(np.mean(regrets)), float(np.mean(at_highest))
-    return Outcome(columns[0], columns[1], errors, half_widths, held, regret, highest)
+    of_runs = [np.concatenate(parts) for parts in zip(*runs, strict=True)] or [np.empty(0)] * 3
+    return Outcome(columns[0], columns[1], errors, half_widths, held, *of_runs)
+
+
+def answers(table: Measurements, shares: Sequence[float], most: float) -> Floats:
+    """What answers are told to cost over the best clock [%], what they cost, and time (3, K).
+
+    From readings at shares of the highest clock. Clocks are STEP apart, as a GPU offers them; those
+    count that surely take at most so many times the highest's time, and of these the one of least
+    predicted energy is advised. Between clocks that were measured the truth is on straight lines of
+    logarithms. Time: the advised clock's over the highest's.
+    """
+    read, truth, clocks = read_at(table, shares), true_ratios(table), table.grid.engine_mhz
+    lowest = max(clocks[0], min(LOWEST * clocks[-1], *(clocks[place] for place in read)))
+    steps = np.exp(np.arange(np.log(lowest), np.log(clocks[-1]), STEP))
+    offered = np.union1d(steps, [clocks[place] for place in read])
+    time, power = board_for(table.device)
+    grid, profiles = (
+        replace(table.grid, engine_mhz=tuple(offered.tolist())),
+        profiles_with(table, read),
+    )
+    times = time.predict_interval(profiles, COVERAGE, grid)
+    with_times = power.with_times(times, are_of_law=True)
+    draws = with_times.energy_draws(profiles, grid, DRAWS)
+    surely = ends(times)[2] <= most
+    energy = ends(with_times.predict_energy(profiles, COVERAGE, grid))[1]
+    found = []
+    for k, advised in enumerate(np.where(surely, energy, np.inf).argmin(axis=1).tolist()):
+        true_time, true_energy = (
+            np.exp(np.interp(np.log(offered), np.log(clocks), np.log(truth[name][k])))
+            for name in ("time", "energy")
+        )
+        told = regret_told(draws[:, k], advised, surely[k])
+        cost = true_energy[advised] / true_energy[surely[k]].min() - 1
+        found.append([100 * told, 100 * cost, true_time[advised]])
+    return np.array(found).T

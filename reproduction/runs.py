@@ -2,10 +2,11 @@
 
     MLSCALE_DATA=FOLDER python reproduction/runs.py [PART ...] [--csv docs/tables]
 
-Parts: `readings`, errors over the engine clock from one to three readings; `limits`, clocks that
-keep a limit of slowdown; `caps`, runs under power caps; `amd`, power alone on GPUs of other kinds;
-`apart`, a GPU that is never learnt from. Every GPU is left out of what predicts it, and
-weighs the same in a mean. docs/trust.md shows what they print; docs/tables has it as CSV.
+Parts: `readings`, errors over the engine clock from one to three readings; `sureness`, how true
+"How sure: high" is; `limits`, clocks that keep a limit of slowdown; `caps`, runs under power caps;
+`amd`, power alone on GPUs of other kinds; `apart`, a run by a model that did not learn from its
+GPU. Every GPU is left out of what predicts it, and weighs the same in a mean. docs/trust.md shows
+what they print; docs/tables has it as CSV.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +21,10 @@ from run_caps import (
     capped_a100,
     capped_ada,
     capped_club,
+    capped_drafts,
+    capped_language_models,
+    capped_mi325x,
+    capped_modern,
     capped_zeus,
     errors_of_measured_curve,
     errors_of_prediction,
@@ -28,6 +33,7 @@ from run_caps import (
 from run_predictions import (
     QUANTITIES,
     Outcome,
+    answers,
     by_board,
     by_board_without_times,
     in_proportion,
@@ -37,11 +43,14 @@ from run_predictions import (
     true_ratios,
     unchanged,
 )
-from run_tables import WITHOUT_TIMES, csv_rows, one_run, power_alone, tables
+from run_tables import csv_rows, one_run, power_alone, tables
 
 from mlscale import Measurements
+from mlscale.advice.sureness import HIGH
 from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import load_device, register_device
+from mlscale.data.logs import tells_times
+from mlscale.predictors.board_scores import ENOUGH
 
 ZONES = {  # of the lowest reading's clock, above and up to
     "between": (1.0, np.inf),
@@ -59,9 +68,12 @@ READINGS = (
     (0.5,),
     (0.75, 0.5),
 )  # beside the highest clock
+SURE_READINGS = ((SECOND,), (0.8,), (SECOND, 0.8), (0.8, 0.5), (0.75, 0.5))
+LEAST_CLOCKS = 5
+PROMISED = 0.02  # by `S01`: of the energy
 LIMITS = (2.0, 5.0, 10.0)  # of slowdown [%]
 OVER = 1.0  # points above a limit that count as a miss
-FULL = ("off by", "+-", "intervals hold", "half-width")
+FULL = ("off by", "+-", "intervals hold", "half-width", "GPUs held")
 S_RULE = (0.7, 1.2)  # % of time for one of power
 
 
@@ -81,21 +93,12 @@ def zones(one: Outcome) -> dict[str, Mask]:
     return where | {f"all from {LEAST_SHARE}": one.over_highest >= LEAST_SHARE}
 
 
-def timed(device: str, quantity: str) -> bool:
-    """Whether a GPU's values of a quantity are looked at."""
-    return device != WITHOUT_TIMES or quantity == "power"
-
-
 def zone_means(
     outcomes: dict[str, Outcome], values: str, quantity: str, zone: str
 ) -> tuple[float, float]:
     """Mean and standard error over GPUs of `errors`, `half_widths` or `held` in a zone [%]."""
     return mean(
-        [
-            one.mean(getattr(one, values), quantity, zones(one)[zone])
-            for device, one in outcomes.items()
-            if timed(device, quantity)
-        ]
+        [one.mean(getattr(one, values), quantity, zones(one)[zone]) for one in outcomes.values()]
     )
 
 
@@ -130,7 +133,7 @@ def readings(report: Report) -> None:
         ["read at", *names, "regret"],
         [
             *([name, *_cells(found, names), _regret(found)] for name, found in rows.items()),
-            ["highest clock", *["- / - / -"] * len(names), _regret(two, "highest_regret")],
+            ["highest clock", *["- / - / -"] * len(names), _regret(two, "highest_regrets")],
         ],
         "readings",
     )
@@ -155,7 +158,7 @@ def readings(report: Report) -> None:
                 triple([zone_means({device: one}, "held", q, names[-1])[0] for q in QUANTITIES], 0),
                 _regret({device: one}),
                 *(_regret({device: outcomes[device]}) for outcomes in ruled.values()),
-                _regret({device: one}, "highest_regret"),
+                _regret({device: one}, "highest_regrets"),
             ]
             for device, one in two.items()
         ],
@@ -171,25 +174,73 @@ def _cells(outcomes: dict[str, Outcome], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _regret(outcomes: dict[str, Outcome], values: str = "regret") -> str:
+def _regret(outcomes: dict[str, Outcome], values: str = "regrets") -> str:
     """The mean regret of energy, by default at the clock of least predicted energy."""
-    regret, _ = mean(
-        [getattr(one, values) for device, one in outcomes.items() if timed(device, "energy")]
-    )
+    found = [getattr(one, values) for one in outcomes.values()]
+    regret, _ = mean([values.mean() for values in found if values.size])
     return "-" if np.isnan(regret) else f"{regret:.2f}"
 
 
 def _full(outcomes: dict[str, Outcome], quantity: str, zone: str) -> list[str]:
-    """By FULL: mean error, its standard error over GPUs, what intervals hold, and their width."""
+    """By FULL: mean error, its standard error over GPUs, what intervals hold, and their width.
+
+    Then of how many GPUs they held ENOUGH.
+    """
     numbers = [*zone_means(outcomes, "errors", quantity, zone)]
     numbers += [
         zone_means(outcomes, values, quantity, zone)[0] for values in ("held", "half_widths")
     ]
     digits = (1, 1, 0, 1)
+    held = np.array([one.mean(one.held, quantity, zones(one)[zone]) for one in outcomes.values()])
+    gpus = f"{(held >= 100 * ENOUGH).sum()} of {np.isfinite(held).sum()}"
     return [
-        "-" if np.isnan(value) else f"{value:.{digit}f}"
-        for value, digit in zip(numbers, digits, strict=True)
+        *(
+            "-" if np.isnan(value) else f"{value:.{digit}f}"
+            for value, digit in zip(numbers, digits, strict=True)
+        ),
+        gpus,
     ]
+
+
+def sureness(report: Report) -> None:
+    """How often an answer is told to be as sure as `S01` says, and how often that is true.
+
+    It is where no clock that surely keeps the limit needs over PROMISED less energy, and the limit
+    is passed by a point at most. Each GPU has one vote, shared by its runs; of runs at LEAST_CLOCKS
+    or more.
+    """
+    rows = []
+    for shares in SURE_READINGS:
+        read = ", ".join(f"{share:.2g}" for share in (1, *shares))
+        for limit in (np.inf, *LIMITS):
+            votes, most = [], 1 + limit / 100
+            for parts in tables().values():
+                known = [
+                    table
+                    for table in parts
+                    if tells_times(table) and len(table.grid.engine_mhz) >= LEAST_CLOCKS
+                ]
+                if not known:
+                    continue
+                told, cost, time = np.hstack([answers(table, shares, most) for table in known])
+                high = told <= 100 * HIGH
+                true = (cost <= 100 * PROMISED) & (time <= most + OVER / 100)
+                votes.append([high.mean(), (high & true).mean(), true.mean(), high.any()])
+            high, true, all_true, gpus = np.array(votes).T
+            share = f"{100 * true.sum() / high.sum():.0f}" if high.any() else "-"
+            name = "none" if np.isinf(limit) else f"{limit:g} %"
+            counts = f"{int(gpus.sum())} of {len(votes)}"
+            rows.append([read, name, _percent(high), share, counts, _percent(all_true)])
+    report.rows(
+        f"answers told to be within {100 * PROMISED:g} % of the best clock, and how true [%]",
+        ["read at", "limit of slowdown", "high", "true of these", "on GPUs", "true of all"],
+        rows,
+        "sureness",
+    )
+
+
+def _percent(shares: Floats) -> str:
+    return f"{100 * shares.mean():.0f}"
 
 
 def limits(report: Report) -> None:
@@ -197,9 +248,9 @@ def limits(report: Report) -> None:
     rows = []
     for limit in LIMITS:
         found: dict[str, list[Floats]] = {"central": [], "cautious": [], "possible": []}
-        for device, parts in tables().items():
-            if timed(device, "time"):
-                choices = [choices_within(limit, table) for table in parts]
+        for parts in tables().values():
+            if timed := [table for table in parts if tells_times(table)]:
+                choices = [choices_within(limit, table) for table in timed]
                 for name, values in found.items():
                     values.append(np.hstack([choice[name] for choice in choices]).mean(axis=1))
         for name, values in found.items():
@@ -239,11 +290,17 @@ def choices_within(limit: float, table: Measurements) -> dict[str, Floats]:
 def caps(report: Report) -> None:
     """Runs under caps: by predicted curves over the clock, and by two capped readings alone."""
     rtx3090 = partial(capped_club, "RTX 3090")
+    rtx4000ada, b300 = (
+        partial(capped_modern, name, f"{name}.csv") for name in ("rtx-4000-ada", "b300")
+    )
     with_clocks = (
         ("a100-sxm4-80gb", capped_a100, errors_of_prediction),
         ("a100-sxm4-80gb, by all clocks measured", capped_a100, errors_of_measured_curve),
         ("rtx3090", rtx3090, errors_of_prediction),
         ("rtx-5000-ada", capped_ada, errors_of_prediction),
+        ("rtx-4000-ada", rtx4000ada, errors_of_prediction),
+        ("b300", b300, errors_of_prediction),
+        ("mi325x", capped_mi325x, errors_of_prediction),
     )
     rows = []
     for name, load, errors in with_clocks:
@@ -257,20 +314,28 @@ def caps(report: Report) -> None:
         [
             *("GPU", "runs", "caps", "time", "energy", "below the lowest clock", "not kept"),
             *(f"{name}: {value}" for name in classes for value in ("caps", "time")),
+            *("below what was read: caps", "below what was read: time"),
         ],
         rows,
         "caps",
     )
     loads = {gpu: partial(capped_zeus, gpu) for gpu in ("a40", "p100", "rtx6000", "v100")}
     loads |= {f"rtx{n}": partial(capped_club, f"RTX {n}") for n in ("3090", "4090", "5090")}
+    loads |= {"rtx5090, 95th percentile of watts": capped_drafts}
+    loads |= {f"rtx-{n}-ada": partial(capped_language_models, f"rtx {n}") for n in (5000, 6000)}
+    loads |= {"rtx-5000-ada, kernels": capped_ada, "rtx-4000-ada": rtx4000ada, "b300": b300}
+    for device, name in (("h100-sxm5", "h100-amber"), ("a100-sxm4-40gb", "a100-firestarter")):
+        loads[device] = partial(capped_modern, device, "datacenter", f"{name}-caps.csv")
     rows = []
     for device, load in loads.items():
         if found := [errors_over_watts(one) for one in _there(load)]:
             told = sum(part.size > 0 for part in found)
-            rows.append([device, len(found), told, *_count_and_mean(np.hstack(found))])
+            off = np.hstack(found)
+            worst = f"{off.max():.1f}" if off.size else "-"
+            rows.append([device, len(found), told, *_count_and_mean(off), worst])
     report.rows(
         f"rate of work over watts, from the most watts and {SECOND:.2g} of them: caps, off by [%]",
-        ["GPU", "runs", "runs slowed", "caps", "time"],
+        ["GPU", "runs", "runs slowed", "caps", "time", "worst"],
         rows,
         "caps-by-watts",
     )
@@ -287,14 +352,14 @@ def _there(load: Callable[[], list[CappedRun]]) -> list[CappedRun]:
 
 def _cap_cells(under: Floats) -> list[str]:
     """How many caps, mean errors, how many not told or not kept, and time's error by S."""
-    time, energy, slope, kept = under
+    time, energy, slope, kept, is_low = under
     told, binds = np.isfinite(time), np.isfinite(slope)
     cells = [str(len(time)), f"{time[told].mean():.1f}", f"{energy[told].mean():.1f}"]
     cells += [str((~told).sum()), str((told & binds & (kept == 0)).sum())]
     low, high = S_RULE
     for where in (slope <= low, (slope > low) & (slope <= high), slope > high):
         cells += _count_and_mean(time[told & (kept == 1) & where])
-    return cells
+    return cells + _count_and_mean(time[told & (kept == 1) & (is_low == 1)])
 
 
 def _count_and_mean(values: Floats) -> list[str]:
@@ -318,11 +383,11 @@ def amd(report: Report) -> None:
             one = outcome([table], by_board_without_times, shares)
             read = ", ".join(f"{share:.2g}" for share in (1, *shares))
             for zone in zones(one):
-                off, _, *intervals = _full({device: one}, "power", zone)
+                off, _, *intervals, _ = _full({device: one}, "power", zone)
                 rows.append([device, len(table.kernels), read, zone, off, *intervals])
     report.rows(
         "power alone [%]; half-width: of 90 % intervals",
-        ["GPU", "kernels", "read at", "clocks", FULL[0], *FULL[2:]],
+        ["GPU", "kernels", "read at", "clocks", FULL[0], *FULL[2:4]],
         [row for row in rows if row[4] != "-"],
         "power-alone",
     )
@@ -350,6 +415,7 @@ def apart(report: Report) -> None:
 
 PARTS: dict[str, Callable[[Report], None]] = {
     "readings": readings,
+    "sureness": sureness,
     "limits": limits,
     "caps": caps,
     "amd": amd,

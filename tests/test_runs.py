@@ -67,9 +67,9 @@ def test_rules_without_training(
     assert found.errors["time"] == pytest.approx(100 * np.abs(time), abs=1e-9)
     assert found.errors["power"] == pytest.approx(100 * np.abs(power), abs=1e-9)
     # Energy is least at 600 of 2000 MHz: there it is 0.3^1.5 of that at the highest clock.
-    assert found.highest_regret == pytest.approx(100 * (0.3**-1.5 - 1))
+    assert found.highest_regrets == pytest.approx(100 * (0.3**-1.5 - 1))
     if regret is not None:
-        assert found.regret == pytest.approx(regret, abs=1e-9)
+        assert found.regrets == pytest.approx(regret, abs=1e-9)
 
 
 def test_a_clock_is_in_one_zone_of_the_lowest_reading() -> None:
@@ -91,13 +91,14 @@ def test_errors_under_caps_and_what_time_a_percent_of_power_costs() -> None:
     rows = [(200.0, 1.0, 200.0), (100.0, 1.0, 100.0), (80.0, 1.0, 90.0)]
     clocks = np.linspace(500, 2000, 1501)
     x = clocks[None] / 2000
-    time, energy, steepness, kept = errors_under_caps(
-        CappedRun.from_rows(rows), clocks, x**-0.5, 200 * x**2
+    time, energy, steepness, kept, is_low = errors_under_caps(
+        CappedRun.from_rows(rows), clocks, x**-0.5, 200 * x**2, lowest_w=90.0
     )
     assert time == pytest.approx([100 * (0.4**-0.25 - 1), 100 * (2**0.25 - 1)], rel=1e-3)
     assert energy[1] == pytest.approx(100 * (2**0.25 - 1), rel=1e-3)
     assert steepness == pytest.approx([0.25, 0.25], rel=1e-2)
     assert kept.tolist() == [0, 1]
+    assert is_low.tolist() == [1, 0]  # of caps of 80 and 100 W
 
 
 def printed(*parts: str, cache: Path, folder: Path | None) -> str:
@@ -128,7 +129,8 @@ def test_without_public_tables_those_that_ship_are_predicted(tmp_path: Path) -> 
 def test_the_aims_of_limits_and_caps(data_folder: Path, tmp_path: Path) -> None:
     """A cautious clock passes its limit in at most 6 % of runs.
 
-    Where 1 % of power costs up to 0.7 % of time, times under caps are at most 2 % off.
+    Where 1 % of power costs up to 0.7 % of time, times under caps are at most 2 % off; on the RTX
+    4000 Ada, which draws more than its low caps, 3.5 %.
     """
     text = printed("limits", "caps", cache=tmp_path, folder=data_folder)
     within, under, _ = text.split("\n\n\n")
@@ -136,5 +138,5 @@ def test_the_aims_of_limits_and_caps(data_folder: Path, tmp_path: Path) -> None:
     assert len(cautious) == 3
     assert all(float(row[2]) <= 6 for row in cautious)
     capped = [row for gpu in ("a100", "rtx") for row in rows_of(under, gpu)]
-    assert len(capped) == 4
-    assert all(float(row[8]) <= 2 for row in capped)
+    assert len(capped) == 5
+    assert all(float(row[8]) <= (3.5 if "4000" in row[0] else 2) for row in capped)

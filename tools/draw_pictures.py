@@ -84,7 +84,13 @@ NAMES = {
     "rtx3070ti": "RTX 3070 Ti",
     "rtx2060s": "RTX 2060 Super",
     "rtx-5000-ada": "RTX 5000 Ada",
+    "rtx-4000-ada": "RTX 4000 Ada",
+    "rtx3080ti": "RTX 3080 Ti",
+    "rtx4050-laptop": "RTX 4050 Laptop",
+    "rtx-pro-6000-blackwell": "RTX PRO 6000",
+    "h100-sxm5": "H100",
 }
+MOST = 55  # of percent of more energy, that is drawn
 
 
 def card(height: float, look: Look) -> Figure:
@@ -288,12 +294,16 @@ def regret(look: Look) -> Figure:
     bars = {"advised": ("regret", look["advised"])}
     bars["straight line"] = ("straight line", look["faint"])
     bars["highest clock"] = ("highest clock", look["edge"])
-    figure = card(5.4, look)
+    figure = card(7.4, look)
     (panel,) = panels(figure, 1)
     for place, (label, (column, color)) in enumerate(bars.items()):
         heights = np.arange(len(rows)) + 0.27 * (1 - place)
         values = [float(row[column]) for row in rows]
         panel.barh(heights, values, 0.25, color=color, label=label)
+        for height, value in zip(heights, values, strict=True):
+            if value > MOST:
+                panel.text(MOST + 1, height, f"{value:.0f} %", va="center", size=9)
+    panel.set(xlim=(0, MOST), ylim=(-0.6, len(rows) - 0.4))
     named_rows(panel, [full_name(row["GPU"]) for row in rows], "Energy above the least possible")
     figure.legend(loc="outside lower center", **KEY)
     return figure
@@ -337,7 +347,7 @@ def errors(look: Look) -> Figure:
 def intervals(look: Look) -> Figure:
     """How often 90 % intervals hold, by GPU and quantity."""
     rows = rows_of("by-gpu")[::-1]
-    figure = card(4.8, look)
+    figure = card(6.0, look)
     (panel,) = panels(figure, 1)
     panel.axvline(90, color=look["faint"], lw=1, ls="--", zorder=0)
     for quantity, color, marker in zip(("time", "power", "energy"), SERIES, "osD", strict=False):
@@ -350,7 +360,7 @@ def intervals(look: Look) -> Figure:
     named_rows(
         panel, [full_name(row["GPU"]) for row in rows], "True values inside the 90 % intervals"
     )
-    panel.set_xlim(50, 102)
+    panel.set_xlim(30, 102)
     panel.grid(axis="y", color=look["edge"], lw=0.6)
     figure.legend(loc="outside lower center", **KEY)
     return figure

@@ -24,6 +24,7 @@ from mlscale.files import parse_json_object, read_bytes, shipped_json
 
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
 # No tool of AMD's sets it; the GPUs of its processors are of RDNA 3.5.
+CDNA = ("CDNA 3", "CDNA 4")  # how the architectures of AMD's data-center GPUs of today begin
 CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
 IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
 SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
@@ -222,7 +223,7 @@ class Device:
         Of AMD's GPUs those of CDNA 3 and 4 alone have several.
         """
         has_one = self.vendor == "AMD" and bool(self.architecture)
-        has_one = has_one and not self.architecture.startswith(("CDNA 3", "CDNA 4", "gfx9"))
+        has_one = has_one and not self.architecture.startswith((*CDNA, "gfx9"))
         return 1 if self.xcd_count is None and has_one else self.xcd_count
 
     @property

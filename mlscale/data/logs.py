@@ -22,6 +22,7 @@ SHARES = (
 )
 RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
 SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
+POWER_ALONE = {"times_follow_clock": False}  # of a table where something else changed time too
 LARGEST_FALL = 0.15  # of power, from one clock to the next higher
 
 
@@ -34,6 +35,11 @@ def is_engine_sweep(measurements: Measurements) -> bool:
     """Whether a table is of logs at one CU count and one memory clock."""
     cus, _, memories = measurements.grid.shape
     return is_sampled(measurements.metadata) and cus == memories == 1
+
+
+def tells_times(measurements: Measurements) -> bool:
+    """Whether a table's times follow from the clocks that are named, see POWER_ALONE."""
+    return bool(measurements.metadata.get("times_follow_clock", True))
 
 
 def require_engine_sweep(name: str, table: Measurements, least: int) -> None:
@@ -82,10 +88,11 @@ def clocks_not_reached(measurements: Measurements) -> dict[float, float]:
     """Engine clocks [MHz] that were set but not kept, each with how much too long times are.
 
     No kernel slows down by more than the clock. Where the slowest tenth of kernels does, by more
-    than 10 %, relative to the highest clock, the GPU ran at a lower clock than the one that was
+    than 10 %, relative to any higher clock, the GPU ran at a lower clock than the one that was
     set; their 90th percentile of time x clock is the second number.
     """
     cycles = measurements.time_ms * np.array(measurements.grid.engine_mhz)[:, None]
-    excess = np.quantile(cycles / cycles[:, :, -1:], 0.9, axis=0).max(axis=(0, 2))
+    least = np.minimum.accumulate(cycles[:, :, ::-1], axis=2)[:, :, ::-1]
+    excess = np.quantile(cycles / least, 0.9, axis=0).max(axis=(0, 2))
     clocks = zip(measurements.grid.engine_mhz, excess.tolist(), strict=True)
     return {clock: over for clock, over in clocks if over > UNEXPLAINED}

@@ -4,10 +4,11 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.counters.features import BASE_POWER
 from mlscale.counters.kernel_use import doubtful_traffic
 from mlscale.data.checks import check, notes_on
@@ -50,6 +51,9 @@ from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+LEAST_TRIED = 10  # GPUs left out, that an answer's sureness rests on
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,12 +284,40 @@ class Model:
         power = self.predictors["power"]
         if coverage is None or not isinstance(power, PredictsFromTimes):
             return None
-        from_times = power.with_times(times)
+        is_law = self.is_law_of_runs and bool(profiles.has_further_time.all())
+        from_times = power.with_times(times, is_law)
         if not isinstance(from_times, PredictsEnergy):
             return None
         energy = from_times.predict_energy(profiles, coverage, times.grid)
         known = self._known_range(profiles)
         return energy if known is None else widened_beyond(energy, known, "power")
+
+    @property
+    def is_law_of_runs(self) -> bool:
+        """Whether one kind of predictor tells times, and power from times: the law of runs."""
+        power = self.predictors.get("power")
+        return isinstance(power, PredictsFromTimes) and type(self.lead) is type(power)
+
+    def energy_draws(self, times: Surfaces, profiles: Profiles, draws: int) -> Floats | None:
+        """What the run's energy over the base's may be, (draws, N).
+
+        None but by the law of runs, from readings of every kernel at two clocks or more, by a model
+        whose intervals of energy were tried on LEAST_TRIED GPUs left out.
+        """
+        power, is_read = self.predictors.get("power"), profiles.has_further_time.all()
+        _, gpus = getattr(power, "held_", {}).get("energy", (0, 0))
+        if (
+            not (self.is_law_of_runs and is_read)
+            or gpus < LEAST_TRIED
+            or self.why_no_power(profiles)
+        ):
+            return None
+        from_times = cast("PredictsFromTimes", power).with_times(times, are_of_law=True)
+        if not isinstance(from_times, PredictsEnergy):
+            return None
+        at_base = profiles.weights * profiles.quantity("time") * profiles.quantity("power")
+        drawn = from_times.energy_draws(profiles, times.grid, draws)
+        return np.asarray(np.einsum("k,dkn->dn", at_base / at_base.sum(), drawn))
 
     def power_at(self, profiles: Profiles, times: Surfaces) -> Surfaces:
         """Return surfaces of power with intervals of COVERAGE, if these are the kernels' times."""
@@ -520,16 +552,17 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[Note]:
 
 
 def _held_warnings(model: Model, profiles: Profiles) -> list[Note]:
-    """Say on how many GPUs left out intervals held, of those that several readings give.
+    """Say on how many GPUs left out intervals held: of power, and of time from several readings.
 
     Nothing over CU counts, whose intervals are of no GPU left out.
     """
-    held = []
+    held, name = [], "two" if profiles.points else "one"
     if any(point.config.cu_count != profiles.base.cu_count for point in profiles.points):
         return []
-    for quantity, predictor in model.predictors.items() if profiles.points else ():
-        is_predicted = quantity == "time" or model.why_no_power(profiles) is None
-        count, gpus = getattr(predictor, "held_", (0, 0))  # of `board` alone
+    for quantity, predictor in model.predictors.items():
+        is_predicted = model.why_no_power(profiles) is None
+        is_predicted = bool(profiles.points) if quantity == "time" else is_predicted
+        count, gpus = getattr(predictor, "held_", {}).get(name, (0, 0))  # of `board` alone
         held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
     told = f"90 % intervals contained the truth on {' and '.join(held)} GPUs left out"
     return [Note("P05", told)] if held else []

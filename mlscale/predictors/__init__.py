@@ -3,8 +3,9 @@
 - The interface: `base`. What several use: `features`, `intervals` (also how far anything can be
   off near the base), `conditioning` (on further measured points), `state` (in a model file).
 - The predictors: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
-  trained by `wu_training`), `board` (`board_law`, `board_readings`, `board_memory`,
-  `board_cus`; `server_law`: latencies of an LLM server), and the folder `bottleneck`.
+  trained by `wu_training`), `board` (`board_law`, `board_readings`, `board_scores`,
+  `board_memory`, `board_cus`; `server_law`: latencies of an LLM server), and the folder
+  `bottleneck`.
 """
 
 import copy

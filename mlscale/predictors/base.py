@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast, runtime_chec
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
@@ -203,8 +204,11 @@ class PredictsOtherGpus(Protocol):
 class PredictsFromTimes(Protocol):
     """Predicts power of any GPU from the times that a predictor of time gives for it."""
 
-    def with_times(self, times: Surfaces) -> Predictor:
-        """Return the predictor for kernels with these times, on their grid."""
+    def with_times(self, times: Surfaces, are_of_law: bool = False) -> Predictor:
+        """Return the predictor for kernels with these times, on their grid.
+
+        are_of_law: whether a predictor of the same kind gave them, from readings at two clocks.
+        """
 
     def refusal(self, profiles: Profiles, grid: ConfigGrid) -> str | None:
         """Return why power on the profiles' GPU cannot be predicted there, None where it can."""
@@ -221,6 +225,9 @@ class PredictsEnergy(Protocol):
         self, profiles: Profiles, coverage: float, grid: ConfigGrid | None = None
     ) -> Surfaces:
         """Predict surfaces of energy over the base's, with `low` and `high`. Raises InputError."""
+
+    def energy_draws(self, profiles: Profiles, grid: ConfigGrid, draws: int) -> Floats:
+        """Draw what energy over the base's may be, (draws, K, N). Raises InputError."""
 
 
 @runtime_checkable

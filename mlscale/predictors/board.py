@@ -4,19 +4,19 @@ Time also over CU counts at one clock, from readings at two counts.
 
 `board_law` has the laws and what is learnt of how runs differ. A run's readings move its unknowns
 (`conditioning`): its times those of time, alone, so that power changes nothing about time; its
-power, with the times, those of power. Energy is their sum in the log, with an interval of its own.
+power, with the times, those of power. Energy is their sum in the log, with a covariance over the
+clocks: a run that takes longer than predicted draws less.
 
 K runs, N configurations.
 """
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.logs import is_engine_sweep, without_power_faults
@@ -38,7 +38,7 @@ from mlscale.predictors.board_law import (
     FIRST,
     LEAST_CLOCKS,
     Population,
-    Sweep,
+    Sweeps,
     highest_clock,
     is_listed,
     log_powers,
@@ -50,6 +50,13 @@ from mlscale.predictors.board_memory import (
     on_grid,
 )
 from mlscale.predictors.board_readings import from_highest_reading, without_crossings
+from mlscale.predictors.board_scores import (
+    Held,
+    calibrated,
+    energy_covariance,
+    following,
+    scale_of,
+)
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     MeasuredRatios,
@@ -59,17 +66,13 @@ from mlscale.predictors.conditioning import (
 )
 from mlscale.predictors.intervals import (
     ReadingBounds,
-    calibrated_scores,
-    largest_scores,
     require_scores,
     score_at,
 )
 from mlscale.predictors.state import Learner, learnt
 from mlscale.text import listed
 
-LEAST_SPREAD = {"time": 0.01, "power": 0.045}  # of the log, that intervals have
-SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
-ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
+SEED = 1  # of draws
 UNREAD = Note(
     "R07",
     "its time was measured at one clock only: it is predicted as training runs' on average, "
@@ -90,6 +93,7 @@ class Board(Learner, Predictor):
     its engine clock. The reading of the highest clock is the base of all that is computed, so that
     the order of readings changes nothing. Intervals are calibrated on GPUs left out in turn,
     `held_` tells on how many of how many they held; those over CU counts are by `CU_LAW`.
+    scores_ and held_: of 'two' readings or more, of 'one', and of 'energy' from two.
     """
 
     name = "board"
@@ -97,7 +101,7 @@ class Board(Learner, Predictor):
     quantity: str = "time"
     laws_: dict[str, Population] = learnt()
     scores_: dict[str, Annotated[Floats, require_scores]] = learnt()
-    held_: tuple[int, int] = learnt()
+    held_: Held = learnt()
     trained_: tuple[TrainedGpu, ...] = learnt()
 
     @classmethod
@@ -116,45 +120,13 @@ class Board(Learner, Predictor):
         if not sets:
             raise InputError(f"'{self.name}' needs a training table")
         self.trained_ = tuple(TrainedGpu(table.device, table.grid, at) for table, at in sets)
-        self.laws_ = {}
-        for quantity in dict.fromkeys(("time", self.quantity)):
-            sweeps = [Sweep.from_table(*one, quantity) for one in sets]
-            self.laws_[quantity] = Population.learn(sweeps, quantity)
-        self._calibrate(sweeps)
+        sweeps = Sweeps.joined([Sweeps.from_table(*one) for one in sets])
+        quantities = dict.fromkeys(("time", self.quantity))
+        self.laws_ = {quantity: Population.learn(sweeps, quantity) for quantity in quantities}
+        self.scores_, self.held_ = calibrated(self.quantity, self.laws_, sweeps)
         self.times_: Surfaces | None = None
+        self.are_of_law_ = False
         return self
-
-    def _calibrate(self, sweeps: Sequence[Sweep]) -> None:
-        """Learn the scores of intervals from GPUs predicted by the others.
-
-        With a second reading, and from one, such that every GPU left out is held.
-        """
-        devices = list(dict.fromkeys(sweep.device for sweep in sweeps))
-        groups, two, one = [], [], []
-        for device in devices if len(devices) > 1 else ():
-            others = [sweep for sweep in sweeps if sweep.device != device]
-            known = Population.learn(others, self.quantity, self.laws_[self.quantity])
-            for sweep in (sweep for sweep in sweeps if sweep.device == device):
-                seconds = [sweep.second(share) for share in SECOND_CLOCKS]
-                two += list(np.hstack([self._scores(known, sweep, read) for read in seconds]))
-                one += list(self._scores(known, sweep, np.zeros_like(sweep.away)))
-                groups += [device] * len(sweep.logs)
-        self.scores_ = {
-            "two": calibrated_scores(two, groups, alike=True),
-            "one": largest_scores(one, groups),
-        }
-        held = [_is_held(device, two, groups) for device in devices if len(devices) > 2]
-        self.held_ = (sum(held), len(held))
-
-    def _scores(self, known: Population, sweep: Sweep, read: Mask) -> Floats:
-        """|log error| over what half-widths are proportional to, (K, ...), where not read."""
-        prior = known.prior(sweep.law, sweep.log_clock, len(sweep.logs))
-        fit = condition(prior, sweep.points(read))
-        new = sweep.away & ~read
-        return np.asarray((np.abs(fit.logs - sweep.logs) / self._scale(fit))[:, new])
-
-    def _scale(self, fit: SurfacePosterior) -> Floats:
-        return np.sqrt(fit.after + LEAST_SPREAD[self.quantity] ** 2)
 
     def trained_devices(self) -> tuple[str, ...]:
         """The GPUs that were learnt from."""
@@ -168,10 +140,14 @@ class Board(Learner, Predictor):
         """Nothing: the laws know no peaks."""
         return self
 
-    def with_times(self, times: Surfaces) -> Self:
-        """The predictor of power for runs with these times, on their grid."""
+    def with_times(self, times: Surfaces, are_of_law: bool = False) -> Self:
+        """The predictor of power for runs with these times, on their grid.
+
+        are_of_law: whether they are a `Board`'s from readings at two clocks or more, so that their
+        covariance over the clocks is known, and with it energy's.
+        """
         other = copy.copy(self)
-        other.times_ = times
+        other.times_, other.are_of_law_ = times, are_of_law
         return other
 
     def refusal(self, profiles: Profiles, grid: ConfigGrid) -> str | None:
@@ -257,16 +233,13 @@ class Board(Learner, Predictor):
                 "further readings predict time at other engine clocks or at other CU counts, "
                 "not at both; give readings and --at for one of them only"
             )
-        log_core = log_clock + log_count
-        law = CU_LAW if log_count.any() else self.laws_["time"]
-        prior = law.prior(lambda z: log_times(log_core, z), log_core, len(profiles.kernels))
+        fit = self._time_fit(profiles, grid)
         bounded = [np.log(end).ravel() for end in scaling_bounds(grid, base)]
         if not profiles.points:
-            logs = np.clip(prior.predicted(), *bounded)
+            logs = np.clip(fit.logs, *bounded)
             flags = ((BOUNDED_BY_COUNT if log_count.any() else BOUNDED,),) * len(logs)
             ends = [end + 0 * logs for end in bounded] if coverage is not None else []
             return Surfaces.from_log_ratios(grid, base, logs, flags, ends)
-        fit = condition(prior, _readings(profiles, grid, "time"))
         logs, ends = fit.logs, list[Floats]()
         if not log_count.any():
             bounds = ReadingBounds.by(profiles, grid, "time")
@@ -274,7 +247,8 @@ class Board(Learner, Predictor):
         if coverage is not None and log_count.any():
             ends = ends_over_cus(profiles, grid, fit, coverage)
         elif coverage is not None and self.scores_["two"].size:
-            width = score_at(self.scores_["two"], coverage) * self._scale(fit) * (log_clock != 0)
+            score = score_at(self.scores_["two"], coverage)
+            width = score * scale_of(fit.after, "time") * (log_clock != 0)
             ends = bounds.ends(logs, width, width)
         is_read = profiles.has_further_time
         both = zip(ends, bounded, strict=True) if ends else ()
@@ -283,52 +257,102 @@ class Board(Learner, Predictor):
         told = tuple((UNREAD,) * (not is_known) for is_known in is_read.tolist())
         return Surfaces.from_log_ratios(grid, base, logs, told, ends)
 
+    def _time_fit(self, profiles: Profiles, grid: ConfigGrid) -> SurfacePosterior:
+        """Time over the engine clock, or over CU counts, after the readings."""
+        log_count = np.log(grid.settings()["cu_count"] / profiles.base.cu_count)
+        log_core = np.log(grid.settings()["engine_mhz"] / profiles.base.engine_mhz) + log_count
+        law = CU_LAW if log_count.any() else self.laws_["time"]
+        prior = law.prior(lambda z: log_times(log_core, z), log_core, len(profiles.kernels))
+        return condition(prior, _readings(profiles, grid, "time"))
+
     def _powers(
         self, profiles: Profiles, grid: ConfigGrid, coverage: float | None, is_energy: bool
     ) -> Surfaces:
         base, count = profiles.base, len(profiles.kernels)
-        if refusal := self.refusal(profiles, grid):
-            raise InputError(f"power of '{profiles.device}' is not predicted: {refusal}")
-        times = self._times_on(profiles, grid)
+        times, fit, logs = self._fitted(profiles, grid)
         log_time = np.log(times.values).reshape(count, -1)
-        settings, population = grid.settings(), self.laws_["power"]
+        settings = grid.settings()
         log_engine = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
-        highest_mhz = self._highest_clock(profiles, grid)
-        x, x_base = np.array(grid.engine_mhz) / highest_mhz, base.engine_mhz / highest_mhz
-        at_base_memory, to_grid = on_grid(profiles, times)
-        prior = population.prior(
-            lambda z: to_grid(log_powers(x, x_base, at_base_memory, z)),
-            log_engine,
-            count,
-            MISFIT_PER_MEMORY_CLOCK * log_memory[None],
-        )
-        fit = condition(prior, _readings(profiles, grid, "power"))
-        bounds = ReadingBounds.by(profiles, grid, "power")
-        logs = _rising(bounds.within(fit.logs), grid)
         ends: list[Floats] = []
         if coverage is not None and self.scores_["two"].size:
             from_one = np.isin(profiles.kernels, _from_one_clock(profiles))[:, None]
             two, one = (score_at(self.scores_[name], coverage) for name in ("two", "one"))
-            width = np.where(from_one, one, two) * self._scale(fit) * (log_engine != 0)
-            width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
+            width = np.where(from_one, one, two) * scale_of(fit.after, self.quantity)
             low, high = (times.values if end is None else end for end in (times.low, times.high))
             shorter = log_time - np.log(low).reshape(count, -1)
             longer = np.log(high).reshape(count, -1) - log_time
+            follows = self._follows(profiles, fit, log_time)
+            if is_energy and self.are_of_law_:
+                covariance = self._energy_covariance(profiles, grid, fit, log_time)
+                scale = scale_of(np.diagonal(covariance, axis1=1, axis2=2), "energy")
+                width = score_at(self.scores_["energy"], coverage) * scale
+                shorter = longer = np.zeros_like(scale)
+            width = width * (log_engine != 0) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
             # Watts that follow the rate of work fall as time rises: energy is more, power is less.
-            follows = 1 / (1 + np.exp(log_time - population.unknowns(fit.latents)[0][:, None]))
             if is_energy:
                 down, up = (1 - follows) * shorter, (1 - follows) * longer
                 ends = [logs - np.hypot(width, down), logs + np.hypot(width, up)]
             else:
                 down, up = np.hypot(width, follows * longer), np.hypot(width, follows * shorter)
-                ends = bounds.ends(logs, down, up)
+                ends = ReadingBounds.by(profiles, grid, "power").ends(logs, down, up)
         if is_energy:
             logs, *ends = (values + log_time for values in (logs, *ends))
         else:
             ends = [_rising(end, grid) for end in ends]
         note = (MEMORY_CLOCKS,) if log_memory.any() else ()
         return Surfaces.from_log_ratios(grid, base, logs, (note,) * count, ends)
+
+    def _fitted(
+        self, profiles: Profiles, grid: ConfigGrid
+    ) -> tuple[Surfaces, SurfacePosterior, Floats]:
+        """Times; power after the readings; its logs (K, N) within what these allow. InputError."""
+        if refusal := self.refusal(profiles, grid):
+            raise InputError(f"power of '{profiles.device}' is not predicted: {refusal}")
+        base, settings, times = profiles.base, grid.settings(), self._times_on(profiles, grid)
+        highest_mhz = self._highest_clock(profiles, grid)
+        x, x_base = np.array(grid.engine_mhz) / highest_mhz, base.engine_mhz / highest_mhz
+        at_base_memory, to_grid = on_grid(profiles, times)
+        prior = (
+            self.laws_["power"]
+            .of_family(profiles.device)
+            .prior(
+                lambda z: to_grid(log_powers(x, x_base, at_base_memory, z)),
+                np.log(settings["engine_mhz"] / base.engine_mhz),
+                len(profiles.kernels),
+                MISFIT_PER_MEMORY_CLOCK * np.log(settings["memory_mhz"] / base.memory_mhz)[None],
+            )
+        )
+        fit = condition(prior, _readings(profiles, grid, "power"))
+        return times, fit, _rising(ReadingBounds.by(profiles, grid, "power").within(fit.logs), grid)
+
+    def _follows(self, profiles: Profiles, fit: SurfacePosterior, log_time: Floats) -> Floats:
+        """The share of the watts (K, N) that follows the rate of work."""
+        known = self.laws_["power"].of_family(profiles.device)
+        return following(log_time, known.unknowns(fit.latents)[0])
+
+    def _energy_covariance(
+        self, profiles: Profiles, grid: ConfigGrid, fit: SurfacePosterior, log_time: Floats
+    ) -> Floats:
+        """That of log energy (K, N, N), by that of power at these times and that of time."""
+        times = self._time_fit(profiles, grid)
+        return energy_covariance(fit, times, self._follows(profiles, fit, log_time))
+
+    def energy_draws(self, profiles: Profiles, grid: ConfigGrid, draws: int) -> Floats:
+        """What energy over the base's may be, (draws, K, N), by the posterior. Raises InputError.
+
+        Of times of the law, see `with_times`. Errors of kernels go together, as all are of one GPU.
+        The same draws each time.
+        """
+        highest = without_crossings(from_highest_reading(profiles, "power", grid))
+        times, fit, powers = self._fitted(highest, grid)
+        log_time = np.log(times.values).reshape(powers.shape)
+        values, vectors = np.linalg.eigh(self._energy_covariance(highest, grid, fit, log_time))
+        roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+        normal = np.random.default_rng(SEED).standard_normal((draws, grid.size))
+        off = (normal @ roots.transpose(0, 2, 1)).swapaxes(0, 1)
+        ratio = [getattr(highest, one) / getattr(profiles, one) for one in ("time_ms", "power_w")]
+        return np.asarray(np.prod(ratio, axis=0)[:, None] * np.exp(log_time + powers + off))
 
     def _times_on(self, profiles: Profiles, grid: ConfigGrid) -> Surfaces:
         """The runs' times on the grid, relative to the profiles' base. Raises InputError."""
@@ -353,22 +377,14 @@ class Board(Learner, Predictor):
 
     def check_restored(self) -> None:
         """There are no times yet. Raises ValueError on a state that cannot be a `Board`'s."""
-        held, gpus = self.held_
-        if not self.trained_ or not 0 <= held <= gpus:
+        if not self.trained_ or any(not 0 <= held <= gpus for held, gpus in self.held_.values()):
             raise ValueError("it does not say the GPUs that it learnt from")
         for quantity in {"time", self.quantity}:
-            if len(self.laws_[quantity].mean) != len(FIRST[quantity].mean):
+            law = self.laws_[quantity]
+            sizes = {law.mean.size, *(mean.size for mean in law.means)}
+            if sizes != {FIRST[quantity].mean.size} or len(law.means) != len(law.gpus):
                 raise ValueError(f"the law of {quantity} has other unknowns")
-        self.times_ = None
-
-
-def _is_held(device: str, scores: Sequence[Floats], groups: Sequence[str]) -> bool:
-    """Whether 90 % intervals by the scores of the other GPUs hold ENOUGH of a GPU's truth."""
-    others = [one for one, group in zip(scores, groups, strict=True) if group != device]
-    names = [group for group in groups if group != device]
-    limit = score_at(calibrated_scores(others, names, alike=True), 0.9)
-    theirs = [one for one, group in zip(scores, groups, strict=True) if group == device]
-    return bool(np.mean([(one <= limit).mean() for one in theirs]) >= ENOUGH)
+        self.times_, self.are_of_law_ = None, False
 
 
 def _readings(profiles: Profiles, grid: ConfigGrid, quantity: str) -> MeasuredRatios:

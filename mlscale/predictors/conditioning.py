@@ -34,7 +34,8 @@ class SurfacePrior:
     """What is known of kernels' surfaces before the points.
 
     log_ratios: from latents (L, K) to log ratios (K, M). mean and variance (L, K): of the latents.
-    misfit (R, M): misfit.T @ misfit is the covariance of what latents cannot make up for.
+    misfit, (R, M) or (K, R, M): misfit.T @ misfit is the covariance of what latents cannot make up
+    for.
     """
 
     log_ratios: Callable[[Floats], Floats]
@@ -64,7 +65,7 @@ class SurfacePrior:
             shift[j] = DIFFERENCE
             high, low = self.log_ratios(latents + shift), self.log_ratios(latents - shift)
             slopes.append((high - low) / (2 * DIFFERENCE))
-        return np.array(slopes).reshape(*latents.shape, self.misfit.shape[1])
+        return np.array(slopes).reshape(*latents.shape, self.misfit.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +107,21 @@ class SurfacePosterior:
     def before(self) -> Floats:
         """Variance (K, M) without the points."""
         by_latents = np.einsum("lkm,lk->km", self.slopes**2, self.prior.variance)
-        return np.asarray(by_latents + (self.prior.misfit**2).sum(axis=0))
+        return np.asarray(by_latents + (self.prior.misfit**2).sum(axis=-2))
 
     @property
     def after(self) -> Floats:
         """Variance (K, M) with the points."""
         gained = np.einsum("kmp,kpq,kmq->km", self.gain, self.inverse, self.gain)
         return np.asarray(np.maximum(self.before - gained, 0))
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the outputs (K, M, M) with the points."""
+        misfit = self.prior.misfit
+        by_latents = np.einsum("lkm,lk,lkn->kmn", self.slopes, self.prior.variance, self.slopes)
+        gained = np.einsum("kmp,kpq,knq->kmn", self.gain, self.inverse, self.gain)
+        return np.asarray(by_latents + _transposed(misfit) @ misfit - gained)
 
     def surprise_flags(self) -> list[tuple[Note, ...]]:
         """Return for each kernel a flag where a point surprises."""
@@ -194,26 +203,26 @@ def condition(
         logs = prior.predicted()
         none, empty = np.zeros(len(logs)), np.empty((*logs.shape, 0))
         return SurfacePosterior(prior, logs, prior.mean, none, empty, nothing)
-    shared = points.at @ prior.misfit.T
+    shared = points.at @ _transposed(prior.misfit)
     missing = np.isnan(points.logs)
     noise = np.where(missing, MISSING_VARIANCE, points.noise**2)
-    spread: Floats = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
+    spread: Floats = shared @ _transposed(shared) + noise[:, :, None] * np.eye(len(points.at))
     inverse = np.asarray(np.linalg.inv(spread))
     start = prior.mean if start is None else start
     latents = _most_likely(prior, points, missing, inverse, start, steps)
     logs, slopes = prior.log_ratios(latents), prior.slopes(latents)
     at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
     gain = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
-    gain = gain + prior.misfit.T @ shared.T
+    gain = gain + _transposed(prior.misfit) @ _transposed(shared)
     whole = spread + np.einsum("lkp,lk,lkq->kpq", at_points, prior.variance, at_points)
     off = np.where(missing, 0, points.logs - prior.predicted() @ points.at.T)
     surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)
     left = np.where(missing, 0, points.logs - logs @ points.at.T)
     if points.are_kept:
         noise = np.where(missing, MISSING_VARIANCE, KEPT_VARIANCE)
-        spread = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
-    weights = np.linalg.solve(spread, left[:, :, None])[:, :, 0]
-    moved = logs + weights @ shared @ prior.misfit
+        spread = shared @ _transposed(shared) + noise[:, :, None] * np.eye(len(points.at))
+    weights = np.linalg.solve(spread, left[:, :, None])[:, None, :, 0]
+    moved = logs + (weights @ shared @ prior.misfit)[:, 0]
     return SurfacePosterior(prior, moved, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
 
 
@@ -263,18 +272,23 @@ def _most_likely(
 
 
 def random_walk(log_clock: Floats, drift: float) -> Floats:
-    """Return the misfit (R, M) of independent steps between clocks, from the base both ways.
+    """Return the misfit (..., R, M) of independent steps between clocks, from the base both ways.
 
-    log_clock (M,): ln(clock / base). drift: standard deviation where that is 1 or -1.
+    log_clock (..., M): ln(clock / base). drift: standard deviation where that is 1 or -1.
     """
     rows = []
-    for side in (log_clock > 0, log_clock < 0):
-        distance = np.abs(log_clock) * side
-        before = 0.0
-        for far in np.unique(distance[side]):
-            rows.append(drift * np.sqrt(far - before) * (distance >= far))
-            before = far
-    return np.array(rows).reshape(-1, len(log_clock))
+    for side in (-1, 1):
+        distance = np.maximum(side * log_clock, 0)
+        far = np.sort(distance, axis=-1)
+        steps = np.diff(far, prepend=0)
+        is_step = steps.reshape(-1, steps.shape[-1]).any(axis=0)
+        far, steps = far[..., is_step, None], steps[..., is_step, None]
+        rows.append(drift * np.sqrt(steps) * (distance[..., None, :] >= far))
+    return np.concatenate(rows, axis=-2)
+
+
+def _transposed(matrices: Floats) -> Floats:
+    return np.swapaxes(matrices, -1, -2)
 
 
 def misfit_of(left_over: Floats) -> Floats:

@@ -22,18 +22,18 @@ def board(quantity: str) -> Board:
 def test_it_comes_back_as_it_was(quantity: str) -> None:
     state = board(quantity).state()
     held = Board(quantity).restore(state).held_
-    assert type(held) is tuple
-    assert [type(count) for count in held] == [int, int]
+    assert {type(counts) for counts in held.values()} == {tuple}
+    assert {type(count) for counts in held.values() for count in counts} == {int}
     assert held == board(quantity).held_
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        {"held": [3]},
-        {"held": [9, 2]},
-        {"held": ["x", 2]},
-        {"held": 2},
+        {"held": {"two": [3]}},
+        {"held": {"two": [9, 2]}},
+        {"held": {"two": ["x", 2]}},
+        {"held": {"two": 2}},
         {"trained": []},
         {"laws": {}},
     ],

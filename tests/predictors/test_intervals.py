@@ -9,7 +9,6 @@ from mlscale.predictors.intervals import (
     calibrated_scores,
     distance_from_base,
     equal_weights,
-    largest_scores,
     least_scale,
     score_at,
 )
@@ -94,26 +93,6 @@ def test_equal_weights_by_hand() -> None:
     """A third for each of three groups, split among its members."""
     weights = equal_weights(["b", "a", "b", "c", "b", "b"])
     assert weights == pytest.approx(np.array([1, 4, 1, 4, 1, 1]) / 12)
-
-
-def test_the_largest_scores_by_hand() -> None:
-    """Of a (1, 2, 3) and b (2, 5, 9) b is larger at both levels; one group alone gives none."""
-    scores = [np.array([1.0, 2.0]), np.array([3.0]), np.array([2.0, 5.0]), np.array([9.0])]
-    largest = largest_scores(scores, ["a", "a", "b", "b"])
-    assert score_at(largest, 0.5) == pytest.approx(5.0)  # the medians are 2 and 5
-    assert score_at(largest, 0.25) == pytest.approx(3.5)  # of b, half way from 2 to 5
-    assert largest_scores(scores[:1], ["a"]).size == 0
-
-
-def test_the_largest_scores_hold_a_new_group_nine_times_of_ten() -> None:
-    """Closed form: of 9 groups and a new one, which has the largest quantile is chance."""
-    random = np.random.default_rng(6)
-    held_most = []
-    for _ in range(400):
-        *known, new = group_scores(10, random)
-        score = score_at(largest_scores(known, names(9)), 0.9)
-        held_most.append(np.quantile(new, 0.9) <= score)
-    assert np.mean(held_most) == pytest.approx(0.9, abs=0.05)
 
 
 def test_one_group_tells_nothing_of_another() -> None:
