@@ -32,6 +32,7 @@ from mlscale.data.profiles import (
     profiles_at,
     with_weights,
 )
+from mlscale.data.ran_clocks import with_ran_clocks
 from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts
 from mlscale.data.table_files import is_table, is_tidy, read_table
 from mlscale.errors import DataWarning, InputError, UsageError, warn
@@ -161,10 +162,10 @@ def _profiles(
         first, profiles = _profiles_of_exports(paths, asked)
     snap_clocks = 0.0 if model is None else model.snap_clocks
     further = _further_runs(profiles, asked, paths, snap_clocks)
+    readings: list[Reading] = [*further] if first is None else [(first, None), *further]
+    is_of_model = model and (model.device, model.base) == (profiles.device, profiles.base)
     if first is not None and head is None:
-        readings: list[Reading] = [(first, None), *further]
         base_reading = readings[0]
-        is_of_model = model and (model.device, model.base) == (profiles.device, profiles.base)
         _require_power(asked.given, profiles, further)
         if further and not is_of_model:
             base_reading, profiles = _base_of(readings, profiles, asked.given.base)
@@ -177,7 +178,9 @@ def _profiles(
     if asked.profiled_only:
         notes += left_out(profiles) if head is None else []
         profiles = profiles.profiled
-    return add_points(profiles, further) if further else profiles, notes
+    profiles = add_points(profiles, further) if further else profiles
+    profiles, told = with_ran_clocks(profiles, [] if is_of_model else [one for one, _ in readings])
+    return profiles, notes + told
 
 
 def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:

@@ -7,7 +7,8 @@
   `repetitions`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
   `points` at other configurations, and `surfaces`, also beyond their grid and summed over a run.
-  `logs`: which of them are of monitors' logs; `missing`: cells that nobody measured, filled in.
+  `logs`: which of them are of monitors' logs; `ran_clocks`: which tell the clocks asked for alone;
+  `missing`: cells that nobody measured, filled in.
 - What they may hold by mistake: `checks` is the table of rules, `predicates` what they look at.
 - Sets of others: `datasets` by name and checksum, `nv_dvfs` reads those with forms of their own.
 """

@@ -85,7 +85,9 @@ class Profiles:
     metadata: what the table says of itself; points: what was measured at further
     configurations; launches (K,): how often each kernel runs in the application, not always
     whole; None where the table does not say; log_time_sd (K,), power_cap_w and hottest_gpu_ratio:
-    as of `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum.
+    as of `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum;
+    are_clocks_asked: whether a file shows no engine clock that ran; is_clock_doubted: whether the
+    readings tell that the highest did not.
     """
 
     device: str
@@ -103,6 +105,8 @@ class Profiles:
     power_cap_w: float = math.nan
     gpu_count: int = 1
     hottest_gpu_ratio: float = 1.0
+    are_clocks_asked: bool = False
+    is_clock_doubted: bool = False
 
     @property
     def weights(self) -> Floats:

@@ -351,6 +351,7 @@ def _metadata(
         "power_kind": "board" if "power_w" in columns else None,
         "gpus": [gpu for run in runs for gpu in run.gpus],
         "source": ", ".join(dict.fromkeys(names)),
+        "asked_clocks": [kernel for kernel, run in named if not run.mean("engine_mhz") > 0],
         "utilisation_sources": {name: f"mean of {titles}" for name in SHARES if name in columns},
         "busy_spans": {k: f"{n}: {run}" for n, (k, run) in zip(names, named, strict=True)},
         "unlike_power_limits": {k: run.unlike_caps for k, run in named if run.unlike_caps},

@@ -33,7 +33,7 @@ _BY_ROW = {
     "launches", "busy_spans", "sample_ms", "idle_ms", "working_ms", "open_ends",
     "utilisation_sources",
 }  # fmt: skip
-_LISTS = {"gpus", "profiled_gpus"}
+_LISTS = {"gpus", "profiled_gpus", "asked_clocks"}
 
 
 @dataclass(frozen=True)

@@ -58,3 +58,12 @@ class TestClocks:
         clocks = clocks_not_reached(replace(data, time_samples=time))
         assert list(clocks) == [600.0]
         np.testing.assert_allclose(clocks[600.0], 2.0)
+
+    def test_are_compared_with_every_higher_one(self) -> None:
+        """The highest was not kept either, so that no time is too long against that one."""
+        data = measurements()
+        time = data.time_samples.copy()
+        time[:, :, :, 1] *= 1.5
+        time[:, :, :, -1] *= 1.5
+        clocks = clocks_not_reached(replace(data, time_samples=time))
+        np.testing.assert_allclose(clocks[600.0], 1.5)

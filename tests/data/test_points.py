@@ -119,19 +119,22 @@ def test_where_to_read_next(device: str, base_mhz: float, second_mhz: int) -> No
 @pytest.mark.parametrize(
     ("device", "lowest_mhz", "advised_mhz", "third_mhz"),
     [
-        ("h100-sxm5", 1185, 1050, 795),  # 2/3 of it is 790
-        ("h100-sxm5", 1185, 1185, None),
-        ("h100-sxm5", 1185, 1500, None),
-        ("h100-sxm5", 450, 390, 345),  # which is the lowest that it offers
-        ("h100-sxm5", 360, 345, None),
-        ("b300", 150, 130, 120),  # its clocks are not listed, but their range is
-        ("unknown", 600, 500, 400),
+        ("h100-sxm5", 1185, 1185, 1590),  # 0.8 of 1980 is 1584
+        ("h100-sxm5", 1185, 1050, 1050),  # below all, the answer itself
+        ("h100-sxm5", 1500, 1050, 990),  # 0.76 of the highest: half of it
+        ("h100-sxm5", 1380, 1500, 1590),  # 0.697
+        ("h100-sxm5", 360, 340, None),  # 345 is the lowest that it offers, near the reading
+        ("unknown", 600, 500, 500),
     ],
 )
-def test_where_to_read_below_all(
+def test_where_to_read_a_third_time(
     device: str, lowest_mhz: float, advised_mhz: float, third_mhz: int | None
 ) -> None:
+    """By hand, from the rule and the clocks that the GPU lists."""
     at_base = HardwareConfig(4, 1980.0, 700.0)
     point = MeasuredPoint(HardwareConfig(4, float(lowest_mhz), 700.0), np.array([2.0]), None)
     two = replace(profiles({}, [1.0], at_base, device=device), points=(point,))
-    assert third_clock_mhz(two, advised_mhz) == third_mhz
+    third = third_clock_mhz(two, advised_mhz)
+    assert (third and third[0]) == third_mhz
+    again = replace(two, points=(point, replace(point, config=replace(at_base, engine_mhz=700.0))))
+    assert third_clock_mhz(again, 1500.0) is None  # of three readings, but for an answer below
