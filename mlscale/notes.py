@@ -70,7 +70,8 @@ NOTES: dict[str, Meaning] = {
         "The clock was read from the file, assumed, not kept, or differs between launches. "
         "All numbers are relative to the base clock, so a wrong one shifts them all. Power "
         "and heat limits and pauses change a clock; so do runs at several clocks in one log.",
-        "Lock the clocks (ncu: --clock-control none), or say what they were set to: --base.",
+        "Lock the clocks (ncu: --clock-control none), or say what they were set to: --base. Log "
+        "those that run: nvidia-smi's clocks.sm.",
     ),
     "M01": Meaning(
         "The file covers several GPUs, or another one",
@@ -182,8 +183,9 @@ NOTES: dict[str, Meaning] = {
     "P05": Meaning(
         "Intervals contain the truth more or less often than they say",
         "There were too few data to calibrate them, or they span all from no effect of a "
-        "clock to its full effect.",
-        "Measure a second clock to narrow them: --also FILE.",
+        "clock to its full effect. So few GPUs are no promise of 90 % for a new one.",
+        "Measure a second clock to narrow them: --also FILE. After two, a third where the answer "
+        "names one.",
     ),
     "P06": Meaning(
         "How a time limit is applied",

@@ -131,8 +131,18 @@ def test_four_tables_of_thirty_kernels() -> None:
     assert all(by_bottleneck("new-kernels")[name]["n_kernels"] == "30" for name in FILES)
 
 
+def test_how_often_an_answer_is_high_and_true() -> None:
+    (row,) = (
+        row
+        for row in table("sureness")
+        if (row["read at"], row["limit of slowdown"]) == ("1, 0.6", "5 %")
+    )
+    claim = r"is said of ([\d.]+) % of such answers, and was true of ([\d.]+) %"
+    assert numbers_in(claim) == [float(row["high"]), float(row["true of these"])]
+
+
 def test_how_often_intervals_hold() -> None:
-    """Over all GPUs left out, and on the one of the example, whose answer is sure without it."""
+    """Over all GPUs left out, and on the one of the example."""
     (here,) = (row for row in table("by-gpu") if row["GPU"] == "rtx5060ti-16gb")
     everywhere = [row for row in table("intervals") if row["clocks"] == "all from 0.45"]
     wanted = [float(row["intervals hold"]) for row in everywhere]

@@ -12,19 +12,28 @@ from mlscale.advice.search import (
     MENU_PERCENT,
     TOO_SLOW,
     USUAL_SLOWDOWN_PERCENT,
+    allowed_of_run,
     best_of_kernels,
     best_of_run,
     menu_of_run,
     recommendations,
     settings_at,
 )
-from mlscale.advice.sureness import Grounds, reasons
+from mlscale.advice.sureness import DRAWS, Grounds, reasons, regret_told
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.checks import notes_on
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.points import is_short
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import UNLIMITED, WITHIN, limit_notes, supply_of_run, with_held_ends
+from mlscale.data.supply import (
+    UNLIMITED,
+    WITHIN,
+    has_reading_at_limit,
+    limit_notes,
+    supply_of_run,
+    with_held_ends,
+)
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model, feature_warnings, training_warnings
@@ -88,7 +97,21 @@ def advise(
     notes = limit_notes(profiles, takes_caps) + feature_warnings(model, profiles)
     notes += exchange_warnings(exchanged_ms(profiles) / profiles.run_times_ms.sum())
     run = costs.summed()
-    advice = advise_run(model, run, terms, workload, notes)
+    grounds = Grounds(
+        device=model.device,
+        is_learnt=not model.untrained,
+        is_law=model.is_law_of_runs,
+        is_bounded=model.is_law_of_runs and not profiles.has_further_time.all(),
+        is_simulated=model.is_simulated,
+        is_short=is_short(profiles),
+        is_at_limit=has_reading_at_limit(profiles),
+        is_clock_asked=profiles.are_clocks_asked,
+        is_clock_doubted=profiles.is_clock_doubted,
+    )
+    energies = None
+    if terms.objective == "energy" and not terms.added_w and terms.limits.max_power_w is None:
+        energies = model.energy_draws(predictions["time"], profiles, DRAWS)
+    advice = advise_run(model, run, terms, workload, notes, grounds, energies)
     whole_run, terms = advice.whole_run, replace(terms, limits=advice.limits)
     kernels = _advise_kernels(costs, run, terms, predictions, whole_run.best)
     flags = whole_run.flags + _slower_kernels(terms.limits, kernels)
@@ -314,11 +337,18 @@ def absolute(predictions: Predictions, added_w: float) -> dict[str, Surfaces]:
 
 
 def advise_run(
-    model: Model, run: Costs, terms: Terms, workload: Workload, notes: Sequence[Note]
+    model: Model,
+    run: Costs,
+    terms: Terms,
+    workload: Workload,
+    notes: Sequence[Note],
+    grounds: Grounds,
+    energies: Floats | None = None,
 ) -> Advice:
     """The advice for the whole run alone. Raises InputError.
 
-    run: `Costs.summed` of all kernels. notes: the warnings of the profiles.
+    run: `Costs.summed` of all kernels. notes: the warnings of the profiles. grounds: what is known
+    before of how sure it is. energies (D, N): draws of what is believed of the run's energy.
     """
     menu = menu_of_run(run, terms)
     if terms.has_menu and USUAL_SLOWDOWN_PERCENT not in menu:  # a limit of power needs more time
@@ -334,15 +364,16 @@ def advise_run(
     trained = model.trained_range
     if trained is not None and not trained.spans(whole_run.best.config):
         whole_run = replace(whole_run, flags=(BEST_IS_BEYOND,))
-    grounds = Grounds(
-        device=model.device,
-        is_learnt=not model.untrained,
-        readings=workload.readings,
+    regret, allowed = None, allowed_of_run(run, terms)
+    if energies is not None and allowed[best]:
+        regret = regret_told(energies, best, allowed)
+    grounds = replace(
+        grounds,
+        regret=regret,
         power_readings=workload.power_readings,
         needs_power=terms.objective not in WITHOUT_POWER,
-        is_bounded=run.is_bounded,
+        is_bounded=grounds.is_bounded or run.is_bounded,
         is_beyond=bool(whole_run.flags),
-        is_simulated=model.is_simulated,
     )
     return Advice(
         device=model.device,
@@ -362,7 +393,7 @@ def advise_run(
         keeps_memory=terms.keeps_memory,
         menu=tuple(map(Offer, menu, in_menu)),
         sure_why=reasons(grounds),
-        sure_why_cap=reasons(replace(grounds, needs_power=True)),
+        sure_why_cap=reasons(replace(grounds, needs_power=True, regret=None)),
         supply=run.supply,
         offered=run.offered(terms),
     )

@@ -94,11 +94,11 @@ def next_step(
         best: Setting | None = advice.whole_run.best
         if goal.lever == "cap":
             best = caps.best.run if caps and caps.best else None  # at its mean clock
-        third_mhz = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
-        if third_mhz is None:
+        third = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
+        if third is None:
             return None
-        below = f"To be surer below these clocks, run it at about {third_mhz} MHz too: --also FILE."
-        return NextStep(below, third_mhz)
+        mhz, told = third
+        return NextStep(f"To know more {told}, run it at about {mhz} MHz too: --also FILE.", mhz)
     if profiles.power_w is None and advice.no_energy and model.untrained:
         return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
     if model.untrained and not profiles.points and advice.objective not in WITHOUT_POWER:

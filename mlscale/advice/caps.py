@@ -32,7 +32,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import UNLIMITED, Supply, is_at_limit, supply_of_run
+from mlscale.data.supply import NOT_KEPT, UNLIMITED, Supply, is_at_limit, supply_of_run
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.model import Model
@@ -46,6 +46,7 @@ STEEP = 0.7  # of time per power, above which a locked clock is the better lever
 CLIFF = 0.35  # of power per clock, below which it is too
 HARDLY_MORE = 0.001  # of the objective, that a cap may have more than the best, being quicker
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
+BELOW_READINGS = "below what any reading drew"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
 
@@ -276,11 +277,13 @@ def advise_caps(
         power = surfaces["power"]
         c, _, m = power.grid.index(power.base)
         lowest_w = np.fmax.reduce(power.values[:, c, 0, m], initial=0.0) / supply.boards
-        caps = cap_sweep(device, lowest_w, supply.cap_w)
+        run_w = supply.most_w if math.isnan(supply.cap_w) else supply.cap_w
+        caps = cap_sweep(device, lowest_w, run_w)
     curves, steep = with_steepness(
         lambda caps: _curves(surfaces, supply.under(caps), profiles.weights), caps
     )
     set_w = [profiles.power_cap_w, *(point.power_cap_w for point in profiles.points)]
+    ran_w = supply.drawn_w if math.isnan(supply.cap_w) else math.nan
     base, base_peak_w = _run_at_base(surfaces, profiles.weights)
     runs = CapRuns(
         device=model.device,
@@ -290,7 +293,7 @@ def advise_caps(
         base=base,
         base_peak_w=base_peak_w,
         tried_mhz=surfaces["time"].grid.engine_mhz,
-        was_set_w=(float(np.fmin.reduce(set_w)), float(np.fmax.reduce(set_w))),
+        was_set_w=(float(np.fmin.reduce(set_w)), float(np.fmax.reduce([*set_w, ran_w]))),
         supply=supply,
         enforced_w=np.fmax.reduce(set_w) if profiles.metadata.get("power_limit_w") else math.inf,
     )
@@ -309,8 +312,9 @@ class CapRuns:
     base_peak_w [W]: the run at the base, and its most demanding kernel there. tried_mhz: the engine
     clocks that may be locked in place of a cap. was_set_w: the lowest and the highest cap that a
     reading was under [W], which the GPU takes whatever the device table says, NaN where none is
-    known. supply: under the base's own cap. enforced_w: the highest limit that a reading had [W],
-    where another limiter than the one that is set keeps it so low; infinite where none does.
+    known; the highest may be what was drawn under an unknown one. supply: under the base's own cap.
+    enforced_w: the highest limit that a reading had [W], where another limiter than the one that is
+    set keeps it so low; infinite where none does.
     """
 
     device: str
@@ -326,11 +330,12 @@ class CapRuns:
 
     @property
     def now_w(self) -> float | None:
-        """The cap that is set now: the run's, else the device table's; None of neither [W]."""
+        """The cap that is set now [W]: the run's, else the device table's that it kept, if any."""
         if not math.isnan(self.supply.cap_w):
             return self.supply.cap_w
         device = known_device(self.device)
-        return device.default_power_w if device else None
+        most_w = (device and device.default_power_w) or 0.0
+        return most_w if self.base_peak_w / self.supply.boards <= NOT_KEPT * most_w else None
 
 
 def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
@@ -403,7 +408,7 @@ def cap_sweep(device: Device | None, lowest_clock_w: float, run_cap_w: float = m
     not known.
     """
     lowest, highest = _power_limits(device)
-    highest = highest if math.isnan(run_cap_w) else run_cap_w
+    highest = run_cap_w if math.isfinite(run_cap_w) else highest
     if highest is None:
         raise InputError(
             f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
@@ -606,6 +611,7 @@ def _points(
         is_above = curve.highest_mhz[place] > runs.base.config.engine_mhz * (1 + SAME)
         unlocks = is_free and bool(is_above)
         point = CapPoint(cap_w, settings[place], too_low, (), refusal is None, time, power, unlocks)
+        flags += [BELOW_READINGS] if point.run and cap_w < (1 - NUDGE) * supply.least_w else []
         flags += [point.steep] if point.steep and point.run else []
         points.append(replace(point, flags=tuple(flags)))
     return tuple(points)

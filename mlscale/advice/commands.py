@@ -160,6 +160,8 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
         commands = replace(commands, to_set=to_set, to_reset=to_reset)
         again = f"{'; '.join(lock.to_set)} is for a clock that was locked: else leave it out"
         notes += [again if lock.to_set else "unlock the engine clock first, as you locked it"]
+    if caps.runs.now_w is None and commands.to_reset:
+        notes.append("the run drew more than this default: read your limit first, to put that back")
     if caps.lock_mhz is not None:
         lock = clock_commands(device, replace(base, engine_mhz=caps.lock_mhz), base, gpu)
         how = "; ".join(lock.to_set)

@@ -95,8 +95,7 @@ def capped_document(
     next_step: NextStep | None = None,
 ) -> Row:
     """As `document`, of runs that were read under caps, of whose clocks nothing is known."""
-    grounds = Grounds(caps.device, False, readings=2, power_readings=2, has_clock=False)
-    why = reasons(grounds)
+    why = reasons(Grounds(caps.device, power_readings=2, has_clock=False))
     row: Row = {
         **_head(None, caps.device or None, _at(caps.at_base.config)),
         "objective": caps.objective,
@@ -133,7 +132,7 @@ def server_document(
     result, log, base = advice.base.result, advice.base.log, advice.setting(advice.at_base)
     lacks_capacity = advice.is_open and advice.clocks[0]["capacity_share"] is None
     why = ["S10"] * bool(advice.withheld) + ["S09"] * lacks_capacity
-    why += reasons(Grounds(log.device, is_learnt=False, readings=2, power_readings=2))
+    why += reasons(Grounds(log.device, is_law=True, power_readings=2))
     run: Row = {"kernels": 1, "launches": None, "gpu_count": log.gpu_count}
     run |= {"counters_cover_percent": 100.0, "is_bounded": False}
     return {
@@ -322,7 +321,7 @@ def _notes(notes: Iterable[Note], advice: Advice | None, caps: "CapAdvice | None
     told = [*notes]
     if advice is not None:
         told += [*advice.warnings, *advice.whole_run.flags]
-    told += [*_better_lock(caps), *caps.warnings] if caps else []
+    told += [*_below_readings(caps), *_better_lock(caps), *caps.warnings] if caps else []
     if advice is not None:
         kernels = sorted(advice.kernels, key=lambda one: one.share_percent or 0.0, reverse=True)
         flags = {
@@ -330,6 +329,20 @@ def _notes(notes: Iterable[Note], advice: Advice | None, caps: "CapAdvice | None
         }
         told += notes_by_kernel(flags)
     return note_rows(told)
+
+
+def _below_readings(caps: "CapAdvice") -> list[Note]:
+    """That the best cap, or without any the expected one, is below what any reading drew."""
+    from mlscale.advice.caps import BELOW_READINGS
+
+    point = caps.best if caps.best and caps.helps else caps.expected
+    if point is None or BELOW_READINGS not in point.flags:
+        return []
+    told = (
+        f"a cap of {point.cap_w:g} W is {BELOW_READINGS}, {caps.runs.supply.least_w:.0f} W: there "
+        "less is known; measure the run under this cap: --also FILE"
+    )
+    return [Note("P03", told, "warning")]
 
 
 def _better_lock(caps: "CapAdvice") -> list[Note]:

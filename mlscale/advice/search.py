@@ -63,6 +63,13 @@ def best_of_run(run: Costs, terms: Terms) -> tuple[int, int]:
     return best(np.where(is_sure, times, np.nan)), expected
 
 
+def allowed_of_run(run: Costs, terms: Terms) -> Mask:
+    """What may be set and surely keeps the limits, flat on the grid (N,)."""
+    peak_w = None if run.peak_w is None else run.peak_w[0]
+    longest_ms = run.longest_ms[0] + 0 * run.sought_ms(terms)[0]
+    return feasible(terms.limits, longest_ms, peak_w, float(run.base_ms[0])).ravel()
+
+
 def menu_of_run(run: Costs, terms: Terms) -> dict[float | None, int]:
     """Where the best of a run is under each limit of slowdown of the menu, flat on the grid.
 

@@ -6,9 +6,14 @@ The level of an answer is the lowest of its reasons'.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlscale.data.devices import known_device
+import numpy as np
+
+from mlscale.arrays import Floats, Mask
+from mlscale.data.devices import CDNA, known_device
 
 LEVELS = ("low", "medium", "high")
+DRAWS = 400  # of a run's energy
+HIGH = 0.0075  # of its energy: the most that an answer may cost by its draws, to be surest
 
 
 @dataclass(frozen=True)
@@ -20,16 +25,26 @@ class Reason:
 
 
 REASONS = {
-    "S01": Reason("high", "The run was measured at two settings or more"),
+    "S01": Reason(
+        "high",
+        "No clock that surely keeps the limits needs over 2 % less energy, in nine of ten runs on "
+        "GPUs never met",
+    ),
     "S02": Reason("high", "The model learnt from this GPU"),
     "S03": Reason("medium", "The model did not learn from this GPU"),
-    "S04": Reason("low", "The model learnt only from GPUs unlike this one"),
+    "S11": Reason("medium", "Another clock may need over 2 % less energy"),
+    "S12": Reason("medium", "Such answers were not tried on GPUs never met"),
+    "S13": Reason("medium", "A run of under 2 s, or of few samples, is known too roughly"),
+    "S14": Reason("medium", "A run drew its power limit, which set its clock"),
+    "S15": Reason("medium", "No file shows the clocks that ran, only those asked for"),
     "S08": Reason("medium", "The files have no clock: caps follow from power alone"),
     "S09": Reason("medium", "The server's capacity was not measured"),
     "S10": Reason("low", "The server seems near its capacity"),
+    "S04": Reason("low", "The model learnt only from GPUs unlike this one"),
     "S05": Reason("low", "Power was measured at one setting: energy is uncertain"),
     "S06": Reason("low", "Time was measured at one clock: only its bounds are known"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
+    "S16": Reason("low", "A run seems not to have kept its clock"),
 }
 
 
@@ -37,40 +52,65 @@ REASONS = {
 class Grounds:
     """What an answer rests on.
 
-    is_learnt: whether the model learnt from the GPU. readings, power_readings: at how many settings
-    time and power were read. needs_power: whether the answer is of power or energy. is_bounded:
-    whether times are bounds. is_beyond: whether the answer lies beyond the trained settings.
-    has_clock: whether the files tell the clocks. is_simulated: whether the model learnt from data
-    that were not measured.
+    is_learnt: whether the model learnt from the GPU. is_law: whether it is by the law of runs from
+    readings at two clocks or more. regret: see `regret_told`; None where it is not told.
+    power_readings: at how many settings power was read. needs_power: whether the answer is of power
+    or energy. is_bounded: whether times are bounds. is_beyond: whether the answer lies beyond the
+    trained settings. has_clock: whether the files tell the clocks. is_simulated: whether the model
+    learnt from data that were not measured. is_short, is_at_limit, is_clock_asked and
+    is_clock_doubted: what is wrong with a reading.
     """
 
     device: str
-    is_learnt: bool
-    readings: int = 1
+    is_learnt: bool = False
+    is_law: bool = False
+    regret: float | None = None
     power_readings: int = 1
     needs_power: bool = False
     is_bounded: bool = False
     is_beyond: bool = False
     has_clock: bool = True
     is_simulated: bool = False
+    is_short: bool = False
+    is_at_limit: bool = False
+    is_clock_asked: bool = False
+    is_clock_doubted: bool = False
+
+
+def regret_told(energies: Floats, advised: int, may_be_advised: Mask) -> float:
+    """How much more energy than the best clock the advised one takes at most, in nine of ten draws.
+
+    A share of it. energies (D, N): draws of what is believed of the run's energy at N clocks;
+    may_be_advised (N,).
+    """
+    least = energies[:, may_be_advised].min(axis=1)
+    return float(np.quantile(energies[:, advised] / least, 0.9) - 1)
 
 
 def reasons(grounds: Grounds) -> tuple[str, ...]:
     """The codes of the reasons that hold, the least sure first."""
-    is_read_twice, device = grounds.readings > 1, known_device(grounds.device)
-    is_alike = device is not None and device.vendor == "NVIDIA" and not device.is_jetson
-    is_alike = is_alike and not grounds.is_simulated
-    is_new = not grounds.is_learnt
+    device, is_new = known_device(grounds.device), not grounds.is_learnt
+    lacks_clock = not grounds.has_clock
+    is_tried_kind = device is not None and device.vendor == "NVIDIA" and not device.is_jetson
+    is_cdna = grounds.is_law and device is not None and device.architecture.startswith(CDNA)
+    is_alike = (is_tried_kind or is_cdna) and not grounds.is_simulated
+    is_tried = grounds.regret is not None and is_tried_kind
     holds = {
-        "S01": is_read_twice,
-        "S02": grounds.is_learnt,
-        "S03": is_new and is_alike and not is_read_twice and not grounds.is_bounded,
-        "S04": is_new and not is_alike and grounds.has_clock,
+        "S02": grounds.is_learnt and not grounds.is_law,
+        "S03": is_new and is_alike and not (grounds.is_law or grounds.is_bounded or lacks_clock),
+        "S04": is_new and not is_alike and not lacks_clock,
         "S05": is_new and grounds.needs_power and grounds.power_readings == 1,
         "S06": grounds.is_bounded,
         "S07": grounds.is_beyond,
-        "S08": not grounds.has_clock,
+        "S08": lacks_clock,
+        "S11": grounds.regret is not None and not grounds.regret <= HIGH,
+        "S12": grounds.is_law and not is_tried and not grounds.is_bounded,
+        "S13": grounds.is_law and grounds.is_short,
+        "S14": grounds.is_at_limit,
+        "S15": grounds.is_law and grounds.is_clock_asked,
+        "S16": grounds.is_clock_doubted,
     }
+    holds["S01"] = is_tried and not any(holds.values())
     codes = [code for code, is_so in holds.items() if is_so]
     return tuple(sorted(codes, key=lambda code: LEVELS.index(REASONS[code].level)))
 

@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
         written = [] if missing else _train_on_simulated(folder)
         page = folder / "report.html"
         answer.save(page)
-        for path in written:
-            print(f"Written: {path}")
+        if written:
+            print(f"Written: {' and '.join(map(str, written))}")
         print(f"The answer as a page:\n{page}")
 
 
@@ -60,7 +60,9 @@ def _show_advice() -> None:
     print(f"$ mlscale advise {' '.join(words)}", flush=True)
     parser = Parser(prog="mlscale advise")
     advise.add_arguments(parser)
-    advise.run(parser.parse_args(words))
+    arguments = parser.parse_args(words)
+    arguments.words = ["advise", *words]
+    advise.run(arguments)
 
 
 def _show_measured(engine_mhz: float) -> None:
@@ -74,9 +76,8 @@ def _show_measured(engine_mhz: float) -> None:
         f"\nMeasured at {clocks[at]:g} MHz, the nearest clock: "
         f"{100 * (time[at] / time[top] - 1):.1f} % slower, "
         f"{100 * (1 - energy[at] / energy[top]):.0f} % less energy.\n"
-        f"(`{KERNEL}` on an RTX 5060 Ti, measured by github.com/imaoofu/headroom, CC BY 4.0; both\n"
-        "files ship with mlscale. The model learnt from this GPU too: the README has errors on\n"
-        "GPUs that were left out.)"
+        f"(`{KERNEL}` on an RTX 5060 Ti, measured by github.com/imaoofu/headroom, CC BY 4.0. The\n"
+        "model learnt from this GPU too: the README has errors on GPUs that were left out.)"
     )
 
 

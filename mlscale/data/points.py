@@ -41,8 +41,10 @@ from mlscale.errors import InputError, warn
 from mlscale.text import counted, listed, share_in_percent, shortened
 
 SECOND_CLOCK = 0.6  # of the base's, for a second run that tells most of the range
-THIRD_CLOCK = 2 / 3  # of the lowest clock that was run, for a third run where the answer is below
+# Of the highest clock: a third run's, below two that are above the last, else between them.
+THIRD_BELOW, THIRD_BETWEEN, HIGH_SECOND = 0.5, 0.8, 0.7
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
+LEAST_MS = 2000.0  # of a logged run: of shorter ones a rise of the power is a large part
 COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
 _GEOMETRY = ("workgroups", "workgroup_size")
 _TOLD = 0.01  # of the run's time, from which on it is told that a trace lacks kernels
@@ -107,7 +109,20 @@ def add_points(
     if are_of_runs:
         files = {one.config: one.file for one in readings}
         _check_pairs(profiles, base, points, files)
-    return replace(profiles, points=(*profiles.points, *points))
+    every = [profiles.metadata, *(t.metadata for t, _ in tables if isinstance(t, Table))]
+    sample_ms = [ms for one in every for ms in one.get("sample_ms", {}).values()]
+    metadata = profiles.metadata
+    if sample_ms:
+        metadata = {**metadata, "sample_ms": dict.fromkeys(profiles.kernels, max(sample_ms))}
+    return replace(profiles, points=(*profiles.points, *points), metadata=metadata)
+
+
+def is_short(profiles: Profiles) -> bool:
+    """Whether a run takes less than LEAST_MS, or one sample of a log is more than COARSE of it."""
+    sample_ms = max(profiles.metadata.get("sample_ms", {}).values(), default=0.0)
+    times = [profiles.time_ms, *(point.time_ms for point in profiles.points)]
+    shortest_ms = min(float(np.nanmin(one, initial=np.inf)) for one in times)
+    return shortest_ms < max(LEAST_MS, sample_ms / COARSE)
 
 
 def warn_of_base(base: str, first: str, powerless: str = "") -> None:
@@ -141,22 +156,32 @@ def second_clock_mhz(profiles: Profiles) -> int:
     device, base_mhz = find_device(profiles.device), profiles.base.engine_mhz
     rated_mhz = device.datasheet.engine_mhz if device and device.datasheet else 0.0
     highest_mhz = max(base_mhz, rated_mhz)  # boards for displays do not reach all that they list
-    is_low = SECOND_CLOCK * base_mhz < LOW * highest_mhz
+    is_low = SECOND_CLOCK * base_mhz < LOW * highest_mhz and not profiles.is_clock_doubted
     above_mhz = min(base_mhz / SECOND_CLOCK, highest_mhz)
     return _nearest_offered(profiles, above_mhz if is_low else SECOND_CLOCK * base_mhz)
 
 
-def third_clock_mhz(profiles: Profiles, advised_mhz: float) -> int | None:
-    """The engine clock of a further run where what is advised lies below all that were run [MHz].
+def third_clock_mhz(profiles: Profiles, advised_mhz: float) -> tuple[int, str] | None:
+    """The engine clock at which a further run tells most [MHz], and of what; None where none does.
 
-    A third below the lowest of them, but none that the GPU does not offer. None where the advised
-    clock is not below, or the GPU offers none that tells more.
+    Of two runs THIRD_BELOW of the highest where the lower one is high, else THIRD_BETWEEN, or the
+    advised one where it is below all that were run: so errors on GPUs left out are least.
     """
-    readings = [profiles.base, *(point.config for point in profiles.points)]
-    lowest_mhz = min(config.engine_mhz for config in readings)
-    further_mhz = _nearest_offered(profiles, THIRD_CLOCK * lowest_mhz)
-    tells_more = further_mhz * LEAST_STEP <= lowest_mhz
-    return further_mhz if advised_mhz < lowest_mhz and tells_more else None
+    configs = [profiles.base, *(point.config for point in profiles.points)]
+    clocks = sorted({config.engine_mhz for config in configs})
+    lowest_mhz, highest_mhz = clocks[0], clocks[-1]
+    are_two = not any(LEAST_STEP * lowest_mhz <= mhz <= highest_mhz / LEAST_STEP for mhz in clocks)
+    if are_two and lowest_mhz > HIGH_SECOND * highest_mhz:
+        wanted_mhz, told = THIRD_BELOW * highest_mhz, "below these clocks"
+    elif advised_mhz < lowest_mhz:
+        wanted_mhz, told = advised_mhz, "about this answer"
+    elif are_two:
+        wanted_mhz, told = THIRD_BETWEEN * highest_mhz, "between these clocks"
+    else:
+        return None
+    further_mhz = _nearest_offered(profiles, wanted_mhz)
+    apart = min(max(further_mhz / mhz, mhz / further_mhz) for mhz in clocks)
+    return (further_mhz, told) if apart >= LEAST_STEP else None
 
 
 def _nearest_offered(profiles: Profiles, engine_mhz: float) -> int:

@@ -5,7 +5,7 @@ It supplies up to its limits, or what it was measured to draw.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ class Supply:
     prediction may be 2 % above it, which is possible where it was measured, though a limit be
     between the two. cap_w: the limit that the run had, NaN where no file states it; the board then
     supplies no more than that, or than what was drawn of it where it held the run; a limit that the
-    run did not keep bounds nothing.
+    run did not keep bounds nothing. least_w: what it drew in the reading of least power, of several
+    kernels the one of most; NaN of one reading.
     """
 
     most_w: float = math.inf
@@ -48,6 +49,7 @@ class Supply:
     cap_w: float = math.nan
     gpu_count: int = 1
     hottest_gpu_ratio: float = 1.0
+    least_w: float = field(default=math.nan, compare=False)
 
     @property
     def boards(self) -> float:
@@ -150,13 +152,18 @@ def supply_of_run(profiles: Profiles, added_w: float = 0.0, run_drawn_w: float =
     the profiles are only some of the run's kernels.
     """
     drawn = (drawn_w(profiles) + added_w, run_drawn_w)
-    return supply_of(
+    found = supply_of(
         profiles.device,
         *drawn,
         cap_w=run_cap_w(profiles),
         gpu_count=profiles.gpu_count,
         hottest_gpu_ratio=profiles.hottest_gpu_ratio,
     )
+    further = [point.power_w for point in profiles.points if point.power_w is not None]
+    if profiles.power_w is None or not further:
+        return found
+    least_w = _most_w(np.fmin.reduce([profiles.power_w, *further])) + added_w
+    return replace(found, least_w=least_w / found.boards)
 
 
 def run_cap_w(profiles: Profiles) -> float:
@@ -186,11 +193,16 @@ def _most_w(power_w: Floats | None) -> float:
     return 0.0 if power_w is None else float(np.fmax.reduce(power_w, initial=0.0))
 
 
-def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
-    """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock.
+def has_reading_at_limit(profiles: Profiles) -> bool:
+    """Whether a reading drew its power limit, or the board's default where none is stated."""
+    known = known_device(profiles.device)
+    default_w = (known and known.default_power_w) or math.nan
+    loads = _loads(profiles)
+    return any(is_at_limit(w, default_w if math.isnan(cap_w) else cap_w) for _, w, cap_w in loads)
 
-    takes_caps: whether --power-cap works where the notes are told.
-    """
+
+def _loads(profiles: Profiles) -> list[tuple[float, float, float]]:
+    """Of each reading its clock [MHz], what its hottest board drew [W], and its limit [W]."""
     base = MeasuredPoint(
         profiles.base,
         profiles.time_ms,
@@ -198,22 +210,34 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
         power_cap_w=run_cap_w(profiles),
         hottest_gpu_ratio=profiles.hottest_gpu_ratio,
     )
+    return [
+        (
+            at.config.engine_mhz,
+            _most_w(at.power_w) * at.hottest_gpu_ratio / profiles.gpu_count,
+            at.power_cap_w,
+        )
+        for at in (base, *profiles.points)
+    ]
+
+
+def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
+    """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock.
+
+    takes_caps: whether --power-cap works where the notes are told.
+    """
     unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
     notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
-    notes += limiter_notes(profiles.metadata, base.power_cap_w)
+    notes += limiter_notes(profiles.metadata, run_cap_w(profiles))
     told = []
-    for at in (base, *profiles.points):
-        watts = _most_w(at.power_w) * at.hottest_gpu_ratio / profiles.gpu_count
-        if watts > NOT_KEPT * at.power_cap_w:
+    for mhz, watts, cap_w in _loads(profiles):
+        if watts > NOT_KEPT * cap_w:
             text = (
-                f"at {at.config.engine_mhz:g} MHz a power limit of {at.power_cap_w:g} W was not "
-                f"kept, the run drew {watts:.0f} W: it is taken for no bound; measure a run at "
-                "what you set"
+                f"at {mhz:g} MHz a power limit of {cap_w:g} W was not kept, the run drew "
+                f"{watts:.0f} W: it is taken for no bound; measure a run at what you set"
             )
             notes.append(Note("P03", text, "warning"))
-        if is_at_limit(watts, at.power_cap_w):
-            drew = f"{watts:.0f} of {at.power_cap_w:g} W"
-            told.append(f"{drew} at {at.config.engine_mhz:g} MHz")
+        if is_at_limit(watts, cap_w):
+            told.append(f"{watts:.0f} of {cap_w:g} W at {mhz:g} MHz")
     if not told:
         return notes
     more = "; no higher clock is reached under it"

@@ -23,6 +23,7 @@ from mlscale.advice.costs import Costs, Terms
 from mlscale.advice.document import document
 from mlscale.advice.recommendation import Advice, Row, Workload
 from mlscale.advice.search import best_of_kernels, columns_at
+from mlscale.advice.sureness import Grounds
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
@@ -114,7 +115,8 @@ def advise_fleet(
     supply = UNLIMITED
     if run.peak_w is not None:
         supply = supply_of(model.device, float(run.peak_w[0][run.grid.index(run.base)]))
-    return advise_run(model, replace(run, supply=supply), terms, workload, notes)
+    grounds = Grounds(model.device, not model.untrained, is_simulated=model.is_simulated)
+    return advise_run(model, replace(run, supply=supply), terms, workload, notes, grounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -248,20 +248,22 @@ class TestTheLimitThatTheRunHad:
         document = advise(capsys, fast, log(tmp_path / "slow.csv", 1005, 396, 240), *BY_CAP)
         assert document["base"]["power_cap_w"] == 700
 
-    @pytest.mark.parametrize(("limit_w", "now_w"), [("600", 600), ("", 575)])
+    @pytest.mark.parametrize(("limit_w", "now_w"), [("600", 600), ("", None)])
     def test_of_runs_without_a_clock(
-        self, capsys: Capture, tmp_path: Path, limit_w: str, now_w: float
+        self, capsys: Capture, tmp_path: Path, limit_w: str, now_w: float | None
     ) -> None:
-        """An RTX 5090 has 575 W by the device table; its owner had set 600."""
+        """An RTX 5090 has 575 W by the device table; its owner had set 600, and it drew 602."""
         header, rows = "device,time_ms,power_w,power_cap_w\n", []
         for name, row in (("a", f"6.169,602,{limit_w}"), ("b", "7.530,411,400")):
             (tmp_path / f"{name}.csv").write_text(f"{header}rtx5090,{row}\n")
             rows.append(tmp_path / f"{name}.csv")
         document = advise(capsys, *rows, *BY_CAP, "--commands")
         assert document["base"]["power_cap_w"] == now_w
-        assert document["commands"]["reset"] == [f"nvidia-smi -i 0 -pl {now_w}"]
+        assert document["commands"]["reset"] == [f"nvidia-smi -i 0 -pl {now_w or 575}"]
+        notes = " ".join(document["commands"]["notes"])
+        assert ("read your limit first" in notes) == (now_w is None)
         out, _ = succeed(capsys, "advise", rows[0], "--also", rows[1], *BY_CAP)
-        assert f"W (now {now_w}): " in out
+        assert (f"W (now {now_w}): " in out) == ("(now" in out) == (now_w is not None)
         asked = [cap["cap_w"] for cap in document["caps"]]
         assert (asked[0], asked[-1]) == (400, 600 if limit_w else 602)
 
@@ -470,6 +472,40 @@ class TestALimitAboveTheDeviceTables:
         out, _ = succeed(capsys, "advise", fast, "--also", slow, *BY_CAP, "--power-cap", 460, 470)
         said = "None of these power caps can be set: above the GPU's highest known power limit, 450"
         assert said in " ".join(out.split())
+
+    @pytest.mark.parametrize("stated", [True, False])
+    def test_it_is_offered_where_the_run_drew_it(self, tmp_path: Path, stated: bool) -> None:
+        """An RTX 3090 at 390 W and at 220 W, measured by club-3090 (prefill of a 27B model).
+
+        At 350 W it was 5.2 % slower: without a cap above that none keeps 5 %.
+        """
+        rows = {390: "1710,9501,90.513,381.19", 220: "1050,9501,136.50,219.62"}
+        for cap_w, row in rows.items():
+            header = "device,engine_mhz,memory_mhz,time_ms,power_w" + ",power_cap_w" * stated
+            cells = f"rtx3090,{row}" + f",{cap_w}" * stated
+            (tmp_path / f"{cap_w}.csv").write_text(f"{header}\n{cells}\n")
+        files = tmp_path / "390.csv", tmp_path / "220.csv"
+        answer = mlscale.advise(files[0], also=files[1], lever="cap", max_slowdown=5)
+        assert 350 < answer.best.set["power_cap_w"] < 381
+        document = answer.document()
+        assert document["caps"][-1]["cap_w"] == (390 if stated else 381.19)
+        assert document["base"]["power_cap_w"] == (390 if stated else None)
+
+
+class TestACapBelowWhatWasRead:
+    """240 W at 1005 MHz is the reading of less power."""
+
+    @pytest.mark.parametrize(("cap_w", "is_below"), [(230, True), (238, False), (280, False)])
+    def test_it_says_so(
+        self, capsys: Capture, logs: tuple[Path, Path], cap_w: float, is_below: bool
+    ) -> None:
+        asked = ("--power-cap", cap_w, "--minimize", "power")
+        document = advise(capsys, *logs, *BY_CAP, *asked)
+        told = [text for text in note_texts(document) if "any reading drew, 240 W" in text]
+        assert bool(told) == is_below
+        assert all("measure the run under this cap: --also FILE" in text for text in told)
+        [cap] = document["caps"]
+        assert ("below what any reading drew" in cap["flags"]) == is_below
 
 
 class TestALimitThatNoBoardHas:

@@ -127,11 +127,11 @@ def test_over_counts_it_is_told_of_counts(capsys: Capture, tmp_path: Path, kerne
 
 
 def test_a_cap_below_all_readings_asks_for_a_third(capsys: Capture, tmp_path: Path) -> None:
-    """Two thirds of 1400 MHz are 933."""
+    """1400 is 0.82 of 1700 MHz: half of that is 850, next to which the GPU has 855."""
     base = table(tmp_path / "0.csv", "rtx3090,j,j,82,1700,9501,100,340")
     also = table(tmp_path / "1.csv", "rtx3090,j,j,82,1400,9501,104,275")
     out, _ = succeed(capsys, "advise", base, "--also", also, "--lever", "cap", "--max-slowdown", 30)
-    assert "  To be surer below these clocks, run it at about 930 MHz too: --also FILE.\n" in out
+    assert "  To know more below these clocks, run it at about 855 MHz too: --also FILE.\n" in out
 
 
 def test_the_report_has_the_verdicts_lines_each_on_its_own(capsys: Capture, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class TestTwoTraces:
         del times["axpy"]
         slow = trace(tmp_path / "slow.json", times)
         found = widths(advise(capsys, fast, *BASE, "--also", f"{slow}@engine=1320"))
-        assert found["axpy"] > 1.5 * found["gemm"]
+        assert found["axpy"] > 1.2 * found["gemm"]
 
     def test_launches_at_another_grid_are_other_work(
         self, capsys: Capture, tmp_path: Path, fast: Path, also: tuple[str, str]
