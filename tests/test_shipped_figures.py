@@ -25,9 +25,9 @@ TABLES = Path(__file__).parents[1] / "docs" / "tables"
 UNSEEN = "fastwalshtransform"
 GTX980 = ConfigGrid((16,), (600.0, 900.0, 1126.0), (2000.0, 3000.0, 3150.0))
 FIGURES = {
-    "simulated-gcn3": {"time": 2.712, "half_width": 14.38},
-    "simulated-gcn3, unseen": {"time": 10.85, "half_width": 25.08},
-    "kernels": {"time": 1.289, "half_width": 8.019, "power": 17.26},
+    "simulated-gcn3": {"time": 2.590, "half_width": 14.14},
+    "simulated-gcn3, unseen": {"time": 10.07, "half_width": 25.24},
+    "kernels": {"time": 0.879, "half_width": 10.64, "power": 17.26},
 }
 
 

@@ -6,7 +6,6 @@ tool counted. What a counter set does not give is NaN. Counts come before a prof
 nvprof's *_throughput columns are never used.
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -404,12 +403,9 @@ def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
     memory_share: DRAM use as a share of what the GPU reaches, (K,).
     """
     core = {name: getattr(use, name) for name in _CORE_UNITS}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # all NaN is NaN
-        busiest = np.nanmax(list(core.values()), axis=0)
     return {
         "memory share": log_share(memory_share),
-        "busiest core unit": log_share(busiest),
+        "busiest core unit": log_share(np.fmax.reduce(list(core.values()))),
         **{f"{name} use": np.sqrt(np.maximum(values, 0)) for name, values in core.items()},
         "occupancy": use.occupancy,
         "eligible waves": use.log_eligible,

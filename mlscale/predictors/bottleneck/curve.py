@@ -5,7 +5,8 @@ A kernel's time is (rest^p + memory^p + core^p)^(1/p), relative to the base:
 - core, only with several CU counts: load / engine clock, where load is the work of the fullest CU;
 - rest: all else that scales with the engine clock, turns^x / engine clock. turns is how often a
   CU's waves have to take turns; x is 1 for what is inside the CUs, less where CUs wait for one
-  another (L2, atomics), and 0 with one CU count.
+  another (L2, atomics), and 0 with one CU count. With one CU count only what the busiest unit of
+  the core explains follows the engine clock; what no unit explains waits.
 Their shares at the base (p-th powers that sum to 1) say everything about a kernel, and are read
 off its measured utilisations, of the largest that kernels of the GPU reach; `latents`, a kernel's
 unknown numbers, are added to the shares' log odds. Decision 0008 says why.
@@ -16,14 +17,21 @@ torch trains several fits at once, their axis comes before all others.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, UseSources, inputs, kernel_use
+from mlscale.counters.kernel_use import (
+    SCHEDULERS,
+    KernelUse,
+    UseSources,
+    device_with_peaks,
+    inputs,
+    kernel_use,
+)
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
 from mlscale.data.profiles import Profiles
 
@@ -33,9 +41,16 @@ TOP = 3  # peaks are the mean of so many largest uses
 LEAST_PEAK = 1e-6  # of a use that no kernel shows
 TYPICAL_SOFTNESS = 0.7  # of a CU's capacity: the waves that can issue twice what one can
 LEAST_USE = 1e-3  # a use below is not told from none
+LEFT = 0.02  # of the p-th power of a kernel's time, that the largest use leaves to the other parts
 LEAST_SHARE = 1e-9
 TURNS_SCALE = 0.3  # of the kernel's own exponent of the turns, per unit of its latent
 CLOCK_TABLES = ("cu", "engine", "memory")
+# A DRAM access without contention: Wang and Chu (2018), Eq. (4), measured on a GTX 980, of which
+# DRAM's part is taken at the highest memory clock that they had, 1000 MHz.
+ENGINE_CYCLES, DRAM_US = 277.32, 222.78 / 1000
+MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does so by all
+BYTES_PER_LANE = 4  # that a request moves
+LARGEST_LOAD = 0.98  # of DRAM, that a queue is told for
 # Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
 SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(TYPICAL_SOFTNESS))
 
@@ -78,7 +93,8 @@ class KernelLoad:
     a share of what the GPU reaches. waves_at_base (K,) and waves (K, C): waves per SIMD of the
     fullest CU, at C CU counts. unit (K,): use of the busiest unit of the CUs that have work, as a
     share of its peak. turns (K, C): log of how often the fullest CU is filled with waves, relative
-    to the base; less than once counts as once.
+    to the base; less than once counts as once. busiest (K,): use of the core's busiest unit, L2 and
+    L1 among them. waiting (K, F): log time, in engine cycles, of what waits.
     """
 
     memory: Array
@@ -87,13 +103,16 @@ class KernelLoad:
     waves: Array
     unit: Array
     turns: Array
+    busiest: Array
+    waiting: Array
 
     @classmethod
-    def from_use(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
+    def from_traits(cls, traits: "KernelTraits", gpu: GpuPeaks, cu_count: Floats) -> Self:
         """Take what kernels use. A launch that is not known fills every CU alike."""
-        base = gpu.base.cu_count
+        use, base = traits.use, gpu.base.cu_count
         waves, at_base = waves_per_simd(use, cu_count), waves_per_simd(use, np.array([float(base)]))
         held = np.fmax(use.resident_waves, use.waves_per_workgroup)[:, None] / SCHEDULERS
+        busiest = np.fmax.reduce([use.issue, use.l2, use.texture, use.shared, use.fp64, use.unit])
         turns = np.log(np.fmax(waves / held, 1)) - np.log(np.fmax(at_base / held, 1))
         return cls(
             memory=use.memory / gpu.memory_peak,
@@ -102,6 +121,8 @@ class KernelLoad:
             waves=waves,
             unit=np.nan_to_num(use.unit) / active_share(use, base),
             turns=turns,
+            busiest=np.where(np.isnan(use.issue), 1.0, busiest),
+            waiting=traits.waiting(gpu),
         )
 
 
@@ -125,16 +146,55 @@ def active_share(use: KernelUse, base_cu_count: int) -> Floats:
     return np.asarray(np.fmin(1, use.workgroups / base_cu_count))
 
 
+def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
+    """Return the share of the waves' time that waits for DRAM, (K,), 0 to 1, by Little's law.
+
+    It is the requests in flight over the resident waves: Volkov (PPoPP 2018) explains occupancy by
+    it. A request is one wave's, of 4 bytes a lane. Without occupancy a launch is taken to fill the
+    GPU as far as its waves go; NaN where that is not known either.
+    """
+    device, base = device_with_peaks(profiles.device), profiles.base
+    bytes_per_s = use.memory * 1e9 * device.peak_bandwidth_gb_per_s(base.memory_mhz)
+    requests_per_us = bytes_per_s / (BYTES_PER_LANE * device.wave_size) / 1e6
+    most = base.cu_count * device.max_waves_per_cu
+    launched = use.workgroups * use.waves_per_workgroup
+    if not (profiles.has_counter("workgroup_size") or profiles.has_counter("waves")):
+        launched = np.full_like(launched, np.nan)
+    waves = np.minimum(np.fmin(launched, most * use.occupancy), most)
+    latency_us = ENGINE_CYCLES / base.engine_mhz + DRAM_US
+    return np.minimum(requests_per_us * latency_us / np.maximum(waves, 1), 1)
+
+
+def latency_log_ratios(
+    share: Floats, load: Floats, grid: ConfigGrid, base: HardwareConfig
+) -> Floats:
+    """Return log time ratios (K, N) of what waits for DRAM for that share of the time (K,).
+
+    The rest follows the engine clock. load (K,): use of DRAM, as a share of what the GPU reaches;
+    the queue before it, of random arrivals and equal services (M/D/1), follows the memory clock.
+    """
+    settings = grid.settings()
+    engine = base.engine_mhz / settings["engine_mhz"]
+    memory = base.memory_mhz / settings["memory_mhz"]
+    engine_us, busy = ENGINE_CYCLES / base.engine_mhz, np.minimum(load, LARGEST_LOAD)
+    access_us = engine_us * engine + DRAM_US * (1 + MEMORY_SHARE * (memory - 1))
+    queue = busy / (2 * (1 - busy))  # over the access without it
+    dram = (access_us / (engine_us + DRAM_US) + np.outer(queue, memory)) / (1 + queue)[:, None]
+    share = np.minimum(share * (1 + queue), 1)[:, None]
+    return np.asarray(np.log(share * dram + (1 - share) * engine))
+
+
 @dataclass(frozen=True, eq=False)
 class KernelTraits:
     """What profiles tell of K kernels, before any model of them.
 
     launch: logs of the launch, and Table II's counters, (K,) each, by which kernels are told to be
-    alike.
+    alike. dram_share (K,): see `dram_share`.
     """
 
     use: KernelUse
     launch: dict[str, Floats]
+    dram_share: Floats
 
     @classmethod
     def from_profiles(cls, profiles: Profiles, trained: UseSources | None = None) -> Self:
@@ -146,14 +206,22 @@ class KernelTraits:
                 "log waves": np.log(use.waves_per_workgroup),
             }
         table_2 = {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
-        return cls(use, {**launch, **table_2})
+        return cls(use, {**launch, **table_2}, dram_share(profiles, use))
 
     def select(self, rows: Indices) -> Self:
         """Return the same of some kernels."""
         return type(self)(
             KernelUse(**{name: values[rows] for name, values in vars(self.use).items()}),
             {name: values[rows] for name, values in self.launch.items()},
+            self.dram_share[rows],
         )
+
+    def waiting(self, gpu: GpuPeaks) -> Floats:
+        """Return the log time in engine cycles of what waits, (K, F); 0 where that is not known."""
+        clocks = replace(gpu.grid, cu_count=(gpu.base.cu_count,))
+        share = np.nan_to_num(self.dram_share) * (gpu.grid == clocks)  # not with a CU axis
+        logs = latency_log_ratios(share, self.use.memory / gpu.memory_peak, clocks, gpu.base)
+        return logs + np.log(clocks.settings()["engine_mhz"] / gpu.base.engine_mhz)
 
     def similarity(self, gpu: GpuPeaks) -> dict[str, Floats]:
         """Return what makes kernels alike: the curve's inputs, the launch, Table II's counters."""
@@ -214,10 +282,23 @@ def log_capacity(xp: Any, waves: Array, softness: Array) -> Array:
 def physics_logit(xp: Any, log_use: Array, sharpness: Array) -> Array:
     """Return what a use says of the share: its log odds, (K,).
 
-    A part in use for u of the time takes the share u^p of time^p.
+    A part in use for u of the time takes the share u^p of time^p, without a floor: 0.001 of it
+    makes time three times as long at a twelfth of the memory clock.
     """
-    power = xp.exp(sharpness * xp.clip(log_use, float(np.log(LEAST_USE)), 0.0))
-    return xp.log(power + 0.001) - xp.log(1 - power + 0.02)
+    log_power = sharpness * xp.clip(log_use, float(np.log(LEAST_USE)), 0.0)
+    return log_power - xp.log(1 - xp.exp(log_power) + LEFT)
+
+
+def waiting_slowdown(xp: Any, load: KernelLoad, sharpness: Array) -> Array:
+    """Return the log time of the rest in engine cycles, (K, F), by the share of it that waits.
+
+    That is what neither DRAM nor the busiest unit of the core explains.
+    """
+    memory = xp.clip(load.memory, LEAST_USE, 1.0) ** sharpness
+    busiest = xp.clip(load.busiest, LEAST_USE, 1.0) ** sharpness
+    waits = 1 - xp.clip(busiest / (1 - memory + LEFT), None, 1.0)
+    p = sharpness[..., None]
+    return xp.log(1 + waits[..., None] * (xp.exp(p * load.waiting) - 1)) / p
 
 
 def p_norm(
@@ -243,7 +324,8 @@ class BottleneckCurve:
     """The curve of K kernels on one GPU, all but their latents.
 
     sharpness (1,); logits: of each share (K,); rest (F,): log time of what scales with the engine
-    clock alone, relative to the base; slowdowns: see `p_norm`. turning (1,): the exponent of the
+    clock alone, relative to the base; slowdowns: see `p_norm`; waiting (K, F): that of the rest by
+    what waits. turning (1,): the exponent of the
     turns (K, C) that all kernels have; cu_table (C,): what is added to the log time.
     """
 
@@ -252,6 +334,7 @@ class BottleneckCurve:
     logits: list[Array]
     rest: Array
     slowdowns: list[Array]
+    waiting: Array
     turning: Array
     turns: Array
     cu_table: Array
@@ -281,6 +364,7 @@ class BottleneckCurve:
             )
         sharpness, softness = xp.exp(log_sharpness), xp.exp(values["softness"])
         rest = -(ratios.engine + engine)
+        waiting = waiting_slowdown(xp, load, sharpness)
         log_uses = [xp.log(xp.clip(load.memory, LEAST_SHARE, None))]
         slowdowns = [(-(ratios.memory + memory) - rest)[..., None, None, :]]
         gain = xp.exp(values["gain"])
@@ -298,7 +382,7 @@ class BottleneckCurve:
             for j, log_use in enumerate(log_uses)
         ]
         turning = values["turning"]
-        return cls(xp, sharpness, logits, rest, slowdowns, turning, load.turns, cu_table)
+        return cls(xp, sharpness, logits, rest, slowdowns, waiting, turning, load.turns, cu_table)
 
     def log_time(self, latents: Array) -> Array:
         """Return log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
@@ -307,10 +391,10 @@ class BottleneckCurve:
         """
         shares = len(self.logits)
         logits = [logit + latents[..., j, :] for j, logit in enumerate(self.logits)]
-        rest = 0 * self.turns[..., None]
+        rest = self.waiting[..., None, :]
         if shares > 1:
             exponent = self.turning + TURNS_SCALE * latents[..., shares, :]
-            rest = (exponent[..., None] * self.turns)[..., None]
+            rest = rest + (exponent[..., None] * self.turns)[..., None]
         surfaces = p_norm(self.xp, logits, self.slowdowns, self.sharpness, rest)
         surfaces = surfaces + self.rest[..., None, None, :] + self.cu_table[..., None, :, None]
         *outer, cus, clocks = surfaces.shape

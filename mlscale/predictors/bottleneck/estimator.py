@@ -33,7 +33,6 @@ from mlscale.predictors.bottleneck.model import (
     IntervalScores,
     TimeModel,
     holding_bounds,
-    shifted_by_latency,
 )
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
@@ -223,8 +222,6 @@ class Bottleneck(Learner, Predictor):
         gpu = target.gpu
         kernels = KernelTraits.from_profiles(profiles, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
-        if profiles.device not in self.trained_devices():
-            time = prior = shifted_by_latency(prior, gpu.grid, profiles, kernels.use)
         if self.power_ is not None:
             trained = self.time_.gpus[0].grid
             other_grid = None if gpu.grid == trained else trained

@@ -372,7 +372,7 @@ def _gpu_loss(
         cu_count=torch.from_numpy(ratios.cu_count),
         tables=tuple(map(torch.from_numpy, ratios.tables)),
     )
-    loads = [vars(KernelLoad.from_use(k.traits.use, k.gpu, ratios.cu_count)) for k in kernels]
+    loads = [vars(KernelLoad.from_traits(k.traits, k.gpu, ratios.cu_count)) for k in kernels]
     load = KernelLoad(**{name: _stacked([one[name] for one in loads]) for name in loads[0]})
     log_time = _stacked([k.log_ratios["time"] for k in kernels])
     real = _stacked([np.ones(len(k)) for k in kernels], fill=0.0)

@@ -1,11 +1,8 @@
 """What a trained `bottleneck` knows of time, and how it predicts: NumPy only.
 
 The curve, what it misses of kernels that are alike (`Correction`), and the scores that make
-intervals. On a GPU that was not learnt from also kernels that use no unit: they wait for DRAM or
-for the core, which Little's law tells apart: the requests in flight are their rate times the
-latency of DRAM. As many as waves wait for DRAM all the time, far fewer for the core. That gives
-their values; their intervals hold all that parts of the time may do: stay as they are, or follow
-one of the clocks.
+intervals. On a GPU that was not learnt from those of kernels that use no unit hold all that parts
+of the time may do: stay as they are, or follow one of the clocks.
 """
 
 from collections.abc import Callable
@@ -46,18 +43,13 @@ ABOVE_PEAK = "{:.2f} times the possible DRAM traffic: time, clocks, GPU or count
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 # What the curve leaves of a log time on an untrained GPU, at a clock e times the base's; chosen on
 # four tables as if never trained on: docs/decisions/0008-bottleneck.md.
-UNTRAINED_DRIFT = 0.03
+UNTRAINED_DRIFT = 0.07
 # Of corrections.
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
 UNREPEATED_VARIANCE = 0.5  # variance of what does not repeat, against 1 of what does
 ALIKE_DIRECTIONS = 3  # coordinates of the predicted surface that count as inputs
 # Of kernels that wait.
 WAITING_USE = 0.3  # of the busiest unit's peak
-# A DRAM access without contention: Wang and Chu (2018), Eq. (4), measured on a GTX 980, of which
-# DRAM's part is taken at the highest memory clock that they had, 1000 MHz.
-ENGINE_CYCLES, DRAM_US = 277.32, 222.78 / 1000
-MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does so by all
-BYTES_PER_LANE = 4  # that a request moves
 FLAG = Note(
     "P05",
     f"no unit reaches {WAITING_USE:.0%} use, so no counter shows which clock matters: the "
@@ -69,6 +61,12 @@ SHORT_FLAG = Note(
     "P05",
     f"a launch of less than {1e3 * SHORT_MS:g} us: part of it is the launch itself, which no clock "
     "changes; the interval allows for that",
+)
+FLUSHED_FLAG = Note(
+    "P05",
+    "a launch moves fewer DRAM bytes than the L2 holds, which ncu empties before it counts: time "
+    "may follow the engine clock alone, which the interval holds; give ncu --cache-control none",
+    "warning",
 )
 
 
@@ -189,7 +187,7 @@ class TimeModel:
         """Return the curve as a function from latents (L, K) to log time ratios (K, N)."""
         trained = gpu.grid if number is None else self.gpus[number].grid
         ratios = GridRatios.from_grid(gpu.grid, gpu.base, trained)
-        load = KernelLoad.from_use(kernels.use, gpu, ratios.cu_count)
+        load = KernelLoad.from_traits(kernels, gpu, ratios.cu_count)
         curve = BottleneckCurve.from_values(np, self.values, number, load, ratios)
         return lambda latents: _from_base(curve.log_time(latents), gpu)
 
@@ -285,65 +283,32 @@ def waits(profiles: Profiles, use: KernelUse) -> Mask:
     return np.asarray(is_idle & ~profiles.has_further_time)
 
 
-def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
-    """Return the share of the waves' time that waits for DRAM, (K,), 0 to 1, by Little's law.
+def may_stay_in_cache(profiles: Profiles, use: KernelUse) -> Mask:
+    """Return which kernels, launched again, may find in L2 what ncu, which empties it, saw in DRAM.
 
-    It is the requests in flight over the resident waves: Volkov (PPoPP 2018) explains occupancy by
-    it. A request is one wave's, of 4 bytes a lane. Without occupancy a launch is taken to fill the
-    GPU as far as its waves go; NaN where that is not known either.
+    (K,); none of a table that says how its caches were (`counter_caches`).
     """
-    device, base = device_with_peaks(profiles.device), profiles.base
-    bytes_per_s = use.memory * 1e9 * device.peak_bandwidth_gb_per_s(base.memory_mhz)
-    requests_per_us = bytes_per_s / (BYTES_PER_LANE * device.wave_size) / 1e6
-    most = base.cu_count * device.max_waves_per_cu
-    launched = use.workgroups * use.waves_per_workgroup
-    if not (profiles.has_counter("workgroup_size") or profiles.has_counter("waves")):
-        launched = np.full_like(launched, np.nan)
-    waves = np.minimum(np.fmin(launched, most * use.occupancy), most)
-    latency_us = ENGINE_CYCLES / base.engine_mhz + DRAM_US
-    return np.minimum(requests_per_us * latency_us / np.maximum(waves, 1), 1)
-
-
-def latency_log_ratios(share: Floats, grid: ConfigGrid, base: HardwareConfig) -> Floats:
-    """Return log time ratios (K, N) of kernels that wait for DRAM for that share of the time (K,).
-
-    The rest follows the engine clock. CU counts change nothing.
-    """
-    settings = grid.settings()
-    engine = base.engine_mhz / settings["engine_mhz"]
-    memory = base.memory_mhz / settings["memory_mhz"]
-    engine_us = ENGINE_CYCLES / base.engine_mhz
-    access_us = engine_us * engine + DRAM_US * (1 + MEMORY_SHARE * (memory - 1))
-    dram = access_us / (engine_us + DRAM_US)
-    return np.log(np.outer(share, dram) + np.outer(1 - share, engine))
-
-
-def shifted_by_latency(
-    prior: SurfacePrior, grid: ConfigGrid, profiles: Profiles, use: KernelUse
-) -> SurfacePrior:
-    """Return a prior of time whose waiting kernels scale as `latency_log_ratios` says.
-
-    Kernels whose waves are not known stay as they are, and so do all at other CU counts.
-    """
-    share = dram_share(profiles, use)
-    rows = waits(profiles, use) & ~np.isnan(share)
-    if not rows.any() or grid.cu_count != (profiles.base.cu_count,):
-        return prior
-    shift = latency_log_ratios(share, grid, profiles.base) - prior.predicted()
-    shift[~rows] = 0
-    return replace(prior, log_ratios=lambda latents: prior.log_ratios(latents) + shift)
+    device, counted = device_with_peaks(profiles.device), profiles.metadata
+    is_flushed = counted.get("counter_tool") == "ncu" and "counter_caches" not in counted
+    gb_per_s = use.memory * device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz)
+    is_small = gb_per_s * profiles.time_ms * 1e6 < (device.l2_bytes or 0)
+    return is_flushed & is_small & (use.memory >= WAITING_USE) & (profiles.weights > 1)
 
 
 def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
-    """Return surfaces of time whose intervals hold what is not known of waiting and short kernels.
+    """Return surfaces of time whose intervals hold what one reading does not tell of some kernels.
 
-    Those of waiting kernels hold the scaling bounds; those of kernels whose launches are shorter
-    than SHORT_MS hold no scaling, unless a further point was measured. Both are flagged. Without
-    intervals the surfaces stay as they are.
+    Those of waiting kernels hold the scaling bounds; of launches shorter than SHORT_MS no scaling;
+    of those that may stay in the cache the engine clock's law. Each is flagged. Kernels measured
+    at a further point, and surfaces without intervals, stay as they are.
     """
-    is_waiting = waits(profiles, use)
-    is_short = (profiles.time_ms < SHORT_MS) & ~profiles.has_further_time
+    is_new = ~profiles.has_further_time
     least, most = scaling_bounds(surfaces.grid, surfaces.base)
-    surfaces = reaching(surfaces, is_waiting, (least, most), FLAG)
+    surfaces = reaching(surfaces, waits(profiles, use), (least, most), FLAG)
     same = np.ones_like(least)
-    return reaching(surfaces, is_short, (same, same), SHORT_FLAG)
+    is_short = (profiles.time_ms < SHORT_MS) & is_new
+    surfaces = reaching(surfaces, is_short, (same, same), SHORT_FLAG)
+    slower = same * (surfaces.base.engine_mhz / np.array(surfaces.grid.engine_mhz))[:, None]
+    return reaching(
+        surfaces, may_stay_in_cache(profiles, use) & is_new, (slower, slower), FLUSHED_FLAG
+    )

@@ -98,9 +98,16 @@ class TestCurve:
     def test_more_use_is_a_larger_share(self) -> None:
         odds = physics_logit(np, np.log(np.linspace(0.05, 0.99, 20)), np.array([5.0]))
         assert (np.diff(odds) > 0).all()
-        # By hand: the odds of u^p, with 0.001 and 0.02 added: u = 0.5, p = 2.
+        # By hand: the odds of u^p, with 0.02 added to what is left: u = 0.5, p = 2.
         half = physics_logit(np, np.log([0.5]), np.array([2.0]))
-        assert half == pytest.approx(np.log(0.251 / 0.77))
+        assert half == pytest.approx(np.log(0.25 / 0.77))
+
+    def test_a_use_of_next_to_nothing_has_no_share(self) -> None:
+        # At 1/12 of the memory clock a share s makes time (1 - s + s 12^5)^(1/5): by hand, 0.02^5
+        # makes 1.00016 of it, where a floor of 0.001 makes 3.
+        logit = physics_logit(np, np.log([0.02]), np.array([5.0]))
+        surface = p_norm(np, [logit], [np.log([[[12.0]]])], np.array([5.0]))
+        assert np.exp(surface) == pytest.approx(1.00016, abs=1e-5)
 
     def test_few_waves_issue_faster(self) -> None:
         """By hand, a = 1: 4 waves per SIMD can issue 5 / 4 of what very many can, 2 waves 3 / 2.
@@ -110,7 +117,16 @@ class TestCurve:
         """
         kernels = np.ones(1)
         waves, no_turns = np.array([[4.0, 2.0]]), np.zeros((1, 2))
-        load = KernelLoad(kernels, 0.5 * kernels, waves[:, 0], waves, 0 * kernels, no_turns)
+        load = KernelLoad(
+            kernels,
+            0.5 * kernels,
+            waves[:, 0],
+            waves,
+            0 * kernels,
+            no_turns,
+            kernels,
+            np.zeros((1, 1)),
+        )
         grid = ConfigGrid((8, 16), (700.0,), (700.0,))
         ratios = GridRatios.from_grid(grid, grid.config((0, 0, 0)))
         priors = curve_priors([grid], shares=2)

@@ -10,6 +10,7 @@ from mlscale.predictors.bottleneck.curve import (
     TYPICAL_SOFTNESS,
     GpuPeaks,
     KernelLoad,
+    KernelTraits,
     active_issue,
     waves_per_simd,
 )
@@ -24,6 +25,11 @@ def use(**numbers: list[float]) -> KernelUse:
     count = len(next(iter(numbers.values())))
     names = KernelUse.__dataclass_fields__
     return KernelUse(**{name: np.array(numbers.get(name, [NAN] * count)) for name in names})
+
+
+def traits(of: KernelUse) -> KernelTraits:
+    """Those of kernels whose requests in flight are not known."""
+    return KernelTraits(of, {}, np.full(len(of.memory), NAN))
 
 
 def test_waves_of_a_simd_are_those_of_the_fullest_cu() -> None:
@@ -57,7 +63,7 @@ def test_peaks_are_the_means_of_the_three_largest() -> None:
 def test_the_load_is_relative_to_the_peaks() -> None:
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     one = use(memory=[0.4], issue=[0.1], workgroups=[4.0], waves_per_workgroup=[8.0])
-    load = KernelLoad.from_use(one, gpu, np.array([8.0, 16.0]))
+    load = KernelLoad.from_traits(traits(one), gpu, np.array([8.0, 16.0]))
     assert (load.memory.tolist(), load.issue.tolist()) == ([0.5], pytest.approx([0.8]))
     assert (load.waves_at_base.tolist(), load.waves.tolist()) == ([2], [[2, 2]])
 
@@ -74,7 +80,7 @@ def test_waves_that_a_cu_cannot_hold_take_turns() -> None:
         waves_per_workgroup=[8.0] * 5,
         resident_waves=[64.0] * 5,
     )
-    turns = KernelLoad.from_use(of_five, gpu, np.array([8.0, 16.0])).turns
+    turns = KernelLoad.from_traits(traits(of_five), gpu, np.array([8.0, 16.0])).turns
     assert np.exp(turns[:, 0]) == pytest.approx([2, 2, 1.5, 1, 1])
     assert (turns[:, 1] == 0).all()
 
@@ -83,7 +89,7 @@ def test_a_cu_holds_one_workgroup_at_least() -> None:
     """32 workgroups of 8 waves, of which a CU is said to hold 4: two turns each, or four."""
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     one = use(workgroups=[32.0], waves_per_workgroup=[8.0], resident_waves=[4.0])
-    turns = KernelLoad.from_use(one, gpu, np.array([4.0, 8.0, 32.0])).turns
+    turns = KernelLoad.from_traits(traits(one), gpu, np.array([4.0, 8.0, 32.0])).turns
     assert np.exp(turns) == pytest.approx(np.array([[4, 2, 0.5]]))
 
 
@@ -91,5 +97,5 @@ def test_the_unit_is_that_of_the_cus_that_have_work() -> None:
     """4 workgroups on 16 CUs: a fifth of all tensor cores is four fifths of those of 4 CUs."""
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     of_three = use(unit=[0.2, 0.2, NAN], workgroups=[4.0, 160.0, 160.0])
-    load = KernelLoad.from_use(of_three, gpu, np.array([8.0, 16.0]))
+    load = KernelLoad.from_traits(traits(of_three), gpu, np.array([8.0, 16.0]))
     assert load.unit == pytest.approx([0.8, 0.2, 0])

@@ -1,4 +1,4 @@
-"""Kernels that use no unit: on another GPU they wait for DRAM or the core, by Little's law."""
+"""What no unit explains waits: for DRAM or the core, by Little's law; intervals of one reading."""
 
 from dataclasses import replace
 
@@ -12,18 +12,23 @@ from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
 from mlscale.papers.wang_chu import dram_latency_cycles
 from mlscale.papers.wang_chu_inputs import load_gpu
-from mlscale.predictors.bottleneck.model import (
+from mlscale.predictors.bottleneck.curve import (
     DRAM_US,
     ENGINE_CYCLES,
-    FLAG,
-    SHORT_FLAG,
+    GpuPeaks,
+    KernelLoad,
+    KernelTraits,
     dram_share,
-    holding_bounds,
     latency_log_ratios,
-    shifted_by_latency,
+    waiting_slowdown,
+)
+from mlscale.predictors.bottleneck.model import (
+    FLAG,
+    FLUSHED_FLAG,
+    SHORT_FLAG,
+    holding_bounds,
     waits,
 )
-from mlscale.predictors.conditioning import SurfacePrior
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (700.0, 1400.0))
 BASE = GRID.config((1, 1, 1))
@@ -104,26 +109,52 @@ def test_waiting_times_by_hand() -> None:
 
     The numbers are those of Wang and Chu (2018), Eq. (4), at 1000 MHz.
     """
-    ratios = np.exp(latency_log_ratios(np.array([0.0, 1.0]), GRID, BASE)).reshape(2, *GRID.shape)
+    logs = latency_log_ratios(np.array([0.0, 1.0]), np.zeros(2), GRID, BASE)
+    ratios = np.exp(logs).reshape(2, *GRID.shape)
     assert ratios[0, 1].tolist() == [[2, 2], pytest.approx([1, 1])]
     assert ratios[1, 1, :, 1].tolist() == pytest.approx([(2 * 277.32 + 222.78) / 500.1, 1])
     assert ratios[1, 1, 1, 0] == pytest.approx((277.32 + 1.5 * 222.78) / 500.1)
 
 
-def test_only_kernels_that_use_no_unit_are_shifted() -> None:
-    grid = ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz)
-    profiles = replace(two_profiles(), base=BASE)
-    latents = np.zeros((1, 2))
-    prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
-    idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
-    own = shifted_by_latency(prior, grid, profiles, idle)
-    assert np.exp(own.predicted()) == pytest.approx(np.array([[2, 2, 1, 1], [1, 1, 1, 1]]))
-    assert own.log_ratios(latents + 1) == pytest.approx(own.predicted() + 1)
-    assert shifted_by_latency(prior, GRID, profiles, idle) is prior
-    unknown = use(memory=0.0, issue=0.1)
-    assert shifted_by_latency(prior, grid, profiles, unknown).predicted() == pytest.approx(
-        np.zeros((2, 4))
-    )
+def test_a_queue_before_dram_by_hand() -> None:
+    """At half load a request of M/D/1 waits half a service: 1.5 accesses, a third of it the queue.
+
+    So a share of 0.4 is one of 0.6, and at half the memory clock the queue takes twice as long.
+    """
+    logs = latency_log_ratios(np.array([0.4]), np.array([0.5]), GRID, BASE)
+    ratios = np.exp(logs).reshape(GRID.shape)
+    access, at_half = 500.1, 277.32 + 1.5 * 222.78
+    of_dram = (at_half / access + 0.5 * 2) / 1.5
+    assert ratios[1, 1, 0] == pytest.approx(0.6 * of_dram + 0.4)
+
+
+def slowdown(memory: float, busiest: float, share: float = 1.0) -> np.ndarray:
+    """Of a kernel that waits for DRAM for that share, in engine cycles, at p = 5; GRID's clocks."""
+    clocks = ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz)
+    numbers = use(memory=memory, issue=busiest)
+    traits = KernelTraits(numbers, {}, np.array([share, np.nan]))
+    load = KernelLoad.from_traits(traits, GpuPeaks("gtx980", clocks, BASE, 1.0, 1.0), np.ones(1))
+    return np.exp(waiting_slowdown(np, load, np.array([5.0])))[0].reshape(2, 2)
+
+
+def test_what_the_busiest_unit_explains_does_not_wait() -> None:
+    """A unit that is always busy explains all; a use of 0.5 a 32nd, as much as nothing.
+
+    At half the engine clock time in cycles is half of the time.
+    """
+    assert slowdown(0.0, 1.0) == pytest.approx(1, rel=0.02)
+    idle = (2 * 277.32 + 222.78) / 500.1 / 2
+    assert slowdown(0.0, 0.01)[0, 1] == pytest.approx(idle, rel=1e-2)
+    assert idle < slowdown(0.0, 0.5)[0, 1] < 0.8
+    assert slowdown(0.0, 0.8)[0, 1] > slowdown(0.0, 0.5)[0, 1]
+
+
+def test_what_is_not_known_follows_the_engine_clock() -> None:
+    """The waves, or the core's use; nor does the curve of several CU counts wait."""
+    assert slowdown(0.3, 0.1, np.nan) == pytest.approx(1)
+    assert slowdown(0.3, np.nan) == pytest.approx(1, rel=0.02)
+    traits = KernelTraits(use(memory=0.3, issue=0.1), {}, np.ones(2))
+    assert traits.waiting(GpuPeaks("gtx980", GRID, BASE, 1.0, 1.0)) == pytest.approx(0)
 
 
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
@@ -151,3 +182,33 @@ def test_intervals_of_short_launches_reach_no_scaling() -> None:
     point = MeasuredPoint(BASE, np.array([1.0, 0.015]), None)
     known = holding_bounds(surfaces, replace(short, points=(point,)), use(memory=0.5, issue=0.2))
     assert known.flags == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("metadata", "launches", "time_ms", "is_flagged"),
+    [
+        ({"counter_tool": "ncu"}, 100, 0.01, True),
+        ({"counter_tool": "ncu"}, 1, 0.01, False),
+        ({"counter_tool": "ncu"}, 100, 0.1, False),
+        ({"counter_tool": "ncu", "counter_caches": "warm"}, 100, 0.01, False),
+        ({"counter_tool": "nvprof"}, 100, 0.01, False),
+    ],
+)
+def test_a_launch_that_fits_in_the_cache(
+    metadata: dict[str, str], launches: int, time_ms: float, is_flagged: bool
+) -> None:
+    """At 1400 MHz a GTX 980 moves 90 GB/s at most: half of it is 0.4 MB in 10 us, of 2 MB of L2."""
+    ones = np.ones((2, *GRID.shape))
+    surfaces = Surfaces(GRID, BASE, ones, ((), ()), 0.9 * ones, 1.1 * ones)
+    base = HardwareConfig(BASE.cu_count, BASE.engine_mhz, 1400.0)
+    profiles = replace(
+        two_profiles(),
+        base=base,
+        metadata=metadata,
+        time_ms=np.array([10.0, time_ms]),
+        launches=np.array([launches, launches]),
+    )
+    wider = holding_bounds(surfaces, profiles, use(memory=0.9, issue=0.9))
+    assert (FLUSHED_FLAG in wider.flags[1]) == is_flagged
+    assert wider.high is not None
+    assert wider.high[1, 1, 0, 1] == pytest.approx(2 if is_flagged else 1.1)
