@@ -3,8 +3,8 @@
 - Settings and GPUs: `grid`, `devices` (one GPU, and the table of those that are known), `supply`
   (the power that a board supplies, and intervals that end there).
 - Tables as they stand in files: `table`, read and written by `table_files`, under other names
-  (`column_names`); more than memory holds: `fleet`. Several rows of one kernel made one:
-  `repetitions`.
+  (`column_names`, `titles`: what a title says); more than memory holds: `fleet`. Several rows of
+  one kernel made one: `repetitions`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
   `points` at other configurations, and `surfaces`, also beyond their grid and summed over a run.
   `logs`: which of them are of monitors' logs; `ran_clocks`: which tell the clocks asked for alone;

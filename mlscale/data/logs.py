@@ -20,7 +20,6 @@ SHARES = (
     *("gr_engine_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"),
     *("fp64_active", "fp32_active", "fp16_active", "gpu_utilisation", "memory_copy_utilisation"),
 )
-RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
 SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 POWER_ALONE = {"times_follow_clock": False}  # of a table where something else changed time too
 LARGEST_FALL = 0.15  # of power, from one clock to the next higher

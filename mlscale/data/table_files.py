@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
-from mlscale.data.column_names import NO_COLUMNS, Columns
+from mlscale.data.column_names import NO_COLUMNS, RATED_UNITS, Columns, source_meant
 from mlscale.data.devices import find_device, register_facts
 from mlscale.data.grid import AXES
 from mlscale.data.table import (
@@ -34,7 +34,8 @@ from mlscale.data.table import (
     require_header,
     with_device_keys,
 )
-from mlscale.errors import InputError, extra_named
+from mlscale.data.titles import UNITS, read_title
+from mlscale.errors import InputError, extra_named, warn
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
     from_spreadsheet_cell,
@@ -83,6 +84,9 @@ def is_tidy(path: Path, columns: Columns = NO_COLUMNS) -> bool:
     names = {name.strip().lstrip("\ufeff") for name in header}
     called = [str(said) for said in columns.values()]
     called += [said.rpartition(":")[0] for said in called]
+    is_of_runs = "kernel" in names or {"engine_mhz", "time_ms"} <= names
+    if not is_of_runs and any((t := read_title(name)) and t.what == "moment" for name in names):
+        return False  # a log
     return len((names - {""}) & {"kernel", *AXES, "time_ms", "power_w", *called}) > 1
 
 
@@ -144,7 +148,27 @@ def _checked(table: Table) -> Table:
     for name, cells in table.text.items():
         table.text[name] = _renamed(cells, without_controls)
     register_facts(table.metadata, table.source)
-    return with_device_keys(table)
+    return with_device_keys(_completed(table))
+
+
+def _completed(table: Table) -> Table:
+    """A table with times by a rate of work, and powers by energies and times, where it lacks them.
+
+    The time is that of RATED_UNITS of work.
+    """
+    told, numbers = [t for name in table.numbers if (t := read_title(name))], {**table.numbers}
+    rates, energies = ([t for t in told if t.what == what] for what in ("rate", "energy_j"))
+    if len(rates) == 1 and not source_meant("time_ms", table.columns):
+        name, about = rates[0].text, f"{RATED_UNITS:,.0f} units of work"
+        warn("M02", f"{table.source}: time and energy are of {about}, by column '{name}'", "note")
+        numbers["time_ms"] = 1e3 * RATED_UNITS / table.positive(name)
+        del numbers[name]
+    if len(energies) == 1 and "time_ms" in numbers and not source_meant("power_w", table.columns):
+        joules = UNITS["energy"][energies[0].unit or "J"] * numbers[energies[0].text]
+        if (joules > 0).all():
+            warn("T05", f"{table.source}: power is '{energies[0].text}' over time_ms", "note")
+            numbers["power_w"] = 1e3 * joules / numbers["time_ms"]
+    return replace(table, numbers=numbers)
 
 
 def _renamed(cells: list[str], rename: Callable[[str], str]) -> list[str]:

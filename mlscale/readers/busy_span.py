@@ -16,6 +16,7 @@ from mlscale.text import counted
 _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  # the first counts
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
 SAME_CAP = 1.01  # of the highest over the lowest power limit: they are one
+_USUAL = 0.95  # of the samples: those above may be spikes, where so many are at work
 _POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
 
 
@@ -108,8 +109,9 @@ def busy_span(log: Samples) -> BusySpan:
 
     A sample is busy from a tenth of the highest activity on; where a log has no activity but
     power, from the middle between its lowest and its highest power on, so that a smoothed power
-    has the true length. Each sample stands for the time since the one before. Raises InputError
-    where the GPU is idle throughout.
+    has the true length; the highest twentieth of the samples, which may be spikes, is no
+    measure. Each sample stands for the time since the one before. Raises InputError where the
+    GPU is idle throughout.
     """
     name = next((name for name in _ACTIVITIES if name in log.columns), None)
     if name is None:
@@ -147,6 +149,7 @@ def busy_span(log: Samples) -> BusySpan:
 def _threshold(log: Samples, name: str) -> tuple[float, str]:
     """From which value of that column on a GPU is busy, and in words. InputError if it is idle."""
     low, high = float(np.nanmin(log.columns[name])), float(np.nanmax(log.columns[name]))
+    usual = float(np.nanquantile(log.columns[name], _USUAL))
     idle = f"{log}: has no busy span: {name} is at most {high:.3g}"
     if name != "power_w":
         if high <= _IDLE:
@@ -157,7 +160,8 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
             f"{idle}, at least {low:.4g}: the run's start and end do not show; record the GPU's "
             "utilisation too"
         )
-    middle = (low + high) / 2
+    highest = usual if usual > _POWER_RISE * low else high  # of a run in few of the samples
+    middle = (low + highest) / 2
     return middle, f"power is {middle:.4g} W or more, half way from lowest to highest"
 
 

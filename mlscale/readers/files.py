@@ -5,25 +5,23 @@ names of the header, wherever they stand. Blocks are bounded: the file is never 
 """
 
 import csv
-import gzip
 import io
 import re
-import sqlite3
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from mlscale.data.checks import check
 from mlscale.errors import InputError
-from mlscale.files import ByteProgress, no_progress
+from mlscale.files import PIECE, ByteProgress, no_progress, unpacked
 from mlscale.readers import registry
 from mlscale.readers.columns import Block, Labels, columns_by_arrow, labels
+from mlscale.readers.headers import Header, find_header, split
 from mlscale.readers.registry import Kind
-from mlscale.text import without_controls
 
 BLOCK = 4 << 20  # bytes that are read at once, and no line is longer
 LEAST_FOR_ARROW = 1 << 18  # bytes: for fewer the import of Arrow takes longer than it saves
@@ -46,6 +44,7 @@ class Sheet:
         header_line: the row of the header, or of the line at which it begins.
         complaint: what the tool itself says above it that went wrong.
         is_quoted: whether the header stands in quotes.
+        table: its header, of a log whose titles are words.
     """
 
     path: Path
@@ -56,7 +55,12 @@ class Sheet:
     is_quoted: bool = False
     encoding: str = "utf-8-sig"
     progress: ByteProgress = no_progress
+    table: Header | None = None
     _is_ended: bool = field(default=False, init=False)
+
+    def cells(self, text: str) -> list[str] | None:
+        """The cells of a line of its table; None of one that is no row."""
+        return self.table.row(text) if self.table else split(text)
 
     def find(self, *names: str) -> str | None:
         """The first of these columns that the header has; None without any."""
@@ -181,22 +185,26 @@ def open_file(path: Path, progress: ByteProgress = no_progress) -> Sheet | None:
     if mark.startswith(_PACKED):
         raise InputError(f"{path}: is compressed; unpack it first")
     if mark.startswith(b"SQLite format 3\0"):
+        from mlscale.readers.database import opened_database, tables_of
+
         with opened_database(path) as database:
             tables = tables_of(database)
         kind = next((k for k in registry.READERS if k.tables and _any(tables, k.tables)), None)
         return Sheet(path, kind) if kind else None
     if _JSON.match(mark):
-        kind = _kind_of_json(path)
+        kind = _kind_of_json(path, mark[0] == 0x1F)
         return Sheet(path, kind, progress=progress) if kind else None
     encoding = "utf-16" if mark[:2] in _UTF_16 else "utf-8-sig"
     return _open_text(path, encoding, progress)
 
 
 def is_benchmark(path: Path) -> bool:
-    """Whether a file is a result of a benchmark of a server; not what cannot be opened."""
-    with suppress(InputError):
-        sheet = open_file(path)
-        return sheet is not None and sheet.kind.is_benchmark
+    """Whether a file is a result of a benchmark of a server, which is JSON; not what is no file."""
+    with suppress(InputError, OSError):
+        with path.open("rb") as binary:
+            mark = binary.read(64)
+        kind = _kind_of_json(path, mark[0] == 0x1F) if _JSON.match(mark) else None
+        return kind is not None and kind.is_benchmark
     return False
 
 
@@ -226,6 +234,12 @@ def _open_text(path: Path, encoding: str, progress: ByteProgress) -> Sheet | Non
             return Sheet(path, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
     if complaint:
         check("kernels", str(path), (), 0, complaint)
+    for data, first in _chunks(path, encoding, no_progress):
+        header = find_header(_numbered(data, first))
+        if header is None or not header.is_log:
+            return None
+        kind, line = registry.KIND_OF_TABLES, header.line
+        return Sheet(path, kind, header.names, line, "", False, encoding, progress, header)
     return None
 
 
@@ -237,46 +251,14 @@ def _names(line: str) -> list[str]:
     return [name.strip() for name in names]
 
 
-def _kind_of_json(path: Path) -> Kind | None:
-    """Of JSON, which may be packed by gzip."""
+def _kind_of_json(path: Path, is_packed: bool) -> Kind | None:
     with path.open("rb") as binary:
-        is_packed = binary.read(2) == b"\x1f\x8b"
-        binary.seek(0)
-        try:
-            head = (gzip.GzipFile(fileobj=binary) if is_packed else binary).read(_HEAD)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: cannot be unpacked: {error}; is it cut off?") from None
+        head = b"".join(islice(unpacked(path, binary), _HEAD // PIECE))
     fitting = (k for k in registry.READERS if k.json and f'"{k.json}"'.encode() in head)
     kind = next(fitting, None)
     if is_packed and (kind is None or kind.is_log):
         raise InputError(f"{path}: is compressed; unpack it first")
     return kind
-
-
-@contextmanager
-def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A SQLite file to read from, which is not written, and of which no code runs. InputError."""
-    try:
-        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(uri, uri=True)) as database:
-            database.text_factory = lambda text: text.decode("utf-8", errors="replace")
-            database.execute("PRAGMA trusted_schema = OFF")
-            yield database
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        why = without_controls(str(error))[:200] if isinstance(error, sqlite3.Error) else "schema"
-        raise InputError(f"{path}: cannot be read as SQLite ({why}); export it again") from None
-
-
-def tables_of(database: sqlite3.Connection) -> dict[str, set[str]]:
-    """By name the columns of all tables that hold rows of their own; views and others are not."""
-    names = database.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-    )
-    query = "SELECT name FROM pragma_table_info(?)"
-    return {
-        str(name): {str(column) for (column,) in database.execute(query, (name,))}
-        for (name,) in sorted(names)
-    }
 
 
 def _chunks(path: Path, encoding: str, progress: ByteProgress) -> Iterator[tuple[bytes, int]]:

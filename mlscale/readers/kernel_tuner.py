@@ -8,10 +8,8 @@ that were tuned are the grid.
 To watch for: clocks of AMD's SMI and of a Jetson are in Hz; a sensor that says 0 has said nothing.
 """
 
-import gzip
 import math
 import statistics
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,13 +109,7 @@ def import_tuned(
 
 def read_document(path: Path) -> dict[str, Any]:
     """A cache or a T4 file as it stands there, gzipped or not. Raises InputError."""
-    content = read_bytes(path)
-    if content[:2] == b"\x1f\x8b":
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(f"{path}: is damaged: {error}") from None
-    text = content.decode("utf-8", "replace").strip()
+    text = read_bytes(path).decode("utf-8", "replace").strip()
     try:
         parse_json(text, str(path))
     except InputError:  # a cache of a tuning that was stopped is not closed

@@ -13,9 +13,10 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.checks import check, check_named_clocks
+from mlscale.data.column_names import RATED_UNITS
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
-from mlscale.data.logs import PROFILE_KIND, RATED_UNITS, SAME_CLOCK, SHARES
+from mlscale.data.logs import PROFILE_KIND, SAME_CLOCK, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.readers.busy_span import (

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,16 +15,11 @@ from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.quantities import quantity
-from mlscale.readers.busy_span import (
-    BusySpan,
-    busy_span,
-    limit_w,
-    mean_of,
-    one_gpu,
-    warn_of_pauses,
-)
-from mlscale.readers.monitor import Samples, read_log
 from mlscale.readers.run import KEPT
+
+if TYPE_CHECKING:
+    from mlscale.readers.busy_span import BusySpan
+    from mlscale.readers.monitor import Samples
 
 _HELD = 0.95  # of the higher of a log's and a profiler's clock, below which the other was held
 
@@ -48,6 +44,9 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     if power_w is not None:
         source = f"{power_w:g} W, as given"
     else:
+        from mlscale.readers.busy_span import busy_span, limit_w, one_gpu, warn_of_pauses
+        from mlscale.readers.monitor import read_log
+
         log = one_gpu(read_log(input_file(str(power))), gpu)
         span = busy_span(log)
         warn_of_pauses(log, span)
@@ -87,12 +86,14 @@ def _watts(power: float | str | Path) -> float | None:
         return None
 
 
-def _mean_at_work(log: Samples, span: BusySpan, column: str) -> float:
+def _mean_at_work(log: "Samples", span: "BusySpan", column: str) -> float:
     """The mean of a column while the GPU works; NaN where none is there."""
+    from mlscale.readers.busy_span import mean_of
+
     return mean_of(log.columns.get(column, np.full(len(log), np.nan))[span.working])
 
 
-def _check_same_gpu(table: Table, log: Samples) -> None:
+def _check_same_gpu(table: Table, log: "Samples") -> None:
     """Raise InputError where a log is of another GPU than the table; warn where that is open."""
     keys, possible = sorted(set(table.text.get("device", ()))), devices_named(log.name)
     profile = f"the profile of '{', '.join(keys)}'"
@@ -106,7 +107,7 @@ def _check_same_gpu(table: Table, log: Samples) -> None:
         )
 
 
-def _check_same_clocks(table: Table, log: Samples, span: BusySpan) -> None:
+def _check_same_clocks(table: Table, log: "Samples", span: "BusySpan") -> None:
     """Raise InputError where a log ran far from the clock that a profiler observed.
 
     Warns where its clocks are not the table's. A clock that the user gave is not questioned.

@@ -177,10 +177,9 @@ def sum_up(path: Path, given: Given, progress: ByteProgress = no_progress) -> Su
     """The launches of a profiler's file, summed up. Raises InputError."""
     sheet = open_file(path, progress)
     if sheet is None:
-        raise InputError(
-            f"{path}: is nothing that mlscale knows; 'mlscale import --help' has commands that "
-            "write a profile, or a monitor's log"
-        )
+        from mlscale.readers.headers import why_no_log
+
+        raise InputError(f"{path}: {why_no_log(path)}")
     if sheet.kind.is_benchmark:
         raise InputError(
             f"{path}: is a result of {sheet.kind.title}; give it with the log of power and clocks "

@@ -24,6 +24,11 @@ _NO_DISPATCHES = (
     "are no row for each launch; give …_kernel_trace.csv of rocprofv3 --kernel-trace "
     "--output-format csv, or results.csv of rocprof --timestamp on"
 )
+_SUMS = (
+    "has sums of whole runs, no samples; give duration and energy as a table with a row for each "
+    "run: device, engine_mhz, time_ms, energy_j"
+)
+_RATES = "give logs of the runs at two clocks with its tokens per second: LOG --also LOG --rate A:B"
 _SMI = r"(power\.draw|clocks\.|utilization\.)[\w.]*"  # names of nvidia-smi --query-gpu
 
 
@@ -79,6 +84,7 @@ class Kind:
         return read
 
 
+KIND_OF_TABLES = Kind("monitor", "log", "a script or monitor")  # known by what its titles say
 # fmt: off
 READERS = (
     Kind("ncu", "ncu", "Nsight Compute, details page", "ID, Process ID, Kernel Name, Metric Name"),
@@ -109,6 +115,7 @@ READERS = (
          line=r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s](?!.*\bpid\b)"),
     Kind("monitor", "dcgm", "dcgmi dmon", line=r"\s*#\s*Entity\s"),
     Kind("monitor", "dcgm", "Prometheus", json="resultType"),
+    Kind("monitor", "gpustat", "gpustat", json="query_time"),
     Kind("monitor", "rocm-smi", "rocm-smi --csv",
          "device, sclk clock speed:|Average Graphics Package Power (W)|GPU use (%)"),
     Kind("monitor", "amd-smi", "amd-smi metric --csv", "gpu, socket_power"),
@@ -123,5 +130,15 @@ READERS = (
          line=r"\W*Time ?\(%\)\W+Total Time", instead=_NO_REPORT),
     Kind("", "rocprof", "statistics of rocprof",
          "Name, Calls, TotalDurationNs, AverageNs", instead=_NO_DISPATCHES),
+    Kind("", "vllm", "the printed summary of a benchmark",
+         line=r"=+ Serving Benchmark Result =+",
+         instead=f"is not read; give its JSON (--save-result), or {_RATES}"),
+    Kind("", "llama-bench", "the table of llama-bench", line=r"\|\s*model\s*\|.*\|\s*t/s\s*\|",
+         instead=f"has no power; {_RATES}"),
+    Kind("", "smi", "the box of nvidia-smi or rocm-smi",
+         line=r"[|+=\s]*(NVIDIA-SMI \d|ROCm System Management Interface)",
+         instead="tells of one moment; 'mlscale import --help' has commands that log a run"),
+    Kind("", "codecarbon", "CodeCarbon's file", "emissions_rate, energy_consumed", instead=_SUMS),
+    Kind("", "slurm", "sacct's list", line=r"\s*JobID\b.*\bConsumedEnergy", instead=_SUMS),
 )
 # fmt: on

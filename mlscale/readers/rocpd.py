@@ -19,7 +19,8 @@ from pathlib import PurePath
 from typing import Any
 
 from mlscale.errors import InputError
-from mlscale.readers.files import Sheet, opened_database, tables_of
+from mlscale.readers.database import opened_database, tables_of
+from mlscale.readers.files import Sheet
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 from mlscale.readers.rocprof import gpu_name, kernel_name
 

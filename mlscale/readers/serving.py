@@ -5,10 +5,9 @@ Written by `vllm bench serve --save-result` (with `--save-detailed` every reques
 AIPerf's inter-token latency is a mean for each request, which the others call TPOT.
 """
 
-import gzip
 import json
 import math
-import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -49,8 +48,7 @@ SKEWED = 300.0  # a mean over its median: 200 where tokens come in bursts
 BY_MEANS = 1.5  # over what can run side by side, since the mean of requests is not that of tokens
 LEAST_MS = {"ttft": 0.5, "tpot": 0.1}  # a tenth of what the fastest servers need
 ALIKE = (("ttft", "e2e", 0, ROUNDED), ("ttft", "tpot", 0.03, math.inf), ("itl", "tpot", 0.03, 30))
-_DAMAGE = (AttributeError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError,
-           zlib.error)  # fmt: skip
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 Row = Mapping[str, Any]
 Latencies = dict[str, float]  # [ms] by name, as 'ttft p90'; e2e: from request to last token
 
@@ -185,15 +183,16 @@ def read_result(path: Path) -> ServingResult:
 
 def read(sheet: Sheet) -> list[ServingResult]:
     """All results of a file. Raises InputError."""
-    data, decoder, found = read_bytes(sheet.path), json.JSONDecoder(), []
+    decoder, found, at = json.JSONDecoder(object_pairs_hook=_once), list[ServingResult](), 0
     form = {"aiperf": _aiperf, "trtllm-bench": _trtllm}.get(sheet.kind.tool, _vllm)
     try:
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-        while text := text.lstrip():
-            row, end = decoder.raw_decode(text)
+        text = read_bytes(sheet.path).decode("utf-8-sig").rstrip()
+        while at < len(text):
+            while text[at].isspace():
+                at += 1
+            row, at = decoder.raw_decode(text, at)
             found.append(form(row, str(sheet.path)))
             _require_sound(found[-1])
-            text = text[end:]
     except _FieldError as error:
         told = f"{error}; give what {sheet.kind.title} wrote{error.unit}"
         raise InputError(f"{sheet.path}: {told}") from None
@@ -203,6 +202,14 @@ def read(sheet: Sheet) -> list[ServingResult]:
             f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"
         ) from None
     return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError where a name is there twice."""
+    if len(row := dict(pairs)) < len(pairs):
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"'{twice}' is there twice")
+    return row
 
 
 class _FieldError(ValueError):
@@ -335,6 +342,8 @@ def _details(row: Row) -> _Lists:
     if not ttfts or len({len(one) for one in lists}) > 1:
         return _Lists()
     done = sorted(one[:4] for one in zip(*lists, strict=True) if not one[4])
+    if not done:
+        raise ValueError("all requests failed, by errors")
     ttft = 1e3 * _seconds("ttfts", [first for _, first, _, _ in done])
     every = [1e3 * _seconds("itls", gaps) for _, _, gaps, _ in done]
     every = [np.where(each == 0, _LEAST_GAP, each) for each in every]

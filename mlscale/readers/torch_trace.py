@@ -8,16 +8,15 @@ others, so it is taken from NVIDIA's alone; AMD's numbers of a kernel's GPU coun
 A trace may be larger than memory, so its text is read in pieces and its events one by one.
 """
 
-import gzip
-import io
+import codecs
 import json
 import math
-import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError
+from mlscale.files import unpacked
 from mlscale.readers.files import Sheet
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
@@ -25,7 +24,6 @@ _EVENTS = "traceEvents"
 _KERNELS = ("kernel", "Kernel")  # the category, of newer versions and of old ones
 _LONGEST_US = 1e15  # of a launch: NaN and what no float holds are no time
 _LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
-_PIECE = 1 << 20  # characters
 _LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the events
 
 
@@ -98,20 +96,12 @@ def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
 
 def _pieces(sheet: Sheet) -> Iterator[str]:
     """The text of a trace, which may be packed, in pieces. Raises InputError where it is cut."""
+    position = 0
     with sheet.path.open("rb") as binary:
-        is_packed, position = binary.read(2) == b"\x1f\x8b", 0
-        binary.seek(0)
-        content: Any = gzip.GzipFile(fileobj=binary) if is_packed else binary
-        with io.TextIOWrapper(content, "utf-8-sig", errors="replace") as text:
-            try:
-                while piece := text.read(_PIECE):
-                    yield piece
-                    sheet.progress(binary.tell() - position)
-                    position = binary.tell()
-            except (OSError, EOFError, zlib.error) as error:
-                raise InputError(
-                    f"{sheet.path}: cannot be unpacked: {error}; is the file cut off?"
-                ) from None
+        for piece in codecs.iterdecode(unpacked(sheet.path, binary), "utf-8-sig", "replace"):
+            yield piece
+            sheet.progress(binary.tell() - position)
+            position = binary.tell()
 
 
 def members(path: Path, pieces: Iterator[str]) -> Iterator[tuple[str, Any]]:

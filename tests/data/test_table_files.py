@@ -23,7 +23,7 @@ from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 from mlscale.data import table_files
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, table_from_frame, write_table
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 
 ONE = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
 both_kinds = pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -350,3 +350,14 @@ class TestFrame:
         for column in (frame, frame.assign(when=pd.Timedelta(5, "s")), frame.assign(when="now")):
             with refused("the frame: column 'when' holds .*; numbers are needed there"):
                 table_from_frame(column)
+
+
+def test_a_rate_stands_for_times_and_energies_for_powers(tmp_path: Path) -> None:
+    """By hand: a million units at 200 per s take 5000 s; 30 J in 100 ms are 300 W."""
+    rated = csv_file(tmp_path, "device,engine_mhz,tokens_per_s,power_w\nmade,1000,200,300\n")
+    with pytest.warns(DataWarning, match="time and energy are of 1,000,000 units of work, by col"):
+        table = read_table(rated)
+    assert table.numbers["time_ms"].tolist() == [5e6]
+    text = "device,engine_mhz,time_ms,energy (mJ),peak power [W]\nmade,1000,100,30000,900\n"
+    with pytest.warns(DataWarning, match=r"power is 'energy \(mJ\)' over time_ms"):
+        assert read_table(csv_file(tmp_path, text)).numbers["power_w"].tolist() == [300]

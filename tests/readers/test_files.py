@@ -15,10 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlscale import InputError
+from mlscale.files import read_bytes
 from mlscale.readers import columns, files, registry
 from mlscale.readers.columns import Block, labels, number, product
 from mlscale.readers.files import Sheet, open_file
+from mlscale.readers.kernel_tuner import read_document
+from mlscale.readers.launches import Facts
 from mlscale.readers.registry import Kind
+from mlscale.readers.torch_trace import read as read_events
 
 KINDS = {"id": str, "name": str, "value": float}
 READERS = (
@@ -50,6 +54,12 @@ def values(sheet: Sheet, **how: Any) -> list[list[float]]:
 def rows(count: int) -> str:
     """Rows with a blank behind a name; three rows have one id each."""
     return "".join(f'{i // 3},"name, {i % 2} ",{i}\n' for i in range(count))
+
+
+def read_trace(path: Path) -> object:
+    """The launches of a trace of PyTorch."""
+    kind = Kind("torch_trace", "torch", "PyTorch's profiler", json="traceEvents")
+    return [*read_events(Sheet(path, kind), Facts(), ())]
 
 
 class TestOpen:
@@ -110,6 +120,18 @@ class TestOpen:
         path.write_bytes(content)
         with pytest.raises(InputError, match=message):
             open_file(path)
+
+    @pytest.mark.parametrize("read", [read_bytes, open_file, read_trace, read_document])
+    def test_what_unpacks_to_too_much(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], object]
+    ) -> None:
+        """In place of 2 GiB and 200 times the size a KiB and as much."""
+        monkeypatch.setattr("mlscale.files.MOST_UNPACKED", 1 << 10)
+        monkeypatch.setattr("mlscale.files.MOST_TIMES", 1)
+        path = tmp_path / "bomb.json.gz"
+        path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 20), mtime=0))
+        with pytest.raises(InputError, match=r"bomb.json.gz: unpacks to more than \S+ GiB, the"):
+            read(path)
 
     def test_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be read: No such file"):

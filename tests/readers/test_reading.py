@@ -166,7 +166,9 @@ class TestLogs:
 class TestRefused:
     def test_what_nobody_knows(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, "hello, world\n")
-        with refused("^.*run0.csv: is nothing that mlscale knows; 'mlscale import --help'"):
+        with refused(
+            "^.*run0.csv: is nothing that mlscale knows: its columns 'hello', 'world' tell nothing"
+        ):
             read([path])
 
     def test_a_page_without_one_column(self, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ TRTLLM = {"engine": {"model": "m", "backend": "Pytorch"}, "world_info": {"tp_siz
           "performance": {"request_throughput_req_s": 2, "system_output_throughput_tok_s": 100},
           "streaming_metrics": {"ttft_percentiles": {"average": 2e8, "p90": 3e8},
                                 "tpot_percentiles": {"average": 1e7}}}  # fmt: skip
+ALL_FAILED = VLLM | {"start_times": [0.0] * 99, "ttfts": [0.0] * 99, "itls": [[]] * 99,
+                     "output_lens": [0] * 99, "errors": ["refused"] * 99}  # fmt: skip
 # Whole results by hand: 8 clients, 2 requests/s of 4 s each: 0.1 s to the first of 196 tokens, and
 # 20 ms for each other; percentiles around these means.
 SPREAD = {"mean": 1.0, "median": 0.95, "p90": 1.3, "p99": 1.9}
@@ -150,6 +152,11 @@ def test_a_result_of_each_tool(
         (json.dumps(VLLM) + "\n" + json.dumps(VLLM), "holds 2 results, of inf, inf requests/s"),
         (json.dumps(VLLM)[:-20], "is no whole result of vLLM's bench serve"),
         (json.dumps({"num_prompts": 3}), "'completed' is missing"),
+        (json.dumps(ALL_FAILED), "all requests failed, by errors; save it again"),
+        (json.dumps(VLLM)[:-1] + ', "completed": 98}', "'completed' is there twice"),
+        (json.dumps(VLLM | {"completed": 10**400}), "int too large to convert to float"),
+        (json.dumps(AIPERF | {"request_throughput": {"avg": 0}}), "request_throughput.avg cannot"),
+        (json.dumps(TRTLLM | {"request_info": {"num_requests": 0}}), "num_requests cannot be 0"),
         ('{"traceEvents": []}', "is no result of vllm bench serve"),
         ("time,power\n1,2\n", "is no result of vllm bench serve"),
     ],
