@@ -1,6 +1,6 @@
 """The answer to `mlscale.advise`: its document as values, text, a card, a figure and files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -19,7 +19,7 @@ from mlscale.keywords import in_python
 from mlscale.model.plots import draw_curves
 from mlscale.notes import Note
 from mlscale.subject import Subject
-from mlscale.text import html_table, shortened
+from mlscale.text import number, printable, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,7 +198,7 @@ class Answer:
         codes = ", ".join(dict.fromkeys(note.code for note in self.notes))
         below = escape(f"How sure: {self.sure}. Notes: {codes or 'none'}")
         style = "border:1px solid #8888;border-radius:6px;padding:8px;max-width:44em"
-        card = html_table(self._headline(), columns if kernels else {})
+        card = _html_table(self._headline(), columns if kernels else {})
         return f'<div style="{style}">{card}<div>{below}</div></div>'
 
     def plot(self) -> "Figure":
@@ -254,3 +254,14 @@ class Answer:
         if self.advice is None or self.subject is None:
             raise InputError(f"the answer of a server has no {what}; take .frame, or save a .csv")
         return self.advice, self.subject
+
+
+def _html_table(title: str, columns: Mapping[str, Iterable[Any]]) -> str:
+    """Columns by their headings below a title, for a notebook; all text is escaped."""
+
+    def cells(tag: str, texts: Iterable[Any]) -> str:
+        shown = [number(x) if isinstance(x, float) else shortened(str(x), 90) for x in texts]
+        return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in shown)}</tr>"
+
+    rows = "".join(cells("td", row) for row in zip(*columns.values(), strict=True))
+    return f"<div>{escape(printable(title))}</div><table>{cells('th', columns)}{rows}</table>"

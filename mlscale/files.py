@@ -1,12 +1,15 @@
 """Files written whole or not at all, and the errors of the file system in one line."""
 
+import gzip
 import json
+import math
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mlscale.errors import InputError
 
@@ -15,6 +18,9 @@ try:
 except ImportError:  # Windows: no folder is held, and nothing of killed processes taken away
     fcntl = None  # type: ignore[assignment]
 
+# Of what gzip packed. Real traces unpack to 10 to 30 times their size.
+MOST_UNPACKED, MOST_TIMES = 2 << 30, 200
+PIECE = 1 << 20  # bytes
 _PART = ".mlscale-part"  # ends the names of files that are being written
 
 ByteProgress = Callable[[int], object]  # is called with numbers of bytes as they are read
@@ -97,14 +103,33 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the whole file. Raises InputError, naming it, when it cannot be read or is empty."""
+    """The whole file, unpacked where gzip packed it. Raises InputError, also on an empty one."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as binary:
+            content = b"".join(unpacked(path, binary))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not content:
         raise InputError(f"{path}: is empty")
     return content
+
+
+def unpacked(path: Path, binary: BinaryIO) -> Iterator[bytes]:
+    """What an open file holds, in pieces, unpacked where gzip packed it. Raises InputError."""
+    is_packed, done = binary.read(2) == b"\x1f\x8b", 0
+    binary.seek(0)
+    most = max(MOST_UNPACKED, MOST_TIMES * path.stat().st_size) if is_packed else math.inf
+    content: Any = gzip.GzipFile(fileobj=binary) if is_packed else binary
+    try:
+        while done <= most and (piece := content.read(PIECE)):
+            done += len(piece)
+            yield piece
+    except (EOFError, OSError, zlib.error) as error:
+        what = "unpacked" if is_packed else "read"
+        raise InputError(f"{path}: cannot be {what}: {error}; is it cut off?") from None
+    if done > most:
+        told = f"{path}: unpacks to more than {most / (1 << 30):.3g} GiB"
+        raise InputError(f"{told}, the most of a packed file of its size; unpack it first")
 
 
 def shipped_json(module: str, name: str) -> Any:

@@ -15,11 +15,11 @@ from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data import datasets
 from mlscale.data.checks import check_named_clocks
-from mlscale.data.column_names import Columns, source_meant
+from mlscale.data.column_names import RATED_UNITS, Columns, source_meant
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
-from mlscale.data.logs import RATED_UNITS, SAME_CLOCK, SHARES, is_sampled
+from mlscale.data.logs import SAME_CLOCK, SHARES, is_sampled
 from mlscale.data.points import add_points, warn_of_base
 from mlscale.data.profiles import (
     NOT_COUNTERS,
@@ -184,13 +184,18 @@ def _profiles(
 
 
 def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
-    """Times by the work per second of each run, of RATED_UNITS of it. Raises InputError."""
-    if len(rates) != 1 + len(asked.also):
-        told = f"{len(rates)} numbers for {1 + len(asked.also)} runs"
-        raise InputError(f"--rate has {told}; give one for each, as 2400:2250")
-    first_ms, *further_ms = (1e3 * RATED_UNITS / rate for rate in rates)
+    """Times by the work per second of each run. Raises InputError."""
+    first_ms, *further_ms = rated_times_ms(rates, 1 + len(asked.also))
     given = replace(asked.given, time_ms=first_ms)
     return replace(asked, given=given, also_times_ms=tuple(further_ms))
+
+
+def rated_times_ms(rates: Sequence[float], runs: int) -> list[float]:
+    """The time of RATED_UNITS of work of each run [ms]. Raises InputError."""
+    if len(rates) != runs:
+        told = f"{len(rates)} numbers for {runs} runs"
+        raise InputError(f"--rate has {told}; give one for each, as 2400:2250")
+    return [1e3 * RATED_UNITS / rate for rate in rates]
 
 
 def rate_note(profiles: Profiles) -> Note:
@@ -243,7 +248,7 @@ def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> tuple[Table | N
     if tables := [path for path in paths if is_table(path, asked.columns)]:
         raise UsageError(
             f"{tables[0]}: is a table, and several files are exports of one run; give one "
-            "table alone, which may hold all kernels"
+            "table, which may hold all kernels, and that of a further clock with --also FILE"
         )
     given, is_of_log = asked.given, is_log(paths[0])
     if is_of_log and asked.also and "engine_mhz" in given.base and tells_engine_clock(paths[0]):

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Patterns are compiled on first use, by the module re: most commands need none of them.
@@ -73,8 +74,9 @@ def short_names(names: Sequence[str], longest: int = 32) -> dict[str, str]:
     """
     shown = {name: _identifier(printable(name), longest) for name in names}
     families: dict[str, list[str]] = {}
+    times = Counter(shown.values())
     for name, text in shown.items():
-        if len(text) > longest or [*shown.values()].count(text) > 1:
+        if len(text) > longest or times[text] > 1:
             families.setdefault(text[: longest // 3], []).append(name)
     for family in families.values():
         common = set.intersection(*(set(_words(name)) for name in family))
@@ -186,18 +188,6 @@ def share_in_percent(share: float) -> str:
     if _TENTH / 2 > 100 - percent > _ROUNDING:
         return f">{100 - _TENTH}"
     return f"{percent:.1f}"
-
-
-def html_table(title: str, columns: Mapping[str, Iterable[Any]]) -> str:
-    """Columns by their headings below a title, for a notebook; all text is escaped."""
-    from html import escape
-
-    def cells(tag: str, texts: Iterable[Any]) -> str:
-        shown = [number(x) if isinstance(x, float) else shortened(str(x), 90) for x in texts]
-        return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in shown)}</tr>"
-
-    rows = "".join(cells("td", row) for row in zip(*columns.values(), strict=True))
-    return f"<div>{escape(printable(title))}</div><table>{cells('th', columns)}{rows}</table>"
 
 
 def near_names(

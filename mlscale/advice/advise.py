@@ -80,7 +80,7 @@ def advise(
         >>> advice = advise(model, profiles, "time", limits)
         >>> best = advice.kernels[0].best
         >>> str(best.config), round(best.saving_percent, 1)
-        ('cu=32,engine=1000,memory=1000', 21.4)
+        ('cu=32,engine=1000,memory=1000', 21.3)
     """
     terms = terms_of(model, profiles, objective, limits, static_power_w)
     predictions, costs, surfaces, held = predicted_costs(model, profiles, terms)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mlscale.advice.costs import Costs
@@ -17,6 +18,7 @@ from mlscale.text import counted
 WHOLE_RUN = "whole run"
 Row = dict[str, Any]
 Interval = tuple[float, float] | None
+_config = lru_cache(HardwareConfig)
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,12 @@ class Setting:
         """
 
         def interval(name: str, unit: str = "percent") -> Interval:
-            low, high = (row.get(f"{name}_{end}_{unit}", math.nan) for end in ("low", "high"))
-            return None if math.isnan(low) else (low, high)
+            low = row.get(f"{name}_low_{unit}", math.nan)
+            return None if math.isnan(low) else (low, row[f"{name}_high_{unit}"])
 
         power_w, energy_mj = row["power_w"], row["energy_mj"]
         return cls(
-            config=HardwareConfig(
+            config=_config(
                 int(row["cu_count"]), row["engine_mhz"], row["memory_mhz"], cu_axis=cu_axis
             ),
             time_ms=row["time_ms"],

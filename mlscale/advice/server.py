@@ -15,7 +15,7 @@ from mlscale.advice.recommendation import Row, Setting
 from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
 from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
-from mlscale.data.logs import RATED_UNITS
+from mlscale.data.column_names import RATED_UNITS
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.errors import InputError
 from mlscale.model.model import Model

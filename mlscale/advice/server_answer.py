@@ -9,6 +9,8 @@ from mlscale.advice.recommendation import Row
 from mlscale.advice.server import advise_server
 from mlscale.advice.server_readings import base_of, read_readings
 from mlscale.advice.slo import read_slos
+from mlscale.data.datasets import input_file
+from mlscale.data.grid import parse_settings
 from mlscale.data.supply import limit_notes
 from mlscale.errors import InputError
 from mlscale.model.shipped import RUNS
@@ -16,7 +18,7 @@ from mlscale.notes import Note
 from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
 from mlscale.readers.serving import read_result
-from mlscale.subject import load_model
+from mlscale.subject import file_and_settings, load_model
 
 
 def server_answer(
@@ -28,14 +30,19 @@ def server_answer(
     notes: Sequence[Note] = (),
     has_commands: bool = True,
 ) -> Row:
-    """The document. files: a result, its log, and so on. notes: a list that reading fills."""
+    """The document. notes: a list that reading fills.
+
+    files: a result, its log, and so on; a log without clocks as LOG@engine=MHZ.
+    """
     if len(files) % 2 or not files:
         raise InputError("give each result its log, in pairs: RESULT LOG --also RESULT LOG")
-    pairs = [*zip(files[::2], files[1::2], strict=True)]
-    for result, log in pairs:
+    pairs = []
+    for result, text in zip(map(str, files[::2]), map(str, files[1::2]), strict=True):
+        log, settings = file_and_settings(text)
         if is_benchmark(log):
             told = f"is a benchmark's result, not the log of {result}"
             raise InputError(f"{log}: {told}; give each result its log: RESULT LOG")
+        pairs.append((input_file(result), log, parse_settings(settings) if settings else {}))
     slos, results = read_slos(slo), [read_result(path) for path in capacity]
     readings = read_readings(pairs, given)
     base = base_of(readings, pairs[0][0], given.base)

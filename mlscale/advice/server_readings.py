@@ -50,9 +50,17 @@ class ServerReading:
         return self.log.base.engine_mhz
 
 
-def read_readings(pairs: Sequence[tuple[Path, Path]], given: Given) -> list[ServerReading]:
-    """The readings of (result, log), that of the highest clock first. Raises InputError."""
-    readings = [_reading(read_result(result), path, given) for result, path in pairs]
+def read_readings(
+    pairs: Sequence[tuple[Path, Path, Mapping[str, float]]], given: Given
+) -> list[ServerReading]:
+    """The readings of (result, log, what the log was set to), that of the highest clock first.
+
+    Raises InputError.
+    """
+    readings = [
+        _reading(read_result(result), path, replace(given, base={**given.base, **said}))
+        for result, path, said in pairs
+    ]
     readings.sort(key=lambda reading: -reading.engine_mhz)
     if len(readings) < 2:
         raise InputError(
@@ -115,7 +123,8 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
         _require_same_run(result, samples, span)
     has_clock = any("engine_mhz" in samples.columns for samples in logs)
     if not has_clock and "engine_mhz" not in given.base:
-        raise InputError(f"{path}: does not show the engine clock (clocks.sm); log that too")
+        told = "log that too (clocks.sm), or give what was set"
+        raise InputError(f"{path}: does not show the engine clock; {told}, {path.name}@engine=MHZ")
     base = {axis: mhz for axis, mhz in given.base.items() if axis != "engine_mhz" or not has_clock}
     profiles = read_run([path], replace(given, base=base, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():

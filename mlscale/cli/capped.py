@@ -3,7 +3,7 @@
 import argparse
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from mlscale.data.profiles import gpu_count_of, hottest_gpu_ratio_of
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.readers.monitor import read_log
-from mlscale.subject import is_log, is_model_name, tells_engine_clock
+from mlscale.subject import is_log, is_model_name, rated_times_ms, tells_engine_clock
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
@@ -104,11 +104,23 @@ def read(arguments: argparse.Namespace) -> CappedRun:
     return CappedRun(readings, frozenset(keys), found[base].metadata)
 
 
+def _rated_ms(path: Path, arguments: argparse.Namespace) -> float | None:
+    """The time of a file's run by --rate [ms]; None without. Raises InputError."""
+    files = [input_file(text) for text in (*arguments.file, *arguments.also)]
+    rates = arguments.rate
+    return rated_times_ms(rates, len(files))[files.index(path)] if rates else None
+
+
 def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
     """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
 
     table = read_table(path, columns=arguments.map)
+    if (time_ms := _rated_ms(path, arguments)) is not None:
+        if len(table) > 1:
+            told = f"the rate is of one run, and it has {len(table)} rows; give a file for each"
+            raise InputError(f"{path}: {told}")
+        table = replace(table, numbers=table.numbers | {"time_ms": np.full(1, time_ms)})
     table.require(["time_ms", "power_w"])
     for name in ("application", "kernel"):
         if len(runs := set(table.text.get(name, ()))) > 1:
@@ -142,7 +154,7 @@ def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
     if others:
         kinds = " and ".join(one.log.name or "a GPU without a name" for one in (run, *others))
         raise InputError(f"{path}: is of GPUs of several kinds, {kinds}; name one with --gpu")
-    time_ms, power_w = run.span.time_ms, run.power_w
+    time_ms, power_w = _rated_ms(path, arguments) or run.span.time_ms, run.power_w
     if time_ms is None or math.isnan(power_w):
         lacking = "power" if time_ms else "how long it took; give --interval SECONDS"
         raise InputError(f"{run.log}: does not say {lacking}")

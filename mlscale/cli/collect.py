@@ -2,7 +2,6 @@
 
 import argparse
 import shutil
-import signal
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
 from mlscale.sensors.clocks import given_back
 from mlscale.sensors.nvidia import board_by_uuid
+from mlscale.sensors.program import interrupted_once
 from mlscale.text import counted, number
 
 if TYPE_CHECKING:
@@ -120,8 +120,6 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
         record = recording.begin(folder, plan, arguments.resume)
         if record["finished"] and not (record["failed"] or record.get("uncounted")):
             return f"{folder}: was finished at {record['finished']}; nothing is left to measure"
-        for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
-            signal.signal(ending, signal.default_int_handler)
         steps = len(plan.entries) * len(plan.cu_counts)
         held: AbstractContextManager[None] = nullcontext()
         if plan.device.sensors == "nvml":
@@ -129,6 +127,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
             held = given_back(board, any(plan.settings.values()))
         try:
             with (
+                interrupted_once(),
                 held,
                 tqdm(total=steps, unit="kernel", disable=None, leave=False) as bar,
             ):

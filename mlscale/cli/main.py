@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from stat import S_ISFIFO
 from typing import Any
 
 from mlscale import __version__
@@ -79,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     That of `measure` is the program's that it measures.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed; no file is to get its number
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115, for the process
     words = with_units(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
@@ -140,6 +144,10 @@ def _run(words: Sequence[str]) -> int:
         if unknown:
             said = f"unrecognized arguments: {' '.join(unknown)}"
             raise InputError(with_help(said, program))
+        if any(os.path.exists(word) and S_ISFIFO(os.stat(word).st_mode) for word in words):  # noqa: PTH110, PTH116
+            from mlscale.cli.pipes import as_files
+
+            as_files(arguments)
         try:
             _check_output(arguments)
             arguments.words = words

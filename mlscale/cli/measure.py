@@ -3,12 +3,13 @@
 import argparse
 import math
 import os
+import re
 import shlex
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import stdev
 
@@ -22,10 +23,19 @@ from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.sensors.board import ENGINE, SettingError
 from mlscale.sensors.boards import VISIBLE, GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
-from mlscale.sensors.log import Measured, at_work, kept, measured, warn_of_run, write_log
+from mlscale.sensors.log import (
+    Measured,
+    PartialLog,
+    at_work,
+    kept,
+    measured,
+    warn_of_run,
+    write_log,
+)
 from mlscale.sensors.program import Signals, Work
 from mlscale.sensors.recorder import USUAL_HZ, Recorder
 
+_LONGEST_NAME = 60
 _EXAMPLES = """\
 examples:
   mlscale measure -- python train.py --steps 200
@@ -66,6 +76,34 @@ def add_arguments(parser: Parser) -> None:
 
 
 @dataclass(frozen=True)
+class _Task:
+    """What is measured.
+
+    Attributes:
+        arguments: of the command; boards: the GPUs; signals: that come meanwhile.
+        held: by a board's index the engine clock that was set [MHz].
+        partial: the logs of all runs as they were sampled.
+    """
+
+    arguments: argparse.Namespace
+    boards: Sequence[GpuBoard]
+    signals: Signals
+    held: dict[str, int] = field(default_factory=dict)
+    partial: list[PartialLog] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Leave the partial logs that are still there."""
+        for log in self.partial:
+            log.close()
+
+    def remove_partial(self, boards: Sequence[GpuBoard]) -> None:
+        """Take away the partial logs of boards."""
+        for log in self.partial:
+            if log.board in boards:
+                log.remove()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """One run: its exit status, what was sampled, and if it was repeated the times of all [s]."""
 
@@ -85,41 +123,32 @@ def run(arguments: argparse.Namespace) -> int:
         for board in boards:
             _hold(stack, arguments, board)
         held = {board.index: _set(board, arguments.at) for board in boards if arguments.at}
-        outcome = _repeated(arguments, boards, signals)
-        if signals.last and outcome.status:  # else the program ended well, in its own way
-            print_line("mlscale: interrupted; no log is written")
-        else:  # before the clocks are put back, which may fail
-            _write_and_tell(arguments, boards, outcome, held)
-    return outcome.status
+        task = _Task(arguments, boards, signals, held)
+        stack.callback(task.close)
+        # Before the clocks are put back, which may fail.
+        return _write_and_tell(task, _repeated(task))
 
 
-def _write_and_tell(
-    arguments: argparse.Namespace,
-    boards: Sequence[GpuBoard],
-    outcome: Outcome,
-    held: Mapping[str, int],
-) -> None:
-    """Write a log for each GPU, say what it tells, and what is next. Raises InputError.
-
-    held: by a board's index the engine clock that was set [MHz].
-    """
-    told = []
-    for board in boards:
+def _write_and_tell(task: _Task, outcome: Outcome) -> int:
+    """Write a log for each GPU, say what it tells, and what is next; the exit status."""
+    told, errors = [], []
+    for board in task.boards:
         try:
-            path = _logged(arguments, board, outcome, held.get(board.index), len(boards) > 1)
+            path = _logged(task, board, outcome)
         except InputError as error:
-            if not outcome.status:
-                raise
-            print_line(f"mlscale: error: {error}")
+            errors.append(error)
             continue
         try:
             told.append((board, measured(path)))
         except InputError as error:
             warn("M02", f"{error}; if another GPU worked, name it: --gpu")
     for board, found in told:
-        text.tell(text.line(found, board.index in held, arguments.rate))
-    for board, found in told[:1]:
-        _tell_next(arguments, board, found, board.index in held)
+        text.tell(text.line(found, board.index in task.held, task.arguments.rate))
+    for said in errors:
+        print_line(f"mlscale: error: {said}")
+    for board, found in told[: not errors]:
+        _tell_next(task.arguments, board, found, board.index in task.held)
+    return outcome.status or 2 * bool(errors)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -132,9 +161,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--max-slowdown needs --two-clocks")
     if arguments.repeat > 1 and arguments.seconds:
         raise UsageError("--repeat needs a program to run, not --for")
-    folder = Path(arguments.output or "log").parent
-    if not os.access(folder, os.W_OK):  # told now: the run may take hours
-        raise InputError(f"{folder.resolve()}: no log can be written there; name another with -o")
+    if arguments.output and os.path.basename(arguments.output) in ("", ".", ".."):  # noqa: PTH119
+        raise UsageError(f"-o {arguments.output}: is a folder; give the name of a file to write")
 
 
 def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> None:
@@ -174,7 +202,7 @@ def _command(arguments: argparse.Namespace, at_mhz: int | None = None) -> str:
     words = ["sudo", *seen] if at_mhz else []  # sudo forgets what is set in a shell
     words += ["mlscale", "measure"]
     words += [word for name, value in given.items() if value for word in (name, value)]
-    return shlex.join(
+    return text.shell_line(
         [*words, *(["--"] if arguments.program_words else []), *arguments.program_words]
     )
 
@@ -182,19 +210,18 @@ def _command(arguments: argparse.Namespace, at_mhz: int | None = None) -> str:
 # A run.
 
 
-def _repeated(
-    arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals
-) -> Outcome:
+def _repeated(task: _Task) -> Outcome:
     """The run in the middle of all that were asked for, by the time that the first GPU worked.
 
-    One that fails or is ended is the last. Raises InputError on a GPU that is lost.
+    One that fails or is ended, or in which a GPU is lost, is the last. Raises InputError.
     """
-    outcomes: list[tuple[float, Outcome]] = []
+    arguments, outcomes = task.arguments, list[tuple[float, Outcome]]()
     for _ in range(arguments.repeat):
-        outcome = _once(arguments, boards, signals)
-        if arguments.repeat == 1 or outcome.status or signals.last:
+        outcome = _once(task)
+        is_last = outcome.status or task.signals.last or outcome.recorder.lost
+        if arguments.repeat == 1 or is_last:
             return outcome
-        working = at_work(kept(outcome.recorder, boards[0], arguments.skip))
+        working = at_work(kept(outcome.recorder, task.boards[0], arguments.skip))
         took_s = working[-1][0] - working[0][0] if working else 0.0
         outcomes.append((took_s + 1 / arguments.hz, outcome))
     outcomes.sort(key=lambda one: one[0])
@@ -202,57 +229,74 @@ def _repeated(
     return replace(middle, times_s=tuple(seconds for seconds, _ in outcomes))
 
 
-def _once(arguments: argparse.Namespace, boards: Sequence[GpuBoard], signals: Signals) -> Outcome:
+def _once(task: _Task) -> Outcome:
+    """One run. Raises InputError where it cannot be logged or started, and KeyboardInterrupt."""
     sys.stdout.flush()
-    with Recorder(boards, arguments.hz) as recorder:
-        work = Work(arguments.program_words, arguments.seconds or 0.0, signals)
-        while (status := work.status()) is None:
-            text.show_live(recorder)
-        text.show_live(None)
-        if arguments.program_words and not signals.last:
-            recorder.await_idle()
+    arguments, words = task.arguments, task.arguments.program_words
+    logs: dict[str, PartialLog] = {}
+    try:
+        for board in task.boards:
+            facts = {"command": shlex.join(words), "engine_mhz": task.held.get(board.index)}
+            facts["work_per_s"] = arguments.rate
+            facts = {name: fact for name, fact in facts.items() if fact}
+            logs[board.index] = log = PartialLog(_path(task, board, 0), board, facts)
+            task.partial.append(log)
+        with Recorder(
+            task.boards, arguments.hz, lambda b, rows: logs[b.index].add(rows)
+        ) as recorder:
+            work = Work(words, arguments.seconds or 0.0, task.signals)
+            while (status := work.status()) is None:
+                text.show_live(recorder)
+            text.show_live(None)
+            is_at_work = words and not task.signals.last and not recorder.await_idle()
+    except (InputError, KeyboardInterrupt):
+        task.remove_partial(task.boards)
+        raise
+    if is_at_work and not any(recorder.others.values()):
+        told = "the GPU is still at work after the program ended, and the log lacks the rest; if "
+        warn("M02", f"{told}something goes on in the background, wait for it, or use --for")
     return Outcome(status, recorder)
 
 
-def _logged(
-    arguments: argparse.Namespace,
-    board: GpuBoard,
-    outcome: Outcome,
-    set_mhz: int | None,
-    are_several: bool = False,
-) -> Path:
+def _logged(task: _Task, board: GpuBoard, outcome: Outcome) -> Path:
     """Write the log of one GPU, and warn of what it does not tell. Raises InputError."""
-    recorder, words, times_s = outcome.recorder, arguments.program_words, outcome.times_s
-    rows = kept(recorder, board, arguments.skip)
+    arguments, recorder, times_s = task.arguments, outcome.recorder, outcome.times_s
+    try:
+        rows = kept(recorder, board, arguments.skip)
+    except InputError:
+        task.remove_partial([board])
+        raise
     clocks = [sample[ENGINE] for _, sample in at_work(rows) if ENGINE in sample]
-    mhz = set_mhz or (round(sum(clocks) / len(clocks)) if clocks else 0)
-    path = _path(arguments, board if are_several else None, mhz)
+    mhz = task.held.get(board.index) or (round(sum(clocks) / len(clocks)) if clocks else 0)
+    path = _path(task, board, mhz)
     facts = {
-        "command": shlex.join(words),
-        "engine_mhz": set_mhz,
+        **next(log.facts for log in reversed(task.partial) if log.board is board),
         "skip_s": arguments.skip,
-        "work_per_s": arguments.rate,
         "times_s": [round(seconds, 3) for seconds in times_s],
         "log_time_sd": stdev(map(math.log, times_s)) if times_s else None,
     }
     if path.exists():
         text.tell(f"{path}: existed, and is replaced")
     write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
+    task.remove_partial([board])
+    if why := recorder.lost.get(board.index):
+        raise InputError(f"GPU {board.index} no longer answers ({why}): {path} ends there")
     warn_of_run(recorder, board, bool(arguments.seconds))
     if outcome.status:
-        warn("M02", f"{path}: the program ended with {outcome.status}: it may have done less work")
+        what = "the program" if arguments.program_words else "measuring"
+        warn("M02", f"{path}: {what} ended with {outcome.status}: it may have done less work")
     if times_s:
         low, high = (si(seconds, "s") for seconds in (times_s[0], times_s[-1]))
         text.tell(f"{len(times_s)} runs were busy for {low} to {high}")
     return path
 
 
-def _path(arguments: argparse.Namespace, board: GpuBoard | None, mhz: int) -> Path:
-    """The file of a log; board: of several. One without a name of the user's replaces no other."""
-    words = arguments.program_words
-    stem = next((Path(word).stem for word in words if Path(word).suffix in (".py", ".sh")), "")
-    stem = stem or (Path(words[0]).stem if words else "gpu")
-    part = f"-gpu{board.index}" if board else ""
+def _path(task: _Task, board: GpuBoard, mhz: int) -> Path:
+    """The file of a log. One without a name of the user's replaces no other."""
+    arguments, words = task.arguments, task.arguments.program_words or ["gpu"]
+    script = next((word for word in words if re.fullmatch(r"[\w./+-]+\.(py|sh)", word)), words[0])
+    stem = re.sub(r"[^\w.+-]+", "-", Path(script).stem).strip("-.")[:_LONGEST_NAME] or "program"
+    part = f"-gpu{board.index}" if len(task.boards) > 1 else ""
     clock = f"-{mhz}" if mhz else ""
     if arguments.output:
         asked = Path(arguments.output)
@@ -270,7 +314,8 @@ def _tell_next(
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
     if was_set:
-        log = shlex.quote(str(found.path))
+        text.tell(board.takes_away)
+        log = text.shell_line([str(found.path)])
         told = f"with the LOG of the clock as it was: mlscale advise LOG --also {log}"
         if arguments.seconds and not arguments.rate:
             told = f"with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT {log}"
@@ -297,26 +342,29 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
     [board, *others] = boards
     if others:
         raise UsageError("--two-clocks measures one GPU; name it with --gpu")
-    set_mhz: int | None = None
     logs: list[Measured] = []
     with ExitStack() as stack:
-        signals = stack.enter_context(Signals())
+        task = _Task(arguments, boards, stack.enter_context(Signals()))
+        stack.callback(task.close)
         _hold(stack, arguments, board)
         for number in (1, 2):
             if logs:
                 if math.isnan(logs[0].engine_mhz):
                     raise InputError(f"{logs[0].path}: has no engine clock; give it: --at MHZ")
-                set_mhz = _set(board, board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz))
-            outcome = _repeated(arguments, boards, signals)
-            if outcome.status or signals.last:
+                mhz = board.nearest_mhz(SECOND_CLOCK * logs[0].engine_mhz)
+                task.held[board.index] = _set(board, mhz)
+            outcome = _repeated(task)
+            if outcome.status or task.signals.last:
+                _write_and_tell(task, outcome)
                 break
-            path = _logged(arguments, board, outcome, set_mhz)
+            path = _logged(task, board, outcome)
             with warnings.catch_warnings(action="ignore", category=DataWarning):
                 logs.append(measured(path))  # the advice warns of it
-            text.tell(text.numbered_line(number, set_mhz, logs[-1]))
+            text.tell(text.numbered_line(number, task.held.get(board.index), logs[-1]))
     if len(logs) < 2:
         print_line(f"mlscale: the clock is put back; the program ended with {outcome.status}")
         return outcome.status
+    text.tell(board.takes_away)
     return _advise(arguments, [str(log.path) for log in logs])
 
 
@@ -330,7 +378,7 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
     text.tell("The clock is put back. The answer of:")
-    text.tell("  " + shlex.join(["mlscale", "advise", *words]))
+    text.tell("  " + text.shell_line(["mlscale", "advise", *words]))
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]
     advise.run(asked)

@@ -1,6 +1,10 @@
 """What `mlscale measure` says: one line that moves, one for each log, and what is next."""
 
+import os
+import shlex
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from math import isnan
 
 from mlscale.cli.terminal import si
@@ -12,15 +16,34 @@ from mlscale.text import printable
 
 
 def tell(line: str) -> None:
-    """Print a line to standard error: standard output is the program's."""
-    print(f"  {printable(line)}", file=sys.stderr, flush=True)
+    """Print a line, unless it is empty, to standard error: standard output is the program's."""
+    _print(f"  {printable(line)}\n" * bool(line))
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):  # nobody reads it: no log is lost of that
+        print(text, end="", file=sys.stderr, flush=True)
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Words as one line to paste into a shell; controls as bash and zsh write them."""
+    return " ".join(
+        shlex.quote(word) if printable(word) == word else f"$'{''.join(map(_escaped, word))}'"
+        for word in words
+    )
+
+
+def _escaped(letter: str) -> str:
+    if not letter.isprintable():
+        return "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
+    return f"\\{letter}" if letter in "\\'" else letter
 
 
 def show_live(recorder: Recorder | None) -> None:
     """Show on a terminal the sensors and the energy so far in the line that moves; None: clear."""
     if sys.stderr.isatty():
         told = [_now(recorder, board) for board in recorder.boards] if recorder else []
-        print(f"\r\x1b[K{'  ' * bool(told)}{'; '.join(told)}", end="", file=sys.stderr, flush=True)
+        _print(f"\r\x1b[K{'  ' * bool(told)}{'; '.join(told)}")
 
 
 def _now(recorder: Recorder, board: GpuBoard) -> str:

@@ -498,10 +498,15 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
         sheet = None
         with suppress(InputError):
             sheet = open_file(path)
-        if sheet is not None:
+        if sheet is not None and (sheet.table is None or sheet.table.has_moments):
             raise InputError(
                 f"{path}: is a file of {sheet.kind.title}, not a table; make a table of runs "
                 "at each configuration: mlscale import FILE … --append -o TABLE"
+                + (
+                    "; two logs answer by themselves: mlscale advise LOG --also LOG"
+                    if sheet.kind.is_log
+                    else ""
+                )
             )
     return read(
         path, arguments.incomplete, arguments.repetitions, arguments.map, arguments.snap_clocks

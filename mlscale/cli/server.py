@@ -1,6 +1,7 @@
 """Advice on an LLM server's clock: what --slo, --pool and --capacity ask for."""
 
 import argparse
+from pathlib import Path
 
 from mlscale.advice.recommendation import Row
 from mlscale.cli import options
@@ -52,7 +53,7 @@ def advised(arguments: argparse.Namespace) -> Row:
     if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
         raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     further = zip(arguments.also, arguments.rest, strict=True)
-    files = [input_file(word) for pair in (arguments.file, *further) for word in pair]
+    files = [Path(word) for pair in (arguments.file, *further) for word in pair]
     results = [input_file(name) for name in arguments.capacity or ()]
     given, slo, pool = options.given(arguments), arguments.slo or "", arguments.pool
     with held_warnings() as told:

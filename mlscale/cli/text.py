@@ -158,5 +158,5 @@ def _line(text: str) -> str:
 
 
 def _print(text: str) -> None:
-    with suppress(BrokenPipeError):  # nobody reads what is said
+    with suppress(OSError):  # nobody reads what is said
         print(text, file=sys.stderr)

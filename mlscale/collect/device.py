@@ -181,7 +181,7 @@ def _nvidia_sensors(uuid: str) -> str:
     if find_spec("pynvml"):
         import pynvml
 
-        with suppress(pynvml.NVMLError):
+        with suppress(pynvml.NVMLError, InputError):
             pynvml.nvmlDeviceGetSupportedMemoryClocks(board_by_uuid(uuid).handle)
             return "nvml"
     return ""

@@ -75,7 +75,9 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     """
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise InputError(f"{path}: is not a whole mlscale model file")
+        is_table = b"," in content[:200].splitlines()[0]
+        told = ", but a table or log; give it without --model" if is_table else ""
+        raise InputError(f"{path}: is not a whole mlscale model file{told}")
     try:
         return _trained(content, classes)
     except _RefusedError as error:

@@ -286,4 +286,6 @@ def _text(text: str) -> str:
 
 def _visible(text: str) -> str:
     r"""Text with what cannot be seen, such as marks that turn the writing, by its code: \u202e."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -38,6 +38,8 @@ def boards() -> "list[AmdBoard]":
 class AmdBoard:
     """One GPU; as `nvidia.NvidiaBoard`."""
 
+    takes_away = ""
+
     def __init__(self, place: int, handle: Any) -> None:
         import amdsmi
 

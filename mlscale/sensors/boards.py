@@ -45,8 +45,8 @@ def _named(found: Sequence[GpuBoard], name: str) -> GpuBoard:
         is_uuid = name.startswith("GPU-") and f"GPU-{board.uuid}".startswith(name)
         if name == board.index or is_uuid:
             return board
-    known = ", ".join(board.index for board in found)
-    raise InputError(f"there is no GPU {name}; there are {known}")
+    known = ", ".join(f"GPU {board.index} ({board.name})" for board in found)
+    raise InputError(f"there is no GPU {name} that answers; there is: {known}")
 
 
 def _parts_error(what: str) -> InputError:

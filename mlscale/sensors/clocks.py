@@ -6,10 +6,12 @@ holds. A marker in a folder that nobody holds is of a process that was killed.
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from mlscale.errors import InputError, warn
 from mlscale.files import only_writer, parse_json_object, read_bytes, write_text
@@ -110,11 +112,21 @@ def _put_back_of_killed(board: GpuBoard, marker: Path, sets_board: bool) -> None
 
 def _put_back(board: GpuBoard, marker: Path) -> None:
     """Set the board as the marker says. Raises InputError."""
-    before = parse_json_object(read_bytes(marker), str(marker))
     try:
-        board.put_back(before)
+        board.put_back(_settings_before(board, marker))
         marker.unlink()
-    except (SettingError, OSError) as error:
+    except (InputError, OSError) as error:
         raise InputError(
-            f"GPU {board.index}: clock not put back ({error}); as root: {board.commands(0)[1]}"
+            f"GPU {board.index}: clock not put back ({error}); as root: {board.commands(0)[1]} && "
+            f"rm {shlex.quote(str(marker))}"
         ) from None
+
+
+def _settings_before(board: GpuBoard, marker: Path) -> dict[str, Any]:
+    """What a marker says, which may be damaged. Raises InputError."""
+    before, now = parse_json_object(read_bytes(marker), str(marker)), board.settings()
+    if before.keys() != now.keys() or any(
+        not isinstance(before[name], type(value) | None) for name, value in now.items()
+    ):
+        raise InputError(f"{marker}: is damaged")
+    return before

@@ -8,14 +8,14 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import mkdtemp, mkstemp
 from typing import Any
 
 from mlscale.errors import InputError, warn
-from mlscale.files import write_text
+from mlscale.files import only_writer, write_text
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.sensors.board import BUSY, REASONS, Sample
 from mlscale.sensors.boards import GpuBoard
@@ -26,6 +26,7 @@ Rows = Sequence[tuple[float, Sample]]
 # Bits of NVML's clocks event reasons: what lowered the clock, and the code under which it is told.
 _CAP, _HEAT = 0x4 | 0x80, 0x8 | 0x20 | 0x40
 _OFTEN = 0.05  # of the samples of a GPU at work
+_PART = ".part.csv"  # ends the names of logs while they are sampled
 
 
 @dataclass(frozen=True)
@@ -50,28 +51,90 @@ class Measured:
     energy_j: float
 
 
-def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any]) -> None:
-    """Write a log, whole or not at all. Raises InputError.
+class PartialLog:
+    """The log of a board on the disk while it is sampled, which stays where a process is killed.
 
-    facts: what does not change, beside what the board says itself.
+    Attributes:
+        facts: what it says above its header.
     """
-    head = json.dumps({"gpu": board.name, "uuid": board.uuid, **board.facts(), **facts})
-    headings = list(dict.fromkeys(name for _, sample in rows for name in sample))
-    text = io.StringIO()
-    text.write(f"{FACTS}{head}\n")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["timestamp", "index", "name", *headings])
-    for seconds, sample in rows:
-        cells = [_cell(name, sample.get(name)) for name in headings]
-        writer.writerow([f"{seconds:.3f}", board.index, board.name, *cells])
+
+    def __init__(self, log: Path, board: GpuBoard, facts: Mapping[str, Any]) -> None:
+        """log: beside which it stands; facts: beside the board's. Raises InputError.
+
+        Partial logs that no process holds any more are told of.
+        """
+        self.board, self.facts, self._headings = board, {**facts}, list[str]()
+        try:
+            handle, name = mkstemp(_PART, f"{log.stem}-", log.parent)
+        except OSError as error:  # told before the run, which may take hours
+            raise InputError(
+                f"{log.parent.resolve()}: no log can be written there ({error.strerror}); name "
+                "another with -o"
+            ) from None
+        self._path, self._stack = Path(name), ExitStack()
+        self._file = self._stack.enter_context(os.fdopen(handle, "w", encoding="utf-8"))
+        self._stack.enter_context(only_writer(self._path))
+        for path in sorted(log.parent.glob(f"*{_PART}")):
+            with suppress(InputError, OSError), only_writer(path):  # nobody holds it
+                warn("M02", f"{path}: was sampled of a run that was killed; rename or delete it")
+
+    def add(self, rows: Rows) -> None:
+        """Write the last of all samples; with a heading that is new, all of them anew."""
+        if not self._headings:
+            self.facts = self.board.facts() | self.facts
+        is_new = not rows[-1][1].keys() <= {*self._headings}
+        with suppress(OSError):  # as of a full disk: the samples are in memory too
+            if is_new:
+                self._headings = _headings(rows)
+                self._file.seek(0)
+                self._file.truncate()
+            more = rows if is_new else rows[-1:]
+            self._file.write(
+                _text(self.board, more, self._headings, self.facts if is_new else None)
+            )
+            self._file.flush()
+
+    def close(self) -> None:
+        """Leave it as it is: from now on no process holds it."""
+        self._stack.close()
+
+    def remove(self) -> None:
+        """Take it away: there is a whole log, or nothing to keep."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+
+def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any]) -> None:
+    """Write a log, whole or not at all. Raises InputError. facts: what does not change."""
+    text = _text(board, rows, _headings(rows), facts)
     try:
-        write_text(path, text.getvalue())
+        write_text(path, text)
     except InputError as error:  # as of a full disk: the run may have taken hours
         with suppress(OSError):
             elsewhere = Path(mkdtemp(prefix="mlscale-")) / path.name
-            elsewhere.write_text(text.getvalue(), encoding="utf-8")
+            elsewhere.write_text(text, encoding="utf-8")
             raise InputError(f"{error}; the log is in {elsewhere}") from None
         raise
+
+
+def _headings(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(name for _, sample in rows for name in sample))
+
+
+def _text(
+    board: GpuBoard, rows: Rows, headings: Sequence[str], facts: Mapping[str, Any] | None
+) -> str:
+    """Rows as CSV; below the line of facts and a header where there are facts."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if facts is not None:
+        head = json.dumps({"gpu": board.name, "uuid": board.uuid, **facts})
+        text.write(f"{FACTS}{head}\n")
+        writer.writerow(["timestamp", "index", "name", *headings])
+    for seconds, sample in rows:
+        cells = [_cell(name, sample.get(name)) for name in headings]
+        writer.writerow([f"{seconds:.3f}", board.index, board.name, *cells])
+    return text.getvalue()
 
 
 def _cell(name: str, value: float | None) -> str:
@@ -81,14 +144,19 @@ def _cell(name: str, value: float | None) -> str:
 
 
 def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
-    """The samples of a board but for those of the first seconds. Raises InputError without any."""
-    rows = recorder.rows[board.index]
-    if why := recorder.lost.get(board.index):
-        raise InputError(f"GPU {board.index} no longer answers ({why}); no log is written")
-    rows = [row for row in rows if row[0] >= rows[0][0] + skip_s] if skip_s else rows
+    """The samples of a board but for those of the first seconds; all where that leaves none.
+
+    Raises InputError without any.
+    """
+    gpu, rows = f"GPU {board.index}", recorder.rows[board.index]
     if len(rows) < 2:
-        raise InputError(f"GPU {board.index}: no samples after the first {skip_s:g} s; skip less")
-    return rows
+        why = recorder.lost.get(board.index)
+        told = f" no longer answers ({why})" if why else ": the run was too short to be sampled"
+        raise InputError(f"{gpu}{told}; no log is written")
+    left = [row for row in rows if row[0] >= rows[0][0] + skip_s]
+    if len(left) < 2:
+        warn("M02", f"{gpu}: no samples after the first {skip_s:g} s, so that none is left out")
+    return left if len(left) > 1 else rows
 
 
 def at_work(rows: Rows) -> Rows:
@@ -131,7 +199,8 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
         share = sum(bool(one & bits) for one in told) / max(1, len(told))
         if share > _OFTEN:
             warn(code, f"{gpu}: {what} lowered its clock in {share:.0%} of the busy samples")
-    others = {n: name for n, name in recorder.others[board.index].items() if n != os.getpid()}
+    others = {**recorder.others.get(board.index, {})}
+    others.pop(os.getpid(), None)
     if others and not ran_before:
         names = ", ".join(f"{name or 'process'} {n}" for n, name in others.items())
         warn("G02", f"{gpu}: another program ran on it already: {names}; power and time include it")

@@ -19,29 +19,41 @@ _LOST = ("NVML_ERROR_GPU_IS_LOST", "NVML_ERROR_RESET_REQUIRED", "NVML_ERROR_UNIN
 
 
 def boards() -> "list[NvidiaBoard]":
-    """All GPUs that the driver lists. Raises InputError."""
+    """All GPUs that the driver lists and that answer. Raises InputError without any."""
     with extra_named("mlscale measure"):
         import pynvml
+    found: list[NvidiaBoard] = []
+    why = "no GPU is listed"
     try:
         pynvml.nvmlInit()
-        handles = [
-            pynvml.nvmlDeviceGetHandleByIndex(place) for place in range(pynvml.nvmlDeviceGetCount())
-        ]
-        return [NvidiaBoard(handle) for handle in handles]
+        count = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
         raise InputError(f"NVIDIA: {error}") from None
+    for place in range(count):
+        try:
+            found.append(NvidiaBoard(pynvml.nvmlDeviceGetHandleByIndex(place)))
+        except (pynvml.NVMLError, ValueError) as error:  # one that fell off the bus
+            why = f"GPU {place}: {error}"
+    if not found:
+        raise InputError(f"NVIDIA: {why}")
+    return found
 
 
 def board_by_uuid(uuid: str) -> "NvidiaBoard":
-    """The GPU of a UUID without its prefix. Raises pynvml.NVMLError."""
+    """The GPU of a UUID without its prefix. Raises InputError."""
     import pynvml
 
-    pynvml.nvmlInit()
-    return NvidiaBoard(pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}"))
+    try:
+        pynvml.nvmlInit()
+        return NvidiaBoard(pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}"))
+    except pynvml.NVMLError as error:
+        raise InputError(f"NVIDIA: GPU-{uuid}: {error}") from None
 
 
 class NvidiaBoard:
     """One GPU: its index, UUID and name. handle: NVML's. AMD's has the same methods."""
+
+    takes_away = "A lock set by hand before (nvidia-smi -lgc) is gone: NVML does not tell it"
 
     def __init__(self, handle: Any) -> None:
         import pynvml
@@ -57,7 +69,7 @@ class NvidiaBoard:
         """What NVML says; None where the GPU, the driver or the library cannot. LostError."""
         try:
             return getattr(self._nvml, function)(self.handle, *given)
-        except AttributeError:  # of an older nvidia-ml-py
+        except (AttributeError, UnicodeError):  # of an older nvidia-ml-py; a name that is none
             return None
         except self._nvml.NVMLError as error:
             if error.value in self._lost:
@@ -66,7 +78,7 @@ class NvidiaBoard:
 
     def facts(self) -> dict[str, Any]:
         """What stays: driver, limit [W], the profiles of power that are in force, as bits."""
-        found = {"driver": self._nvml.nvmlSystemGetDriverVersion()}
+        found = {"driver": self._told("nvmlSystemGetDriverVersion")}
         if limit_mw := self._ask("nvmlDeviceGetPowerManagementLimit"):
             found["power_limit_w"] = limit_mw / 1e3
         if make := getattr(self._nvml, "c_nvmlWorkloadPowerProfileCurrentProfiles_v1_t", None):
@@ -140,12 +152,16 @@ class NvidiaBoard:
     def processes(self) -> dict[int, str]:
         """Those that compute on it, by number."""
         found = self._ask("nvmlDeviceGetComputeRunningProcesses") or []
-        return {process.pid: self._program(process.pid) for process in found}
+        return {
+            process.pid: self._told("nvmlSystemGetProcessName", process.pid).rpartition("/")[2]
+            for process in found
+        }
 
-    def _program(self, number: int) -> str:
+    def _told(self, function: str, *given: int) -> str:
+        """What NVML says of the system; '' where it cannot."""
         try:
-            return str(self._nvml.nvmlSystemGetProcessName(number)).rpartition("/")[2]
-        except self._nvml.NVMLError:
+            return str(getattr(self._nvml, function)(*given))
+        except (self._nvml.NVMLError, UnicodeError):
             return ""
 
     def nearest_mhz(self, engine_mhz: float) -> int:

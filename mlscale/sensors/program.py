@@ -4,19 +4,44 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Self
 
 from mlscale.errors import InputError
 
 _LOOK_S = 0.5  # between two looks at what goes on
-_ENDING = [
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
-    if hasattr(signal, name)
-]
+_KEYS_S = 0.1  # in which a signal from a terminal has reached all of its processes
+# What does not end a process, or tells of a fault in this one, or cannot be caught.
+_OTHERS = ("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "WINCH", "INFO", "KILL",
+           "SEGV", "BUS", "FPE", "ILL", "CLD")  # fmt: skip
 _FROM_KEYS = (signal.SIGINT, getattr(signal, "SIGQUIT", None))  # a terminal sends them to both
+
+
+def ending_signals() -> list[int]:
+    """The numbers of all signals that would end this process; none that is ignored, as by nohup."""
+    others = {getattr(signal, f"SIG{name}", None) for name in _OTHERS}
+    defaults = (signal.SIG_DFL, signal.default_int_handler)
+    ending = signal.valid_signals() - others
+    return sorted(number for number in ending if signal.getsignal(number) in defaults)
+
+
+@contextmanager
+def interrupted_once() -> Iterator[None]:
+    """In the block the first such signal raises KeyboardInterrupt, and others are not heard."""
+
+    def interrupt(*_: object) -> None:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in ending_signals()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Signals:
@@ -30,31 +55,44 @@ class Signals:
         self.last = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._before: dict[int, Any] = {}
+        self._beside: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        heard = [one for one in _ENDING if signal.getsignal(one) is not signal.SIG_IGN]
-        self._before = {number: signal.signal(number, self._received) for number in heard}
+        self._before = {
+            number: signal.signal(number, self._received) for number in ending_signals()
+        }
+        if os.isatty(0) and os.name == "posix":  # its keys end this one too, which does nothing
+            self._beside = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # noqa: S607
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._beside is not None:
+            self._beside.kill()
+            self._beside.communicate()
         for number, before in self._before.items():
             signal.signal(number, before)
 
     def _received(self, number: int, _: FrameType | None) -> None:
         self.last = number
-        if self.process is not None and not (number in _FROM_KEYS and os.isatty(0)):
+        if number in _FROM_KEYS and self._beside is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._beside.wait(_KEYS_S)
+                return  # the program has it too
+        if self.process is not None:
             self.process.send_signal(number)
 
 
 class Work:
     """A program that was started; without words what runs already, for so many seconds.
 
-    After a signal no program is started. Raises InputError where it cannot be.
+    Raises KeyboardInterrupt after a signal, and InputError where it cannot be started.
     """
 
     def __init__(self, words: Sequence[str], seconds: float, signals: Signals) -> None:
         self._signals, self._until_s = signals, time.monotonic() + seconds
-        if not words or signals.last:
+        if signals.last:
+            raise KeyboardInterrupt("interrupted; no log is written")
+        if not words:
             return
         try:
             signals.process = subprocess.Popen(words)  # noqa: S603, the user's program

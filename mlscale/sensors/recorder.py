@@ -2,10 +2,10 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from mlscale.sensors.board import BUSY, MEAN_POWER, POWER, LostError, Sample
+from mlscale.sensors.board import BUSY, MEAN_POWER, POWER, Sample
 from mlscale.sensors.boards import GpuBoard
 
 USUAL_HZ = 10.0
@@ -23,12 +23,19 @@ class Recorder(threading.Thread):
         others: by index the processes that computed there before.
     """
 
-    def __init__(self, boards: Sequence[GpuBoard], hz: float = USUAL_HZ) -> None:
+    def __init__(
+        self,
+        boards: Sequence[GpuBoard],
+        hz: float = USUAL_HZ,
+        sampled: Callable[[GpuBoard, list[tuple[float, Sample]]], object] = lambda *_: None,
+    ) -> None:
+        """sampled: is called with all samples of a board after each."""
         super().__init__(daemon=True)
+        self._sampled = sampled
         self.boards, self._period_s = tuple(boards), 1 / hz
         self.rows: dict[str, list[tuple[float, Sample]]] = {one.index: [] for one in boards}
         self.lost: dict[str, str] = {}
-        self.others: Mapping[str, Mapping[int, str]] = {}
+        self.others: dict[str, Mapping[int, str]] = {}
         self._sum_w = dict.fromkeys(self.rows, 0.0)
         self._ended, self._began = threading.Event(), threading.Event()
         self._epoch_s = time.time() - time.monotonic()
@@ -45,18 +52,25 @@ class Recorder(threading.Thread):
 
     def _sample(self) -> None:
         for board in self.boards:
-            if board.index in self.lost:
-                continue
-            try:
-                sample = board.read()
-            except LostError as error:
-                self.lost[board.index] = str(error)
-                continue
-            self._sum_w[board.index] += sample.get(POWER, sample.get(MEAN_POWER, 0.0))
-            self.rows[board.index].append((self._epoch_s + time.monotonic(), sample))
+            if board.index not in self.lost:
+                self._ask(self._read, board)
+
+    def _ask(self, function: Callable[[GpuBoard], object], board: GpuBoard) -> None:
+        """Ask a board; whatever goes wrong, it is lost, and the others are not."""
+        try:
+            function(board)
+        except Exception as error:  # of a driver too
+            self.lost[board.index] = str(error) or type(error).__name__
+
+    def _read(self, board: GpuBoard) -> None:
+        sample = board.read()
+        self._sum_w[board.index] += sample.get(POWER, sample.get(MEAN_POWER, 0.0))
+        self.rows[board.index].append((self._epoch_s + time.monotonic(), sample))
+        self._sampled(board, self.rows[board.index])
 
     def __enter__(self) -> Self:
-        self.others = {board.index: board.processes() for board in self.boards}
+        for board in self.boards:
+            self._ask(lambda one: self.others.update({one.index: one.processes()}), board)
         self.start()
         self._began.wait(_TURN_S)
         return self
@@ -65,11 +79,15 @@ class Recorder(threading.Thread):
         self._ended.set()
         self.join()
 
-    def await_idle(self) -> None:
-        """Wait until the GPUs are seen to be idle again, but not for ones that never are."""
+    def await_idle(self) -> bool:
+        """Wait until the GPUs are seen to be idle again, but not for ones that never are.
+
+        Whether they are.
+        """
         until_s = time.monotonic() + _LAG_S
         while any(map(self._is_busy, self.rows)) and time.monotonic() < until_s:
             time.sleep(min(self._period_s, _LAG_S / 10))
+        return not any(map(self._is_busy, self.rows))
 
     def _is_busy(self, index: str) -> bool:
         rows = self.rows[index]

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,19 @@ SAVING = 100 * (1 - 4 / 3 * 45.12 / (2 * 65.84))
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """A model of board power, and a profile of a compute and a bandwidth kernel."""
     return frugal.files(tmp_path)
+
+
+def test_a_pipe_is_read_as_a_file_is(
+    capsys: Capture, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    model, profile = files
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=lambda: pipe.write_bytes(profile.read_bytes()))
+    writing.start()
+    out, _ = succeed(capsys, "advise", model, pipe)
+    writing.join()
+    assert out == succeed(capsys, "advise", model, profile)[0]
 
 
 class TestFormats:

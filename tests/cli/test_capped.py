@@ -70,6 +70,24 @@ class TestWithoutAClock:
         assert float(found[0][10]["time_ms"]) == pytest.approx(1 / 0.094)
         assert {row["engine_mhz"] for row in found[0]} == {""}
 
+    def test_a_rate_of_work_stands_for_the_time(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        """10 and 12.5 ms of one unit are 100 and 80 units a second: in a column, or by --rate."""
+        asked, found = ["--lever", "cap", "--format", "csv"], []
+        for column, rates in (("time_ms", []), ("tokens_per_s", []), ("", ["--rate", "100:80"])):
+            for file, time, rate, watts in zip(
+                files, (10, 12.5), (100, 80), (300, 200), strict=True
+            ):
+                cell = {"time_ms": time, "tokens_per_s": rate}.get(column, 1)
+                names = f"device,{column or 'n'},power_w,power_cap_w"
+                file.write_text(f"{names}\nrtx3090,{cell},{watts},{watts}\n", encoding="utf-8")
+            out, _ = succeed(capsys, "advise", files[0], "--also", files[1], *asked, *rates)
+            rows = [row for row in csv.DictReader(io.StringIO(out)) if row["at"] == "cap"]
+            found.append([float(row["slowdown_percent"]) for row in rows])
+        assert found[0] == pytest.approx(found[1])
+        assert found[0] == pytest.approx(found[2])
+
     def test_json(self, capsys: Capture, files: tuple[Path, Path]) -> None:
         fast, slow = files
         asked = ["--lever", "cap", "--power-cap", 250, "--max-slowdown", 8, "--format", "json"]

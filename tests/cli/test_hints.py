@@ -167,6 +167,10 @@ def write_tables() -> None:
     tidy.write_csv(Path("no-power.csv"), bare)
     tidy.write_csv(Path("bare.csv"), bare[3::4])
     tidy.write_csv(Path("lower.csv"), table[1::4])
+    rows("titles", "coreF,memF,time/ms,power", "2700,10501,100,330")
+    rows("values", "2026/03/02 14:05:10.000, 0 %, 300.00 W, 1755 MHz")
+    Path("summary.txt").write_text("============ Serving Benchmark Result ============\n")
+    Path("box.txt").write_text("| NVIDIA-SMI 550.54.14    Driver Version: 550.54.14 |\n")
     rows("dvfs", "appName,coreF,memF,time/ms", "a,900,1000,2", "a,1800,1000,1")
     jitter = [{**r, "engine_mhz": r["engine_mhz"] + k % 3} for k, r in enumerate(table)]
     tidy.write_csv(Path("jitter.csv"), jitter)
@@ -323,7 +327,16 @@ def test_a_hint_is_followed(capsys: Capture, inputs: Path, hint: dict[str, str])
 OWN = set().union(*map(options_of, COMMANDS))
 FOREIGN = (  # of vLLM, of profilers, of monitors, and of others
     *("request-rate", "save-detailed", "save-result", "max-concurrency", "ignore-eos"),
-    *("metric-percentiles", "section", "clock-control", "log-file", "import", "page", "csv"),
+    *(
+        "metric-percentiles",
+        "section",
+        "clock-control",
+        "cache-control",
+        "log-file",
+        "import",
+        "page",
+        "csv",
+    ),
     *("print-units", "type", "report", "cuda-graph-trace", "kernel-trace", "output-format"),
     *("timestamp", "query-gpu", "perf-level", "watch", "setsclk", "gpu-freq"),
     *("steps", "next-profile"),
@@ -348,6 +361,7 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "has no engine clock; give it: --at MHZ",
         "--resume when it is; by hand",
         "only root sets clocks",
+        "something goes on in the background, wait for it, or use --for",
         "leave out --cu-counts",
         "--cu-counts {}: {} has {} CUs",
         "so 'bottleneck' does not apply",

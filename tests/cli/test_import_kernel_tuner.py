@@ -172,7 +172,7 @@ def test_a_torn_archive_is_refused(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "c.json.gz"
     path.write_bytes(gzip.compress(json.dumps(cache(**GOOD)).encode())[:60])
     words = ("import", "kernel-tuner", path, "-o", tmp_path / "t.csv")
-    assert "c.json.gz: is damaged" in refuse(capsys, tmp_path, *words)
+    assert "c.json.gz: cannot be unpacked: " in refuse(capsys, tmp_path, *words)
 
 
 A100 = ("--device", "a100-sxm4-40gb", "--base", "engine=1410,memory=1215")

@@ -45,7 +45,7 @@ MISTAKES = {
     "advise nuc.csv": "nuc.csv: cannot be read: No such file or directory; did you mean 'ncu.csv'",
     "advise unkown.csv": "No such file or directory; did you mean 'unknown.csv'?",
     "advise h100-by-hnd.csv": "did you mean 'h100-by-hand.csv'?",  # of those that ship
-    "advise people.csv": "people.csv: is nothing that mlscale knows; 'mlscale import --help' has",
+    "advise people.csv": "people.csv: is nothing that mlscale knows: its columns 'name', 'age'",
     f"advise no-times.csv {AT}": "has no times for 2 kernels ('triad(",
     f"advise no-traffic.csv --model kernels {AT}": "the model needs the DRAM traffic: ncu's --sect",
     f"advise unknown.csv --device foo-9000 {AT}": "the GPU 'foo-9000' is unknown; to describe it",

@@ -83,6 +83,22 @@ def test_a_power_limit_that_held_a_reading_is_told(capsys: Capture, tmp_path: Pa
     assert "at 1980 MHz: the limit set the clock" in told
 
 
+def test_a_log_of_power_alone_with_its_clock_answers_alike(
+    capsys: Capture, words: Words, tmp_path: Path
+) -> None:
+    """Without clock and utilisation; the answer rests on the clock that is named."""
+    named = [*words]
+    for place, mhz in ((2, HIGH), (5, LOW)):
+        header, *rows = (line.split(",") for line in Path(words[place]).read_text().splitlines())
+        kept = [n for n, name in enumerate(header) if "clocks" not in name and "util" not in name]
+        file = tmp_path / Path(words[place]).name
+        file.write_text("\n".join(",".join(row[n] for n in kept) for row in (header, *rows)))
+        named[place] = f"{file}@engine={mhz:g}"
+    asked = ["--slo", SLO, "--base", "memory=2619"]
+    full, found = document(capsys, *words, *asked), document(capsys, *named, *asked)
+    assert found["answer"]["set"] == full["answer"]["set"]
+
+
 @pytest.mark.parametrize("clients", [None, 32])
 def test_latencies_between_the_readings_are_those_of_the_truth(
     capsys: Capture, tmp_path: Path, clients: int | None
@@ -363,7 +379,10 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
         (in_log("1320 MHz", "1980 MHz"), "too close; run one at two thirds"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
         (in_log("power.draw.instant [W]", "other"), "does not show the board's power"),
-        (in_log("clocks.current.sm [MHz]", "other"), "(clocks.sm); log that too"),
+        (
+            in_log("clocks.current.sm [MHz]", "other"),
+            "log that too (clocks.sm), or give what was set, log-1320.csv@engine",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

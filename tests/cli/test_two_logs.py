@@ -236,7 +236,7 @@ class TestRefused:
             ("pair.csv --also slow.csv", "slow.csv: ran on 1 GPU, the base on 2; give runs on as"),
             ("fast.csv --also trace.json@engine=1170", "trace.json: is a trace, which needs the"),
             ("table.csv --also slow.csv", "slow.csv: is a monitor's log, and the first file is no"),
-            ("milliwatts.csv", "GPU 0: a board power of 480000 W cannot be"),
+            ("milliwatts.csv", "480000 W is more than a GPU draws: is it in mW"),
             ("kinds.csv", ", h100-pcie at cu=114"),
         ],
     )

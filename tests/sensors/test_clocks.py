@@ -5,6 +5,7 @@ Regression only: what was set is as before after the end, an error, a signal, an
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Capture, refuse, succeed
@@ -26,6 +28,7 @@ from mlscale.readers.monitor import read_log
 from mlscale.sensors import clocks
 from mlscale.sensors.boards import GpuBoard, boards_at_hand
 from mlscale.sensors.clocks import given_back, set_board
+from mlscale.sensors.program import interrupted_once
 
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 30
@@ -99,6 +102,28 @@ def test_two_runs_do_not_share_a_board(board: GpuBoard) -> None:
         pass
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGXCPU])
+def test_a_collection_is_interrupted_once(
+    board: GpuBoard, gpu: MadeGpu, number: signal.Signals
+) -> None:
+    """Of `collect`: what comes while the clock is put back does not end that."""
+    put_back = board.put_back
+
+    def signalled(before: dict[str, Any]) -> None:
+        if gpu.locked_mhz:
+            os.kill(os.getpid(), number)
+        put_back(before)
+
+    board.put_back = signalled  # type: ignore[method-assign, assignment]
+    before = signal.getsignal(number)
+    with suppress(KeyboardInterrupt), interrupted_once(), given_back(board, sets_board=True):
+        set_board(board, {"engine_mhz": 840})
+        os.kill(os.getpid(), number)
+        pytest.fail("is not interrupted")
+    assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+    assert signal.getsignal(number) is before
+
+
 # In processes of their own.
 
 
@@ -139,6 +164,9 @@ def await_file(path: Path) -> None:
         (signal.SIGTERM, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 143),
         (signal.SIGINT, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 130),
         (signal.SIGHUP, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 129),
+        (signal.SIGUSR1, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 138),  # of Slurm's --signal
+        (signal.SIGALRM, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 142),
+        (signal.SIGXCPU, ("sh", "-c", f"{BEGUN}; exec sleep 60"), 152),
         (  # a program that ends in its own way
             signal.SIGTERM,
             ("sh", "-c", f"trap 'exit 7' TERM; {UNTIL_ON}"),
@@ -150,7 +178,16 @@ def await_file(path: Path) -> None:
             5,
         ),
     ],
-    ids=["SIGTERM", "SIGINT", "SIGHUP", "a program that catches it", "one that ignores it"],
+    ids=[
+        "SIGTERM",
+        "SIGINT",
+        "SIGHUP",
+        "SIGUSR1",
+        "SIGALRM",
+        "SIGXCPU",
+        "a program that catches it",
+        "one that ignores it",
+    ],
 )
 @pytest.mark.usefixtures("library")
 def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
@@ -164,9 +201,10 @@ def test_a_signal_ends_the_program_and_the_clocks_are_put_back(
             (gpu.folder / "on").touch()
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
-    assert err == "mlscale: interrupted; no log is written\n"
+    assert f"M02: sh-840.csv: the program ended with {status}: it may have done less work" in err
     assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
-    assert not list(Path().glob("*.csv"))
+    assert [path.name for path in Path().glob("*.csv")] == ["sh-840.csv"]
+    assert read_log(Path("sh-840.csv"))[0].facts["engine_mhz"] == 840
 
 
 @pytest.mark.usefixtures("library")
@@ -219,7 +257,7 @@ def test_a_log_without_a_place_is_kept_in_the_temporary_folder(
     """As on a full disk; the clocks are put back."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     Path("logs").mkdir()
-    program = ("sh", "-c", "rmdir logs; sh job.sh")
+    program = ("sh", "-c", "rm -r logs; sh job.sh")
     words = ("measure", "--at", "840", "-o", "logs/log.csv", "--", *program)
     message, _, kept = refuse(capsys, Path(), *words).partition("; the log is in ")
     assert message == "logs/log.csv: cannot be written: No such file or directory"
@@ -247,15 +285,63 @@ def test_without_a_place_for_the_marker_no_clock_is_set(gpu: MadeGpu, capsys: Ca
 
 
 @pytest.mark.usefixtures("library")
-def test_after_kill_9_the_next_start_puts_back(gpu: MadeGpu, capsys: Capture) -> None:
+def test_after_kill_9_the_next_start_puts_back_and_names_what_was_sampled(
+    gpu: MadeGpu, capsys: Capture
+) -> None:
     with measuring("sh", "-c", UNTIL_ON) as process:
         await_file(gpu.folder / "at")
+        taken = nvml.reads()
         process.kill()
     (gpu.folder / "on").touch()
     assert (gpu.locked_mhz, gpu.marker.exists()) == (840, True)
+    [partial] = Path().glob("*.csv")
+    [log] = read_log(partial)
+    assert len(log) >= taken - 1  # of the last one not all may have been asked
+    assert log.facts["engine_mhz"] == 840
     _, err = succeed(capsys, "measure", "--", "sh", "job.sh")
     assert "an earlier run was killed while it held the clocks; they are put back first" in err
+    assert f"M02: {partial}: was sampled of a run that was killed; rename or delete it" in err
     assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
+
+
+@pytest.mark.parametrize("content", ["", '{"power_limit_mw": "all"}', "[]"])
+def test_a_damaged_marker_says_how_to_clear_it(gpu: MadeGpu, capsys: Capture, content: str) -> None:
+    gpu.marker.parent.mkdir(parents=True)
+    gpu.marker.write_text(content)
+    message = refuse(capsys, Path(), "measure", "--at", "840", "--", "sh", "job.sh")
+    assert message.startswith(f"GPU 0: clock not put back ({gpu.marker}: ")
+    assert message.endswith(f"); as root: nvidia-smi -i 0 -rgc && rm {gpu.marker}")
+
+
+@pytest.mark.parametrize("from_keys", [True, False], ids=["Ctrl-C", "kill -INT"])
+@pytest.mark.usefixtures("library")
+def test_on_a_terminal_the_program_has_each_interrupt_once(gpu: MadeGpu, from_keys: bool) -> None:
+    """Keys of a terminal reach the program themselves, a kill of mlscale does not."""
+    keys, terminal = os.openpty()
+    program = f"trap 'echo >> $MADE_NVML/heard; : > $MADE_NVML/on' INT; {UNTIL_ON}"
+    words = [sys.executable, "-m", "mlscale", "measure", "-o", "log.csv", "--", "sh", "-c", program]
+    start = f"exec {shlex.join(words)} < {os.ttyname(terminal)}"  # a session's first is its own
+    with subprocess.Popen(["sh", "-c", start], start_new_session=True) as process:
+        await_file(gpu.folder / "at")
+        begun = nvml.reads()
+        while nvml.reads() < begun + 3:  # mlscale has taken note of the program
+            time.sleep(0.01)
+        if from_keys:
+            os.write(keys, b"\x03")
+        else:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+    assert (gpu.folder / "heard").read_text() == "\n"
+    for one in (keys, terminal):
+        os.close(one)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
+@pytest.mark.usefixtures("library")
+def test_a_closed_stream_costs_no_log(gpu: MadeGpu, closed: str) -> None:
+    job = shlex.join([sys.executable, "-m", "mlscale", "measure", "-o", "log.csv", "--", "true"])
+    subprocess.check_call(["sh", "-c", f"{job} {closed}"])
+    assert len(read_log(Path("log.csv"))) == 1
 
 
 @pytest.mark.slow

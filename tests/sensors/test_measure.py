@@ -6,13 +6,14 @@ Expected: what the made GPU is made of; 1395 MHz and 310 W at work, 210 MHz and 
 # ruff: noqa: ARG002
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from synthetic import llm_server
+from synthetic import llm_server, nvml
 from synthetic.made_gpu import MadeGpu
 
 import mlscale
@@ -86,7 +87,8 @@ class TestOneRun:
             _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
             assert ("log.csv: existed, and is replaced" in err) == is_there
         message = refuse(capsys, Path(), "measure", "-o", "none/log.csv", *JOB)
-        assert message.endswith("none: no log can be written there; name another with -o")
+        said = "no log can be written there (No such file or directory); name another with -o"
+        assert message.endswith(f"none: {said}")
 
     def test_an_idle_gpu_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
         _, err = succeed(capsys, "measure", "-o", "log.csv", "--", "true")
@@ -149,7 +151,8 @@ class TestClocks:
         lines = err.splitlines()
         assert lines[0] == "  1/2  free clock   2.00 s, 1395 MHz,  310 W -> job-1395.csv"
         assert lines[1] == "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv"
-        assert lines[2:4] == [
+        assert lines[2:5] == [
+            "  A lock set by hand before (nvidia-smi -lgc) is gone: NVML does not tell it",
             "  The clock is put back. The answer of:",
             "    mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5",
         ]
@@ -203,7 +206,7 @@ class TestWhatIsAmiss:
         [
             ({"mig": 1}, "GPU 0 is divided (MIG), and its sensors show the whole GPU"),
             ({"no_driver": True}, "no GPU was found: NVIDIA: Driver Not Loaded; "),
-            ({"lost_after": 9}, "GPU 0 no longer answers (GPU is lost); no log is written"),
+            ({"lost_after": 1}, "GPU 0 no longer answers (GPU is lost); no log is written"),
         ],
         ids=["MIG", "no driver", "lost"],
     )  # fmt: skip
@@ -211,16 +214,21 @@ class TestWhatIsAmiss:
         self, gpu: MadeGpu, capsys: Capture, special: dict[str, object], message: str
     ) -> None:
         gpu.special(**special)
-        Path("job.sh").write_text(UNTIL_LOST)
-        assert message in refuse(capsys, Path(), "measure", *JOB)
+        assert message in refuse(capsys, Path(), "measure", "--", "true")
 
     def test_a_lost_gpu_leaves_a_failed_program_its_status(
         self, gpu: MadeGpu, capsys: Capture
     ) -> None:
+        """What was sampled until then is kept."""
         gpu.special(lost_after=9)
-        Path("job.sh").write_text(f"{UNTIL_LOST}exit 9\n")
-        assert main(["measure", *JOB]) == 9
-        assert "no longer answers" in capsys.readouterr().err
+        for status in (9, 0):
+            Path("job.sh").write_text(f"{UNTIL_LOST}exit {status}\n")
+            assert main(["measure", "-o", "log.csv", *JOB]) == (status or 2)
+            said = "GPU 0 no longer answers (GPU is lost): log.csv ends there"
+            assert said in capsys.readouterr().err
+            [log] = read_log(Path("log.csv"))
+            assert len(log) == 9
+            (gpu.folder / "reads").unlink()
 
     def test_without_a_library(
         self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -238,8 +246,14 @@ class TestWhatIsAmiss:
             (("--two-clocks", "--rate", "9", *JOB), "--two-clocks takes no --for or --rate"),
             (("--max-slowdown", "5", *JOB), "--max-slowdown needs --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat needs a program to run, not --for"),
-            (("--two-clocks", "--gpu", "0,1", *JOB), "there is no GPU 1; there are 0"),
+            (
+                ("--two-clocks", "--gpu", "0,1", *JOB),
+                "there is no GPU 1 that answers; there is: GPU 0 (",
+            ),
             (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
+            (("-o", ".", *JOB), "-o .: is a folder; give the name of a file to write"),
+            (("-o", "a/", *JOB), "-o a/: is a folder; give the name of a file to write"),
+            (("-o", "x" * 300, *JOB), "no log can be written there (File name too long); name"),
             (("--", "no-such-program"), "no-such-program: cannot be run: No such file or"),
         ],
     )
@@ -247,6 +261,87 @@ class TestWhatIsAmiss:
         self, gpu: MadeGpu, capsys: Capture, words: tuple[str, ...], message: str
     ) -> None:
         assert message in refuse(capsys, Path(), "measure", *words)
+
+    def test_a_driver_that_fails_is_told(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By an error that is none of its own, after nine samples."""
+        temperature = nvml.nvmlDeviceGetTemperature
+
+        def failing(handle: int, sensor: int) -> int:
+            if nvml.reads() > 9:
+                raise OSError("no such device")
+            return temperature(handle, sensor)
+
+        monkeypatch.setattr(nvml, "nvmlDeviceGetTemperature", failing)
+        Path("job.sh").write_text(UNTIL_LOST)
+        assert main(["measure", "-o", "log.csv", *JOB]) == 2
+        said = "GPU 0 no longer answers (no such device): log.csv ends there"
+        assert said in capsys.readouterr().err
+
+    def test_one_gpu_off_the_bus_does_not_stop_the_others(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def lost(handle: int) -> str:
+            if handle == 1:
+                raise nvml.NVMLError(nvml.NVML_ERROR_GPU_IS_LOST, "GPU is lost")
+            return nvml.NAME
+
+        monkeypatch.setattr(nvml, "nvmlDeviceGetName", lost)
+        gpu.special(gpus=3)
+        succeed(capsys, "measure", "--gpu", "0,2", "-o", "log.csv", *JOB)
+        message = refuse(capsys, Path(), "measure", "--gpu", "1", *JOB)
+        there = "; there is: GPU 0 (NVIDIA A100-SXM4-80GB), GPU 2 (NVIDIA A100-SXM4-80GB)"
+        assert message == f"there is no GPU 1 that answers{there}"
+
+    def test_a_name_that_is_no_text_is_none(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As bindings raise where the driver gives other bytes."""
+
+        def garbled(*_: int) -> str:
+            return b"\xff".decode()
+
+        for name in ("nvmlDeviceGetName", "nvmlSystemGetProcessName"):
+            monkeypatch.setattr(nvml, name, garbled)
+        gpu.special(others=[4242])
+        _, err = succeed(capsys, "measure", *JOB)
+        assert "GPU 0: another program ran on it already: process 4242;" in err
+
+    def test_what_goes_on_in_the_background(self, gpu: MadeGpu, capsys: Capture) -> None:
+        gpu.special(serves=True)
+        _, err = succeed(capsys, "measure", "--", "true")
+        assert "M02: the GPU is still at work after the program ended, and the log lacks" in err
+
+    def test_a_skip_of_all_leaves_out_nothing(self, gpu: MadeGpu, capsys: Capture) -> None:
+        _, err = succeed(capsys, "measure", "--skip", "100s", "-o", "log.csv", *JOB)
+        assert "M02: GPU 0: no samples after the first 100 s, so that none is left out" in err
+        assert "GPU 0: 2.00 s busy of " in err
+
+    @pytest.mark.parametrize(
+        ("line", "name"),
+        [
+            ("sh job.sh; : x.sh", "sh-1395.csv"),
+            ("sh job.sh\n: /x.py", "sh-1395.csv"),
+            (f"sh job.sh; : {'x' * 300}", "sh-1395.csv"),
+        ],
+    )
+    def test_a_line_of_a_shell_makes_no_name_and_can_be_pasted(
+        self, gpu: MadeGpu, capsys: Capture, line: str, name: str
+    ) -> None:
+        _, err = succeed(capsys, "measure", "--", "sh", "-c", line)
+        assert [path.name for path in Path().glob("*.csv")] == [name]
+        pasted = err.splitlines()[-1].partition(" -- ")[2].replace("sh -c", "printf %s")
+        shown = subprocess.check_output(["bash", "-c", pasted], text=True)
+        assert shown == line
+
+    def test_a_program_with_an_evil_name(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """At most 60 characters, none of them special in a shell."""
+        program = Path("; rm -rf $HOME " + "x" * 200)
+        program.write_text("#!/bin/sh\nexec sh job.sh\n")
+        program.chmod(0o755)
+        succeed(capsys, "measure", "--", f"./{program}")
+        assert [path.name for path in Path().glob("*.csv")] == [f"rm--rf-HOME-{'x' * 48}-1395.csv"]
 
 
 class TestWhatGoesOn:
@@ -352,3 +447,9 @@ class TestFromPython:
         with pytest.raises(KeyError), mlscale.measure("fast.csv"):
             raise KeyError
         assert not Path("fast.csv").exists()
+        [partial] = Path().glob("*.csv")
+        with (
+            pytest.warns(UserWarning, match=f"{partial}: was sampled of a run that was killed"),
+            mlscale.measure("fast.csv"),
+        ):
+            gpu.special(serves=True)

@@ -143,7 +143,8 @@ def nvmlDeviceGetEnforcedPowerLimit(handle: int) -> int:
 def nvmlDeviceGetUtilizationRates(handle: int) -> Any:
     with _file("reads").open("ab") as file:
         file.write(b".")
-    if _file("go").exists() and not _file("started").exists() and handle == 0:
+    # In this order: the program takes `go` away first.
+    if handle == 0 and not _file("started").exists() and _file("go").exists():
         _file("started").write_text(str(reads()))
     if reads() > made().get("lost_after", 1 << 30):
         raise NVMLError(NVML_ERROR_GPU_IS_LOST, "GPU is lost")
