@@ -55,8 +55,8 @@ def regret_percent(run: Measurements, at: HardwareConfig) -> float:
 def test_launches_decide(run: Measurements, advised: dict[str, HardwareConfig]) -> None:
     """The bound of 2 % is the aim; the other two say what it costs not to count launches.
 
-    Regression only: 31.0 % with each kernel counted once, 11.9 % at the base.
+    Regression only: 57.0 % with each kernel counted once, 11.9 % at the base.
     """
     assert regret_percent(run, advised["by launches"]) <= 2
-    assert regret_percent(run, advised["each once"]) == pytest.approx(31.0, abs=0.1)
+    assert regret_percent(run, advised["each once"]) == pytest.approx(57.0, abs=0.1)
     assert regret_percent(run, advised["base"]) == pytest.approx(11.9, abs=0.1)
