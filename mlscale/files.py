@@ -1,6 +1,7 @@
 """Files written whole or not at all, and the errors of the file system in one line."""
 
 import gzip
+import io
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +23,7 @@ except ImportError:  # Windows: no folder is held, and nothing of killed process
 # Of what gzip packed. Real traces unpack to 10 to 30 times their size.
 MOST_UNPACKED, MOST_TIMES = 2 << 30, 200
 PIECE = 1 << 20  # bytes
+HELD = 4 << 20  # bytes of a file that are read at once and held
 _PART = ".mlscale-part"  # ends the names of files that are being written
 
 ByteProgress = Callable[[int], object]  # is called with numbers of bytes as they are read
@@ -82,7 +85,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # of a file system without locks
+        with suppress(OSError):  # a file system without locks
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -102,34 +105,75 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class HeldFile:
+    """A file that was opened once: what it begins with, which is all of a short one.
+
+    Attributes:
+        path: the file.
+        head: its first HELD bytes.
+        size_bytes: of the whole file.
+    """
+
+    path: Path
+    head: bytes = field(repr=False, compare=False)
+    size_bytes: int = field(compare=False)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether gzip packed it."""
+        return self.head.startswith(b"\x1f\x8b")
+
+    def open(self) -> BinaryIO:
+        """All its bytes; a file longer than what is held is opened again."""
+        return io.BytesIO(self.head) if len(self.head) < HELD else self.path.open("rb")
+
+    def pieces(self, progress: ByteProgress = no_progress) -> Iterator[bytes]:
+        """What it holds, unpacked where gzip packed it. Raises InputError.
+
+        progress: is called with numbers of bytes as they are read.
+        """
+        most = max(MOST_UNPACKED, MOST_TIMES * self.size_bytes) if self.is_packed else math.inf
+        done = position = 0
+        try:
+            with self.open() as binary:
+                content: Any = gzip.GzipFile(fileobj=binary) if self.is_packed else binary
+                while done <= most and (piece := content.read(PIECE)):
+                    done += len(piece)
+                    yield piece
+                    progress(binary.tell() - position)
+                    position = binary.tell()
+        except (EOFError, OSError, zlib.error) as error:
+            what = "unpacked" if self.is_packed else "read"
+            raise InputError(f"{self.path}: cannot be {what}: {error}; is it cut off?") from None
+        if done > most:
+            told = f"{self.path}: unpacks to more than {most / (1 << 30):.3g} GiB"
+            raise InputError(f"{told}, the most of a packed file of its size; unpack it first")
+
+    def content(self) -> bytes:
+        """All of it, unpacked where gzip packed it. Raises InputError, also on an empty file."""
+        if content := b"".join(self.pieces()):
+            return content
+        raise InputError(f"{self.path}: is empty")
+
+
+def hold(file: Path | HeldFile) -> HeldFile:
+    """Open a file, unless that was done. Raises InputError where it cannot be read."""
+    if isinstance(file, HeldFile):
+        return file
+    try:
+        with file.open("rb") as binary:
+            return HeldFile(file, binary.read(HELD), os.fstat(binary.fileno()).st_size)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
+
+
 def read_bytes(path: Path) -> bytes:
     """The whole file, unpacked where gzip packed it. Raises InputError, also on an empty one."""
-    try:
-        with path.open("rb") as binary:
-            content = b"".join(unpacked(path, binary))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if not content:
-        raise InputError(f"{path}: is empty")
-    return content
-
-
-def unpacked(path: Path, binary: BinaryIO) -> Iterator[bytes]:
-    """What an open file holds, in pieces, unpacked where gzip packed it. Raises InputError."""
-    is_packed, done = binary.read(2) == b"\x1f\x8b", 0
-    binary.seek(0)
-    most = max(MOST_UNPACKED, MOST_TIMES * path.stat().st_size) if is_packed else math.inf
-    content: Any = gzip.GzipFile(fileobj=binary) if is_packed else binary
-    try:
-        while done <= most and (piece := content.read(PIECE)):
-            done += len(piece)
-            yield piece
-    except (EOFError, OSError, zlib.error) as error:
-        what = "unpacked" if is_packed else "read"
-        raise InputError(f"{path}: cannot be {what}: {error}; is it cut off?") from None
-    if done > most:
-        told = f"{path}: unpacks to more than {most / (1 << 30):.3g} GiB"
-        raise InputError(f"{told}, the most of a packed file of its size; unpack it first")
+    return hold(path).content()
 
 
 def shipped_json(module: str, name: str) -> Any:

@@ -19,7 +19,7 @@ from mlscale.data.column_names import RATED_UNITS, Columns, source_meant
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
-from mlscale.data.logs import SAME_CLOCK, SHARES, is_sampled
+from mlscale.data.logs import SAME_CLOCK, SHARES, is_sampled, with_ran_clocks
 from mlscale.data.points import add_points, warn_of_base
 from mlscale.data.profiles import (
     NOT_COUNTERS,
@@ -32,9 +32,8 @@ from mlscale.data.profiles import (
     profiles_at,
     with_weights,
 )
-from mlscale.data.ran_clocks import with_ran_clocks
 from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts
-from mlscale.data.table_files import is_table, is_tidy, read_table
+from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.model.model import Model, load
 from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
@@ -42,6 +41,7 @@ from mlscale.model.unprofiled import left_out
 from mlscale.notes import Note
 from mlscale.predictors.base import Predictor, PredictsOtherGpus
 from mlscale.readers.given import Given
+from mlscale.readers.source import Source
 from mlscale.text import counted
 
 Reading = tuple[Table, HardwareConfig | None]  # None: where its rows say
@@ -60,7 +60,7 @@ class Asked:
         run: a table or profiles in place of files.
         model: itself, a file, or the name of a shipped one; None takes the shipped one that fits.
         predictor: the class of a predictor that the model file only names.
-        also: further runs, FILE or FILE@CONFIG, or a table.
+        also: further runs, files, each perhaps with its configuration, or tables.
         also_times_ms: the true time of each further log's run [ms]; none where the log tells it.
         weights: a table that says how often kernels run.
         profiled_only: without the kernels of which only the time is known.
@@ -71,12 +71,12 @@ class Asked:
         columns: what tables call our columns.
     """
 
-    files: tuple[str, ...]
+    files: tuple[Source, ...]
     given: Given
     run: Table | Profiles | None = None
     model: Model | str | None = None
     predictor: type[Predictor] | None = None
-    also: tuple[str | Table, ...] = ()
+    also: tuple[Source | Table, ...] = ()
     also_times_ms: tuple[float, ...] = ()
     weights: str | None = None
     profiled_only: bool = False
@@ -102,7 +102,7 @@ class Subject:
     model_name: str
     profile_name: str
     notes: tuple[Note, ...] = ()
-    files: tuple[Path, ...] = ()
+    files: tuple[Source, ...] = ()
 
 
 def read(asked: Asked, head: Table | None = None) -> Subject:
@@ -112,8 +112,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     """
     predictors = [asked.predictor] if asked.predictor else []
     named = load_model(asked.model, predictors) if isinstance(asked.model, str) else asked.model
-    paths = tuple(map(input_file, asked.files))
-    profiles, notes = _profiles(asked, paths, named, head)
+    profiles, notes = _profiles(asked, named, head)
     if named is None:
         _require_peaks(profiles, asked.given.device)
         name, model = shipped_model(profiles)
@@ -124,33 +123,30 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
     peaks = _peaks(input_file(asked.peaks), asked.columns, profiles) if asked.peaks else None
     model = model_for(model, profiles, targets, peaks, asked.extrapolate, asked.force)
     notes += extrapolations(model, bool(profiles.points))
-    profile_name = ", ".join(path.name for path in paths) or "data from Python"
+    profile_name = ", ".join(file.path.name for file in asked.files) or "data from Python"
     return Subject(
-        model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
+        model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), asked.files
     )
 
 
-def measured_again(asked: Asked, profiles: Profiles, text: str) -> tuple[MeasuredPoint, ...]:
+def measured_again(asked: Asked, profiles: Profiles, file: Source) -> tuple[MeasuredPoint, ...]:
     """What a file says of a run at other settings, as --also reads it; nothing is predicted.
 
-    text: FILE or FILE@CONFIG. Raises InputError.
+    Raises InputError.
     """
-    paths, asked = tuple(map(input_file, asked.files)), replace(asked, also=(text,))
-    further = _further_runs(profiles, replace(asked, also_times_ms=()), paths, 0.0)
+    further = _further_runs(profiles, replace(asked, also=(file,), also_times_ms=()), 0.0)
     return add_points(replace(profiles, points=()), further).points
 
 
-def _profiles(
-    asked: Asked, paths: Sequence[Path], model: Model | None, head: Table | None
-) -> tuple[Profiles, list[Note]]:
+def _profiles(asked: Asked, model: Model | None, head: Table | None) -> tuple[Profiles, list[Note]]:
     """The profiles that all files hold, with further measured points; and notes on them.
 
     model: one that is named, whose base is a table's where nothing else is. Raises InputError.
     """
     first: Table | None = None
     table = asked.run if isinstance(asked.run, Table) else head
-    if table is None and len(paths) == 1 and is_tidy(paths[0], asked.columns):
-        table = read_table(paths[0], columns=asked.columns)
+    if table is None and len(asked.files) == 1 and asked.files[0].is_table(asked.columns):
+        table = asked.files[0].table(asked.columns)
     if isinstance(asked.run, Profiles):
         profiles = asked.run
     elif table is not None:
@@ -159,9 +155,9 @@ def _profiles(
             table = with_base_clocks(table, base, model.snap_clocks)
         first, profiles = _profiles_of_rows(table, asked, model)
     else:
-        first, profiles = _profiles_of_exports(paths, asked)
+        first, profiles = _profiles_of_exports(asked)
     snap_clocks = 0.0 if model is None else model.snap_clocks
-    further = _further_runs(profiles, asked, paths, snap_clocks)
+    further = _further_runs(profiles, asked, snap_clocks)
     readings: list[Reading] = [*further] if first is None else [(first, None), *further]
     is_of_model = model and (model.device, model.base) == (profiles.device, profiles.base)
     if first is not None and head is None:
@@ -216,7 +212,7 @@ def is_model_name(text: str) -> bool:
 def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     """Load a model file, or the shipped model of that name; no code is run on its word.
 
-    predictors: the classes of predictors of one's own, which a file only names. Raises InputError.
+    predictors: the classes of predictors of your own, which a file only names. Raises InputError.
 
     Example:
         model = mlscale.load("kernels")
@@ -241,20 +237,22 @@ def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> 
 # The first run.
 
 
-def _profiles_of_exports(paths: Sequence[Path], asked: Asked) -> tuple[Table | None, Profiles]:
+def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
     """Profiles of the exports, or the log, of a run; of a log its table too. Raises InputError."""
-    from mlscale.readers.reading import profiles_of, read_table
+    from mlscale.readers.reading import profiles_of
+    from mlscale.readers.reading import read_table as read_run
 
-    if tables := [path for path in paths if is_table(path, asked.columns)]:
+    files = asked.files
+    if tables := [file for file in files if file.is_file and file.is_table(asked.columns)]:
         raise UsageError(
-            f"{tables[0]}: is a table, and several files are exports of one run; give one "
+            f"{tables[0].path}: is a table, and several files are exports of one run; give one "
             "table, which may hold all kernels, and that of a further clock with --also FILE"
         )
-    given, is_of_log = asked.given, is_log(paths[0])
-    if is_of_log and asked.also and "engine_mhz" in given.base and tells_engine_clock(paths[0]):
+    given, is_of_log = asked.given, files[0].is_log
+    if is_of_log and asked.also and "engine_mhz" in given.base and files[0].tells_engine_clock:
         base = {axis: step for axis, step in given.base.items() if axis != "engine_mhz"}
         given = replace(given, base=base)  # it names one of the readings, perhaps another
-    imported = read_table(paths, given)
+    imported = read_run(files, given)
     if is_of_log:
         imported = replace(imported, table=_at_set_clock(imported.table, asked.given))
     return imported.table if is_of_log else None, profiles_of(imported)
@@ -296,7 +294,7 @@ def _base_of(
     kernels = set(readings[0][0].text["kernel"])
     filled, found = [readings[0][0]], [(0, first)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # of the base they are told below
+        warnings.simplefilter("ignore", DataWarning)  # the base's are told below
         for place, (table, config) in enumerate(readings[1:], start=1):
             filled.append(_with_settings(table, config, first.base))
             highest = highest_config(filled[-1], said, kernels)
@@ -323,11 +321,11 @@ def _base_of(
 
 def _require_power(given: Given, profiles: Profiles, further: Sequence[Reading]) -> None:
     """Raise InputError where --power may be a further run's, so that the order of files counts."""
-    from mlscale.readers.power import power_of_which
-
     is_told = given.power is None or _has_counters(profiles)
     for table, _ in () if is_told else further:
         if not table.has_values("power_w"):
+            from mlscale.readers.power import power_of_which
+
             raise power_of_which(table.source, "shows no power either")
 
 
@@ -361,23 +359,9 @@ def _has_readings_elsewhere(table: Table, profiles: Profiles) -> bool:
     return not _has_counters(profiles) and not is_at_base
 
 
-def is_log(path: Path) -> bool:
-    """Whether a file is a monitor's log. Raises InputError where it cannot be read."""
-    from mlscale.readers import reading
-
-    return reading.is_log(path)
-
-
-def tells_engine_clock(log: Path) -> bool:
-    """Whether a monitor's log says at which engine clock the GPU ran. Raises InputError."""
-    from mlscale.readers.monitor import read_log
-
-    return any("engine_mhz" in samples.columns for samples in read_log(log))
-
-
-def require_engine_clock(log: Path) -> None:
+def require_engine_clock(log: Source) -> None:
     """Raise InputError where a log does not say at which engine clock it ran."""
-    _require_told(tells_engine_clock(log), log, f"give {log.name}@engine=…")
+    _require_told(log.tells_engine_clock, log.path, f"give {log.path.name}@engine=…")
 
 
 def _require_told(clock: object, source: Path | str, mend: str) -> None:
@@ -457,38 +441,36 @@ def _is_for(model: Model, table: Table) -> bool:
 # Further runs: the same kernels, or the same run, measured at further configurations.
 
 
-def _further_runs(
-    profiles: Profiles, asked: Asked, paths: Sequence[Path], snap_clocks: float
-) -> list[Reading]:
+def _further_runs(profiles: Profiles, asked: Asked, snap_clocks: float) -> list[Reading]:
     """What --also names, tables, traces or logs, as `add_points` takes it. Raises InputError.
 
-    paths: of the profiles. snap_clocks [MHz]: clocks so near to the base's are the base's.
+    snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
     further: list[Reading] = []
     times_ms = asked.also_times_ms or (None,) * len(asked.also)
-    for text, time_ms in zip(asked.also, times_ms, strict=True):
-        if isinstance(text, Table):
-            table = with_base_clocks(as_one_run(text), profiles.base.as_dict(), snap_clocks)
+    for file, time_ms in zip(asked.also, times_ms, strict=True):
+        if isinstance(file, Table):
+            table = with_base_clocks(as_one_run(file), profiles.base.as_dict(), snap_clocks)
             further.append((table, None))
             continue
-        path, settings = file_and_settings(text)
-        config = config_beside(profiles, settings) if settings else None
-        if is_tidy(path, asked.columns):
-            table = as_one_run(read_table(path, columns=asked.columns))
+        path = file.path
+        config = config_beside(profiles, file.settings) if file.settings else None
+        if file.is_table(asked.columns):
+            table = as_one_run(file.table(asked.columns))
             clock = config or source_meant("engine_mhz", table.columns)
             _require_told(clock, path, f"give {path.name}@engine=…")
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
-        elif is_log(path):
-            further.append((_further_log(profiles, path, config, asked.given, time_ms), None))
+        elif file.is_log:
+            further.append((_further_log(profiles, file, config, asked.given, time_ms), None))
         else:
-            further.append((_further_trace(profiles, path, config, paths, asked.given), config))
+            further.append((_further_trace(profiles, file, config, asked), config))
     return further
 
 
 def _further_log(
     profiles: Profiles,
-    path: Path,
+    log: Source,
     config: HardwareConfig | None,
     given: Given,
     time_ms: float | None,
@@ -499,6 +481,7 @@ def _further_log(
     """
     from mlscale.readers.reading import read_table
 
+    path = log.path
     if not is_sampled(profiles.metadata):
         raise InputError(
             f"{path}: is a monitor's log, and the first file is none; give the logs of both runs, "
@@ -512,10 +495,10 @@ def _further_log(
         )
     base = (config or profiles.base).as_dict()
     if config is None:
-        require_engine_clock(path)
+        require_engine_clock(log)
         del base["engine_mhz"]
     beside = replace(given, device=profiles.device, base=base, power=None, time_ms=time_ms)
-    table = _at_set_clock(read_table([path], beside).table, given)
+    table = _at_set_clock(read_table([log], beside).table, given)
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: is of {counted(len(table), 'run')}, what was given first of "
@@ -526,27 +509,24 @@ def _further_log(
 
 
 def _further_trace(
-    profiles: Profiles,
-    path: Path,
-    config: HardwareConfig | None,
-    first: Sequence[Path],
-    given: Given,
+    profiles: Profiles, trace: Source, config: HardwareConfig | None, asked: Asked
 ) -> Table:
     """The times of a further run, by its trace, under the names of the first one's kernels."""
-    from mlscale.readers.reading import read_again
+    from mlscale.readers.table import read_again
 
+    path, first = trace.path, asked.files
     if config is None:
         raise InputError(
             f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
             "or cu=… where they are not the base's"
         )
-    if not first or is_tidy(first[0]) or is_log(first[0]):
+    if not first or first[0].is_table() or first[0].is_log:
         raise InputError(
             f"{path}: is a trace, which needs the exports of the first run beside it, and "
-            f"{first[0] if first else 'what was given'} is none; give these in its place, or "
+            f"{first[0].path if first else 'what was given'} is none; give these in its place, or "
             "import them with this trace and give the table that comes out"
         )
-    return replace(read_again(first, path, profiles, config, given.gpu), source=str(path))
+    return replace(read_again(first, trace, profiles, config, asked.given.gpu), source=str(path))
 
 
 # Configurations.

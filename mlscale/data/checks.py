@@ -26,7 +26,7 @@ from mlscale.notes import Note, Severity
 
 # Which facts a predicate takes. All predicates of one subject take the same ones, in one order.
 # fmt: off
-Subject = Literal[
+CheckedFacts = Literal[
     "value", "board power", "partition", "kernels", "traffic", "launch clocks", "profiled clock",
     "gpus", "busy span", "grid", "repetitions", "launches", "times", "columns", "counters",
     "counters at the base", "shared times", "further run", "scaling", "ends of logs", "setting",
@@ -40,7 +40,7 @@ class Rule:
     """A row of RULES; the sentence names the fields that the predicate returns."""
 
     code: str
-    looks_at: Subject
+    looks_at: CheckedFacts
     severity: Severity
     predicate: Callable[..., Fields]
     sentence: str
@@ -112,7 +112,7 @@ RULES = (
 # fmt: on
 
 
-def check(looks_at: Subject, where: str, *facts: Any) -> None:
+def check(looks_at: CheckedFacts, where: str, *facts: Any) -> None:
     """Apply all rules that look at these facts, each sentence told as of `where`.
 
     Raises InputError by a rule that refuses; by the others it warns, with a `DataWarning` that has
@@ -129,7 +129,7 @@ def check(looks_at: Subject, where: str, *facts: Any) -> None:
         warn(rule.code, text, severity, fields.get("kernels", ()))
 
 
-def notes_on(looks_at: Subject, *facts: Any, source: str = "") -> list[Note]:
+def notes_on(looks_at: CheckedFacts, *facts: Any, source: str = "") -> list[Note]:
     """The notes of the rules that these facts break, for an answer that carries them itself.
 
     source: what they are told of, where that is not the whole answer.
@@ -145,7 +145,7 @@ def notes_on(looks_at: Subject, *facts: Any, source: str = "") -> list[Note]:
     ]
 
 
-def _broken(looks_at: Subject, facts: Sequence[Any]) -> Iterator[tuple[Rule, dict[str, Any]]]:
+def _broken(looks_at: CheckedFacts, facts: Sequence[Any]) -> Iterator[tuple[Rule, dict[str, Any]]]:
     for rule in RULES:
         if rule.looks_at == looks_at and (fields := rule.predicate(*facts)) is not None:
             yield rule, fields

@@ -1,20 +1,229 @@
-"""Columns under other names: what --map says of them, their units, and the usual names."""
+"""What a column's title says, and columns under other names: what --map says of them, their units.
+
+People title one quantity in a hundred ways: power.draw [W], gpu0_power_w, system.gpu.0.powerWatts,
+Board Power Draw [W]. Titles are cut into words, and words and unit tell whose it is (of the GPU, a
+part of it, or another device) and what: a draw or a limit, a moment or a length of time.
+"""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.titles import Title, read_title
 from mlscale.errors import InputError
+
+# By quantity its units, and how many of the first each is.
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "power": {"W": 1.0, "mW": 1e-3, "kW": 1e3},
+    "clock": {"MHz": 1.0, "kHz": 1e-3, "GHz": 1e3, "Hz": 1e-6},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "energy": {"J": 1.0, "mJ": 1e-3, "kJ": 1e3, "Wh": 3.6e3, "kWh": 3.6e6},
+    "share": {"%": 0.01},
+}
+# fmt: off
+_SPELT = {"W": "watt watts", "mW": "milliwatt milliwatts", "ms": "msec", "us": "usec",
+          "J": "joule joules", "s": "sec secs second seconds", "%": "pct perc percent percentage",
+          "-": "c v mv b kb mb gb tb kib mib gib rpm fps celsius bytes megabytes"}
+_SAME = {  # one word, or two, for those that mean the same
+    "clock": "clk clocks freq freqs frequency dvfs", "power": "pwr", "mem": "memory",
+    "util": "utilization utilisation utilizations utils", "load": "activity busy", "usage": "used",
+    "gpu": "gpus igpu dgpu cuda", "gfx": "graphics gr", "limit": "cap tdp", "avg": "average mean",
+    "now": "current instant instantaneous actual measured achieved", "run": "exec execution",
+    "set": "app application applications applied target requested",
+    "stamp": "timestamp ts epoch unix", "latency": "duration runtime makespan",
+    "gfx clock": "sclk pclk gclk gfxclk", "mem clock": "mclk memclk", "gpu util": "gr3d",
+    "mem util": "emc umc controller",
+}
+
+def _word_set(words: str) -> set[str]:
+    return set(words.split())
+
+
+_GPU = _word_set("gpu gfx sm #")  # '#' stands for a GPU with its number
+_GPU_ALONE = _word_set("core socket board card nvidia smi nvml dcgm")  # unless another is named
+_OTHERS = _word_set(
+    "cpu processor system sys ram vram swap fan pcie pci disk ssd host proc process node pck "
+    "module soc fclk socclk vclk dclk dram ring uncore network wifi battery psu wall meter ape "
+    "dla pva")
+_PARTS = _word_set(
+    "video media vid fb bus vr enc dec encoder decoder jpeg ofa nvdec nvenc nvlink vcn render "
+    "compute input output pin chip slot src mvdd vddci copy")
+_SPOILT = _word_set(  # a statistic that is no mean, or what was not measured
+    "min minimum max maximum peak best worst cold norm normalized normalised n predicted pred "
+    "locked deep sleep idle static dynamic baseline violation throttle throttling shutdown per "
+    "slowdown governor default std stdev var reason reasons state status management supported "
+    "saving savings delta margin level voltage")
+_USES = _word_set("util load use usage")
+_FILLING = _GPU | _GPU_ALONE | _USES | _word_set(
+    "mem clock power set now draw avg total of the all engines engine speed value sensor "
+    "consumption reading package median device dev fi rate")
+_MOMENT = _word_set("time stamp date elapsed monotonic utc local query relative since start t")
+_LENGTHS = _word_set("run total taken")
+_INDEX = ("index", "uuid", "pcibusid", "busid", "gpu", "device", "deviceid", "card", "entity")
+_NAMES = ("name", "devicename", "cardseries", "cardmodel")
+_MARKS = {"gfx": "gpu_utilisation", "EMC": "memory_copy_utilisation"}  # whole titles of tools
+# fmt: on
+_UNITS = {unit.casefold(): unit for units in UNITS.values() for unit in units}
+_UNITS |= {word: unit for unit, words in _SPELT.items() for word in words.split()}
+_WORDS = {word: same.split() for same, words in _SAME.items() for word in words.split()}
+_TOKEN = re.compile(
+    r"GR3D|[KMGT]i?B(?![a-z])|[mkMG]?(?:Wh|W|J|Hz)(?![A-Za-z])"
+    r"|m[SC](?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|%"
+)
+_PAIR = re.compile(
+    r"(mem|memory|core|sm|gpu|gfx|avg|run|elapsed|app|time|date|power)"
+    r"(clock|clk|freq|frequency|f|power|pwr|util|time|index|name|id|stamp|cap|limit|draw)"
+)
+_RATE = re.compile(r"(per_?|[a-z]/)s(ec|econd)?\b|\btps\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Title:
+    """A title as it is understood.
+
+    what: our name of the quantity, as 'power_w'; 'time_ms' is how long, 'moment' when, 'time' one
+    of both, 'gpu' an index, 'watts' a GPU's number alone. unit: of UNITS, '' without; gpu: the
+    number in it, '' without. rank: of several titles of one quantity the lowest counts.
+    """
+
+    text: str
+    what: str
+    unit: str = ""
+    gpu: str = ""
+    rank: float = 0.0
+    words: tuple[str, ...] = ()
+
+
+@cache
+def read_title(text: str) -> Title | None:
+    """What a title says; None where it tells nothing of a GPU's power, clocks, use or time."""
+    label, plain = re.search(r'gpu="(\d+)"', text), re.sub(r"\{.*\}", "", text).strip()
+    words, unit = _words(plain)
+    gpu = label[1] if label else ""
+    for place in range(len(words) - 1, 0, -1):
+        if words[place].isdigit() and words[place - 1] in ("gpu", "core"):
+            gpu = gpu or (words[place] if words[place - 1] == "gpu" else "")
+            words[place - 1 : place + 1] = ["#" if words[place - 1] == "gpu" else "cpu"]
+            break
+    words = [word for word in words if not word.isdigit()]
+    meant = (_MARKS[plain], 0.0) if plain in _MARKS else None
+    meant = meant or (None if unit else _identity(words, plain)) or _quantity(words, unit)
+    if meant is None and _RATE.search(plain) and unit != "-" and not {*words} & _PARTS:
+        meant = "rate", 0.0
+    return Title(text, meant[0], unit, gpu, meant[1], tuple(words)) if meant else None
+
+
+def _words(text: str) -> tuple[list[str], str]:
+    """The words of a title without its unit, and the unit: in brackets, or the last word."""
+    unit = ""
+    for inside in re.findall(r"[\[(]([^\])]*)[\])]", text):
+        found = [_UNITS[t.casefold()] for t in _TOKEN.findall(inside) if t.casefold() in _UNITS]
+        if found:
+            unit = "" if _RATE.search(inside) else "%" if "%" in found else found[0]
+            text = text.replace(inside, " ", 1)
+    words: list[str] = []
+    for token in map(str.casefold, _TOKEN.findall(text)):
+        pair = _PAIR.fullmatch(token)
+        for part in pair.groups() if pair else [token]:
+            is_clock = part == "f" and (pair or words[-1:] in (["core"], ["mem"]))  # coreF, memf
+            words += ["clock"] if is_clock else _WORDS.get(part, [part])
+    last = len(words) - 1
+    while last >= 0 and (words[last] in ("avg", "median") or words[last].isdigit()):
+        last -= 1
+    if not unit and last >= 0 and words[last] in _UNITS and (last or len(words[0]) > 1):
+        unit = _UNITS[words.pop(last)]
+    return [word for word in words if word != "%"], unit or ("%" if "%" in words else "")
+
+
+def _identity(words: Sequence[str], text: str) -> tuple[str, float] | None:
+    """Whether a title is of the GPU's index, its name, or a number of a GPU alone."""
+    folded = re.sub(r"[\W_]", "", text.casefold())
+    short = folded.removeprefix("gpu")
+    if "#" in words:
+        return ("watts", 0.0) if list(words) == ["#"] else None
+    for name in (folded, short):
+        if name in _INDEX or (name == "id" != folded):
+            return "gpu", float(_INDEX.index(name)) if name in _INDEX else 3.5
+    return ("name", 0.0) if folded in _NAMES or short in _NAMES else None
+
+
+def _quantity(words: Sequence[str], unit: str) -> tuple[str, float] | None:  # noqa: PLR0911
+    """Our name of what was measured, and its rank among several of one name; None of others."""
+    said, quantity = set(words), next((what for what, units in UNITS.items() if unit in units), "")
+    if unit == "-" or (said & _OTHERS and not said & _GPU):
+        return None
+    if quantity == "power" or ("power" in said and not unit):
+        return _power(said)
+    if quantity == "energy" or ("energy" in said and not unit):
+        return None if said & {*_SPOILT, "all"} else ("energy_j", 1.0 - ("total" in said))
+    if quantity in ("time", "") and not said & ({"clock"} | _USES):
+        return _time(said) or _wandb_share(said)
+    strange = said - _FILLING
+    if said & (_SPOILT | _PARTS) or (strange and not said & (_GPU | _GPU_ALONE)):
+        return None
+    far = 10.0 * bool(strange) + 0.25 * (not said & _GPU)  # 'Core Clocks' may be a CPU's
+    if quantity == "clock" or ("clock" in said and not unit):
+        if "mem" in said:
+            return None if "set" in said else ("memory_mhz", ("now" not in said) + far)
+        places = ("sm", "gfx", "gpu #", "core", "")
+        rank = next(n for n, names in enumerate(places) if said & {*names.split()} or not names)
+        what = "engine_mhz_requested" if "set" in said else "engine_mhz"
+        return what, rank + 0.5 * ("now" not in said) + far
+    if "mem" in said:  # how busy; how full it is, is neither
+        is_busy = said & {"util", "load"} or (said == {"gpu", "mem", "use"} and unit)
+        return ("memory_copy_utilisation", ("use" in said) + far) if is_busy else None
+    is_use = said & _USES or (said and said <= {"gpu", "gfx"})
+    is_plain = not strange and "util" in said and "sm" not in said
+    is_use = is_use and quantity in ("share", "") and (is_plain or said & {"gpu", "gfx", "#"})
+    return ("gpu_utilisation", ("util" not in said) + far) if is_use else None
+
+
+def _power(said: set[str]) -> tuple[str, float] | None:
+    """A draw, a limit, or none of a whole GPU."""
+    strange, is_of_gpu = said - _FILLING, bool(said & (_GPU | _GPU_ALONE))
+    if said & {*_PARTS, "all"} or ("total" in said and not is_of_gpu):
+        return None
+    if said & _SPOILT:
+        is_limit = strange == {"max"} and "power" in said  # where it never changes
+        return ("power_cap_w", 9.0) if is_limit else None
+    if "limit" in said:
+        return "power_cap_w", 1.0 - ("enforced" in said)
+    if strange and not (is_of_gpu and said & {"power", "vdd"}):  # a Jetson's rail
+        return None
+    steps = (("board", 0.0), ("avg", 3.0), ("now", 1.0))
+    rank = next((step for word, step in steps if word in said), 2.0)
+    return "power_w", rank + 0.5 * (not said & _GPU) + 10.0 * bool(strange)
+
+
+def _wandb_share(said: set[str]) -> tuple[str, float] | None:
+    """Its system.gpu.0.gpu and system.gpu.0.memory are shares of time."""
+    if not {"#", "system"} < said <= {"#", "system", "gpu", "mem"}:
+        return None
+    return ("memory_copy_utilisation" if "mem" in said else "gpu_utilisation"), 1.0
+
+
+def _time(said: set[str]) -> tuple[str, float] | None:
+    """A moment, or how long something took; 'time' alone is either."""
+    if {"time", "per"} <= said:
+        return "time_ms", 1.0
+    if "stamp" in said and not said & _SPOILT:
+        return "moment", 0.0
+    if said and said <= _MOMENT and ("start" not in said or "since" in said):
+        return ("moment", 1.0) if "date" in said else ("time", 2.0)
+    is_long = "latency" in said or said == {"render"} or ("time" in said and said & _LENGTHS)
+    is_whole = said <= {*_LENGTHS, "time", "latency", "render", "avg"}
+    return ("time_ms", 0.0) if is_long and is_whole else None
+
 
 Columns = Mapping[str, str | float]  # by our name what a file calls a column, see `table.mapped`
 NO_COLUMNS: Columns = {}
 RATE = "1/s"  # how often in a second: its reciprocal is a time
-RATED_UNITS = 1e6  # of work, such as tokens: times and energies of rates are of so many
+RATED_UNITS = 1e6  # units of work, such as tokens, that the times and energies of rates stand for
 # By the unit at the end of a column's name, how many of each unit are one of it.
-_UNITS = {
+_OF_COLUMNS = {
     "_ms": {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6, RATE: 1e3},
     "_mhz": {"Hz": 1e6, "kHz": 1e3, "MHz": 1.0, "GHz": 1e-3},
     "_w": {"W": 1.0, "mW": 1e3, "kW": 1e-3},
@@ -109,7 +318,7 @@ def converted(name: str, values: Floats, unit: str) -> Floats:
 
 
 def _units(name: str) -> Mapping[str, float]:
-    return next((units for end, units in _UNITS.items() if name.endswith(end)), {})
+    return next((units for end, units in _OF_COLUMNS.items() if name.endswith(end)), {})
 
 
 def _folded(name: str) -> str:

@@ -2,7 +2,7 @@
 
 devices.json, the device table, holds physical parameters only; every peak is derived from them and
 tested against the vendor's data sheet. devices_sources.json says where each number is from. A
-device of one's own, a JSON file with the same fields, is in the table of this process once it is
+device of your own, a JSON file with the same fields, is in the table of this process once it is
 registered; tables and models made with it carry its facts and register it where they are read. A
 memory clock is always the one the vendor's tool lists.
 """
@@ -347,7 +347,7 @@ _FILE_DEFAULTS: dict[str, Any] = {
 
 
 def device_keys() -> tuple[str, ...]:
-    """The keys of all devices of the table, and of those of one's own."""
+    """The keys of all devices of the table, and of those of your own."""
     return tuple(_table())
 
 
@@ -433,7 +433,7 @@ def _plain(name: str) -> str:
 def _names() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """By plain name the devices that bear it alone, and those that share it with others.
 
-    A device of one's own takes its names away from the table's.
+    A device of your own takes its names away from the table's.
     """
     by_alias: dict[str, tuple[str, ...]] = {}
     by_shared_name: dict[str, tuple[str, ...]] = {}
@@ -447,7 +447,7 @@ def _names() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     return by_alias, by_shared_name
 
 
-_registered: dict[str, dict[str, Any]] = {}  # the devices of one's own, in this process
+_registered: dict[str, dict[str, Any]] = {}  # the devices of your own, in this process
 
 
 def register_device(device: Device) -> None:
@@ -525,7 +525,7 @@ def _described(values: Any) -> Device:
 
 
 def register_facts(metadata: Mapping[str, Any], source: str) -> None:
-    """Register the device of one's own whose facts a table or a model carries, if it has any.
+    """Register the device of your own whose facts a table or a model carries, if it has any.
 
     Raises InputError, naming the source, on damaged facts.
     """
@@ -537,7 +537,7 @@ def register_facts(metadata: Mapping[str, Any], source: str) -> None:
 
 
 def facts_to_carry(key: str) -> dict[str, Any]:
-    """What the metadata of a table of that device must hold: the facts of one's own device."""
+    """What the metadata of a table of that device must hold: the facts of your own device."""
     return {"device_facts": load_device(key).as_dict()} if key in _registered else {}
 
 

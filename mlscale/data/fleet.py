@@ -28,7 +28,7 @@ class RowGroup:
 
     def tables(self, most: int, names: list[str] | None = None) -> Iterator[Table]:
         """Its rows, at most so many at a time, in columns of these names, or all. InputError."""
-        names = None if self.called else names  # of the file's, which are others then
+        names = None if self.called else names  # the file has other names then
         return read_row_group(self.path, self.number, most, names, self.called)
 
 

@@ -16,8 +16,8 @@ from mlscale.text import counted
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
-ENDS = ("lowest", "highest")  # of an axis
-MOST_CONFIGURATIONS = 1_000_000  # of a grid; what a file asks for beyond is no grid of a GPU
+ENDS = ("lowest", "highest")
+MOST_CONFIGURATIONS = 1_000_000  # more in a grid are no GPU's
 SHORT_NAMES = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 _ALIASES = {
     **{short: axis for axis, short in SHORT_NAMES.items()},

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.cells import Aggregate, Rows, complete_part, filled
 from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
-from mlscale.data.missing import complete_part, filled
 from mlscale.data.predicates import lacking_configurations
 from mlscale.data.profiles import (
     NOT_COUNTERS,
@@ -26,7 +26,6 @@ from mlscale.data.profiles import (
     require_quantity,
     warn_of_parts,
 )
-from mlscale.data.repetitions import Aggregate, Rows
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import (
     IDENTITY,

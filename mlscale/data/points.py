@@ -7,7 +7,7 @@ another grid is other work, whose time tells of no clock.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.cells import Rows, over_repetitions
 from mlscale.data.checks import check, check_units
 from mlscale.data.devices import find_device
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.logs import is_sampled
-from mlscale.data.predicates import LEAST_STEP, Reading
+from mlscale.data.predicates import LEAST_STEP, Comparison
 from mlscale.data.profiles import (
     MeasuredPoint,
     Profiles,
@@ -33,41 +34,20 @@ from mlscale.data.profiles import (
     lowest_caps_w,
     warn_of_parts,
 )
-from mlscale.data.repetitions import Rows
 from mlscale.data.surfaces import Surfaces
 from mlscale.data.table import Table, to_samples
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError, warn
 from mlscale.text import counted, listed, share_in_percent, shortened
 
-SECOND_CLOCK = 0.6  # of the base's, for a second run that tells most of the range
-# Of the highest clock: a third run's, below two that are above the last, else between them.
+SECOND_CLOCK = 0.6  # share of the base's clock: a second run there tells most of the range
+# A third run's share of the highest clock: below two that are above HIGH_SECOND, else between.
 THIRD_BELOW, THIRD_BETWEEN, HIGH_SECOND = 0.5, 0.8, 0.7
-LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
-LEAST_MS = 2000.0  # of a logged run: of shorter ones a rise of the power is a large part
-COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
+LOW = 0.4  # share of a GPU's highest engine clock: training tables begin a little below
+LEAST_MS = 2000.0  # shorter logged runs are in large part a rise of the power
+COARSE = 0.03  # share of a run's time between samples: more hides what a clock does to it
 _GEOMETRY = ("workgroups", "workgroup_size")
-_TOLD = 0.01  # of the run's time, from which on it is told that a trace lacks kernels
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """One kernel at one configuration, its rows made one; NaN is what is not known."""
-
-    kernel: str
-    config: HardwareConfig
-    time_ms: float
-    power_w: float
-    log_time_sd: float
-    power_cap_w: float
-    hottest_gpu_ratio: float
-    file: str
-    source: str
-
-    @property
-    def cell(self) -> tuple[object, ...]:
-        """What no two readings have in common."""
-        return self.source, self.kernel, self.config, self.time_ms
+_TOLD = 0.01  # share of the run's time that a trace may lack untold
 
 
 def add_points(
@@ -76,38 +56,33 @@ def add_points(
     """Add the times and powers that some tables hold at other configurations to the profiles.
 
     tables: as they are or by their files, each with the one configuration that is meant, None for
-    all that its rows name; a table without columns of configurations is taken to be of that one,
+    all that its rows name; a table without columns of configurations is assumed to be of that one,
     one with engine clocks alone to have the base's CUs and memory clock.
     Rows at the base are left out, those of one kernel are made one as in a profile, of several
     tables the median is taken, counters are not looked at. Raises InputError on a kernel that the
     profiles lack, another device, a table that has nothing at the configuration, and further runs
     that cannot have done the same work as logged ones, or as a trace without counters.
     """
-    readings: list[_Reading] = []
+    read: list[MeasuredPoint] = []
+    sources: list[str] = []
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
-        further = _readings(with_kernels_of(profiles, table), config, profiles)
-        if {one.cell for one in further} & {one.cell for one in readings}:
-            raise InputError(f"{further[0].file}: is given twice; name each further run once")
-        readings += further
+        further = _read_points(with_kernels_of(profiles, table), config, profiles)
+        if any(_is_same(one, other) for one in further for other in read):
+            raise InputError(f"{table.source}: is given twice; name each further run once")
+        read += further
+        sources += [table.source] * len(further)
     are_of_runs = is_sampled(profiles.metadata) or profiles.are_times_alone
     if are_of_runs:
-        _require_another_clock(profiles, readings)
-    has_power = any(np.isfinite(one.power_w) for one in readings)
-    points = []
-    for config in sorted({one.config for one in readings}, key=height, reverse=True):
-        here = [one for one in readings if one.config == config]
-        times = _medians(profiles.kernels, [(one.kernel, one.time_ms) for one in here])
-        powers = _medians(profiles.kernels, [(one.kernel, one.power_w) for one in here])
-        sd = _medians(profiles.kernels, [(one.kernel, one.log_time_sd) for one in here])
-        watts = powers if has_power else None
-        cap_w = float(np.fmin.reduce([one.power_cap_w for one in here]))
-        ratio = max(one.hottest_gpu_ratio for one in here)
-        points.append(MeasuredPoint(config, times, watts, here[0].source, sd, cap_w, ratio))
+        _require_another_clock(profiles, read, sources[0])
+    configs = sorted({one.config for one in read}, key=height, reverse=True)
+    points = [_median([one for one in read if one.config == config]) for config in configs]
+    if all(np.isnan(one.power_w).all() for one in points if one.power_w is not None):
+        points = [replace(one, power_w=None) for one in points]
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
     _refuse_copies(base, points)
     if are_of_runs:
-        files = {one.config: one.file for one in readings}
+        files = {one.config: file for one, file in zip(read, sources, strict=True)}
         _check_pairs(profiles, base, points, files)
     every = [profiles.metadata, *(t.metadata for t, _ in tables if isinstance(t, Table))]
     sample_ms = [ms for one in every for ms in one.get("sample_ms", {}).values()]
@@ -193,8 +168,10 @@ def _nearest_offered(profiles: Profiles, engine_mhz: float) -> int:
     return round(max(nearest, lowest_mhz))
 
 
-def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -> list[_Reading]:
-    """The readings of a table at the configurations that are meant. Raises InputError."""
+def _read_points(
+    table: Table, config: HardwareConfig | None, profiles: Profiles
+) -> list[MeasuredPoint]:
+    """What a table holds at the configurations that are meant. Raises InputError."""
     base = profiles.base
     kernels = _kernels(table, profiles)
     check_units(table, profiles.device)
@@ -204,14 +181,14 @@ def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -
     configs = configurations(table, config or (base if "engine_mhz" in table.numbers else None))
     wanted = (set(configs) if config is None else {config}) - {base}
     rows = [row for row, at in enumerate(configs) if at in wanted]
-    readings = _made_one(table, rows or range(len(table)), configs, kernels)
-    over_clocks = [one for one in readings if one.config.cu_count == base.cu_count]
+    points = _points(table, rows or range(len(table)), configs, kernels, profiles.kernels)
+    over_clocks = [one for one in points if one.config.cu_count == base.cu_count]
     if is_sampled(profiles.metadata) and over_clocks:
         _check_logs(profiles, table, over_clocks)
     elif profiles.are_times_alone and over_clocks:
         _check_memory(profiles, table, over_clocks)
     if not rows and (is_sampled(profiles.metadata) or profiles.are_times_alone):
-        _require_another_clock(profiles, readings)
+        _require_another_clock(profiles, points, table.source)
     if config == base:
         raise InputError(
             f"{table.source}: {config} is the base, which the profile has; give another "
@@ -224,7 +201,7 @@ def _readings(table: Table, config: HardwareConfig | None, profiles: Profiles) -
             f"{table.source}: has no row at {config or 'a configuration beside the base'}; its "
             f"rows are at {', '.join(distinct[:3])}{more}"
         )
-    return readings
+    return points
 
 
 def _kernels(table: Table, profiles: Profiles) -> list[str]:
@@ -263,60 +240,87 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
     return names
 
 
-def _made_one(
-    table: Table, rows: Sequence[int], configs: Sequence[HardwareConfig], kernels: Sequence[str]
-) -> list[_Reading]:
-    """One reading of the rows of each kernel and configuration, in order of appearance."""
+def _points(
+    table: Table,
+    rows: Sequence[int],
+    configs: Sequence[HardwareConfig],
+    kernels: Sequence[str],
+    known: Sequence[str],
+) -> list[MeasuredPoint]:
+    """The rows of each configuration made one for each of the known kernels, NaN where none is."""
     chosen = table.select(rows)
-    cells = [(configs[row], kernels[row]) for row in rows]
-    first_rows: dict[tuple[HardwareConfig, str], int] = {}
-    for row, cell in zip(rows, cells, strict=True):
-        first_rows.setdefault(cell, row)
-    positions = {cell: place for place, cell in enumerate(first_rows)}
-    cell_of_row = np.array([positions[cell] for cell in cells])
+    first_rows: dict[HardwareConfig, int] = {}
+    for row in rows:
+        first_rows.setdefault(configs[row], row)
+    place = {config: p for p, config in enumerate(first_rows)}
+    position = {kernel: k for k, kernel in enumerate(known)}
+    cells = (
+        np.array([position[kernels[row]] for row in rows]),
+        np.array([place[configs[row]] for row in rows]),
+    )
 
     def samples(values: Floats) -> Floats:
-        return to_samples(values, (cell_of_row,), (len(positions),))
+        return to_samples(values, cells, (len(known), len(place)))
 
     launches = launches_of_rows(chosen)
-    made = Rows(
-        samples(chosen.positive("time_ms")), None if launches is None else samples(launches)
-    )
-    warn_of_parts(table.source, [kernel for _, kernel in positions], made)
-    power_w = np.full(len(positions), np.nan)
+    times = samples(chosen.positive("time_ms"))
+    made = Rows(times, None if launches is None else samples(launches))
+    warn_of_parts(table.source, known, made)
+    power_w = np.full(made.time_ms.shape, np.nan)
     if chosen.has_values("power_w"):
         power_w = made.power_w(samples(chosen.positive("power_w")))
-    sd, caps_w = log_time_sd(chosen, samples).tolist(), lowest_caps_w(chosen, samples).tolist()
-    ratios = [hottest_gpu_ratio_of(chosen)] * len(sd)
-    numbers = zip(made.time_ms.tolist(), power_w.tolist(), sd, caps_w, ratios, strict=True)
+    sd, caps_w = log_time_sd(chosen, samples), np.fmin.reduce(lowest_caps_w(chosen, samples))
+    ratio = hottest_gpu_ratio_of(chosen)
     return [
-        _Reading(kernel, at, *one, file=table.source, source=f"{table.source}: {table.row(row)}")
-        for ((at, kernel), row), one in zip(first_rows.items(), numbers, strict=True)
+        MeasuredPoint(
+            config,
+            made.time_ms[:, p],
+            power_w[:, p],
+            f"{table.source}: {table.row(row)}",
+            sd[:, p],
+            float(caps_w[p]),
+            ratio,
+        )
+        for p, (config, row) in enumerate(first_rows.items())
     ]
 
 
-def _medians(kernels: Sequence[str], values: Sequence[tuple[str, float]]) -> Floats:
-    """The median of each kernel's values (K,), NaN where there is none."""
-    by_kernel: dict[str, list[float]] = {}
-    for kernel, value in values:
-        if not np.isnan(value):
-            by_kernel.setdefault(kernel, []).append(value)
-    return np.array([np.median(by_kernel.get(kernel, [np.nan])) for kernel in kernels])
+def _is_same(one: MeasuredPoint, other: MeasuredPoint) -> bool:
+    """Whether both are of the same rows of one file."""
+    are_at_one = (one.source, one.config) == (other.source, other.config)
+    return are_at_one and np.array_equal(one.time_ms, other.time_ms, equal_nan=True)
 
 
-def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) -> None:
+def _median(points: Sequence[MeasuredPoint]) -> MeasuredPoint:
+    """One point of several at a configuration, each kernel's median."""
+
+    def median(name: str) -> Floats:
+        return over_repetitions(np.stack([getattr(one, name) for one in points]), "median")
+
+    cap_w = float(np.fmin.reduce([one.power_cap_w for one in points]))
+    ratio = max(one.hottest_gpu_ratio for one in points)
+    return MeasuredPoint(
+        points[0].config,
+        median("time_ms"),
+        median("power_w"),
+        points[0].source,
+        median("log_time_sd"),
+        cap_w,
+        ratio,
+    )
+
+
+def _check_logs(profiles: Profiles, table: Table, points: Sequence[MeasuredPoint]) -> None:
     """Raise InputError unless these can be the logged runs at other engine clocks."""
     logs = (profiles, table)
     ends = [log.metadata.get("open_ends", {}) for log in logs]
     base_mhz = profiles.base.engine_mhz
     check("ends of logs", table.source, base_mhz, *ends, len(profiles.kernels) * profiles.gpu_count)
-    _check_memory(profiles, table, readings)
+    _check_memory(profiles, table, points)
     sample_ms = [ms for log in logs for ms in log.metadata.get("sample_ms", {}).values()]
-    known = _positions(profiles, readings)
-    base_ms = profiles.time_ms[known]
-    base_w = np.full(len(known), np.nan) if profiles.power_w is None else profiles.power_w[known]
-    shortest_ms = min(*base_ms.tolist(), *(one.time_ms for one in readings))
-    resolution = max(sample_ms, default=0.0) / shortest_ms
+    times_ms = np.array([one.time_ms for one in points])
+    shortest_ms = np.nanmin(np.minimum(times_ms, profiles.time_ms))
+    resolution = float(max(sample_ms, default=0.0) / shortest_ms)
     if resolution > COARSE:
         warn(
             "P05",
@@ -324,15 +328,11 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
             f"{resolution:.0%} of the shortest run, so the intervals are too narrow; "
             "let the runs take longer, or sample more often",
         )
+    base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
     runs = [
-        Reading(
-            f"'{one.kernel}'",
-            base_mhz,
-            one.config.engine_mhz,
-            one.time_ms / ms,
-            one.power_w / watts,
-        )
-        for one, ms, watts in zip(readings, base_ms.tolist(), base_w.tolist(), strict=True)
+        _compared(one, base, np.eye(len(profiles.kernels))[k], f"'{profiles.kernels[k]}'")
+        for one in points
+        for k in np.flatnonzero(np.isfinite(one.time_ms))
     ]
     for run in runs:
         check("further run", table.source, run)
@@ -342,7 +342,7 @@ def _check_logs(profiles: Profiles, table: Table, readings: Sequence[_Reading]) 
     worked = working_ms / base_working_ms if is_worked_known else np.nan
     for mhz in clocks:
         time = float(np.median([run.time for run in runs if run.mhz == mhz]))
-        run = Reading("the run", base_mhz, mhz, time, np.nan, worked, resolution)
+        run = Comparison("the run", base_mhz, mhz, time, np.nan, worked, resolution)
         check("scaling", table.source, run)
 
 
@@ -358,40 +358,38 @@ def _check_pairs(
     times of all kernels counts, each as often as the profiles' launches say, and their mean power.
     """
     is_log, launches = is_sampled(profiles.metadata), profiles.weights
+    what = "the run" if is_log else "its kernels"
     over_clocks = [one for one in points if one.config.cu_count == base.config.cu_count]
     over_clocks.sort(key=lambda one: one.config.engine_mhz)
     for one in () if is_log else over_clocks:
-        run = _compared(one, base, launches, is_log)
+        run = _compared(one, base, launches, what, is_log)
         check("further run", files[one.config], run)
         check("scaling", files[one.config], run)
     for lower, higher in pairwise(over_clocks):
         if np.isfinite(lower.time_ms * higher.time_ms).any():
-            run = _compared(lower, higher, launches, is_log)
+            run = _compared(lower, higher, launches, what, is_log)
             check("further run", files[lower.config], run)
 
 
-def _compared(one: MeasuredPoint, other: MeasuredPoint, weights: Floats, is_log: bool) -> Reading:
-    """The kernels that both readings have, of the one over the other; weights (K,): launches."""
-    known = np.isfinite(one.time_ms * other.time_ms)
+def _compared(
+    one: MeasuredPoint, other: MeasuredPoint, weights: Floats, what: str, is_log: bool = True
+) -> Comparison:
+    """The kernels that both have, of the one over the other; weights (K,): launches."""
+    known = np.isfinite(one.time_ms * other.time_ms) & (weights > 0)
     times_ms, watts = [], []
     for at in (one, other):
         each_ms = (weights * at.time_ms)[known]
         times_ms.append(float(each_ms.sum()))
         energies = np.nan if at.power_w is None else each_ms * at.power_w[known]
         watts.append(float(np.sum(energies)) / times_ms[-1])
-    return Reading(
-        "the run" if is_log else "its kernels",
+    return Comparison(
+        what,
         other.config.engine_mhz,
         one.config.engine_mhz,
         times_ms[0] / times_ms[1],
         watts[0] / watts[1],
         is_log=is_log,
     )
-
-
-def _positions(profiles: Profiles, readings: Sequence[_Reading]) -> list[int]:
-    positions = {kernel: k for k, kernel in enumerate(profiles.kernels)}
-    return [positions[one.kernel] for one in readings]
 
 
 def _refuse_copies(base: MeasuredPoint, points: Sequence[MeasuredPoint]) -> None:
@@ -413,10 +411,10 @@ def _refuse_copies(base: MeasuredPoint, points: Sequence[MeasuredPoint]) -> None
             )
 
 
-def _check_memory(profiles: Profiles, table: Table, readings: Sequence[_Reading]) -> None:
+def _check_memory(profiles: Profiles, table: Table, points: Sequence[MeasuredPoint]) -> None:
     """Raise InputError where a memory clock differs from the base's."""
     base = profiles.base
-    memories = {one.config.memory_mhz for one in readings} - {base.memory_mhz}
+    memories = {one.config.memory_mhz for one in points} - {base.memory_mhz}
     if memories:
         raise InputError(
             f"{table.source}: ran at the memory clock {min(memories):g} MHz, the base is at "
@@ -424,13 +422,15 @@ def _check_memory(profiles: Profiles, table: Table, readings: Sequence[_Reading]
         )
 
 
-def _require_another_clock(profiles: Profiles, readings: Sequence[_Reading]) -> None:
-    """Raise InputError where all readings of as many CUs are at about the base's engine clock."""
+def _require_another_clock(
+    profiles: Profiles, points: Sequence[MeasuredPoint], source: str
+) -> None:
+    """Raise InputError where all points of as many CUs are at about the base's engine clock."""
     base_mhz, cus = profiles.base.engine_mhz, profiles.base.cu_count
-    clocks = np.array([one.config.engine_mhz for one in readings if one.config.cu_count == cus])
+    clocks = np.array([one.config.engine_mhz for one in points if one.config.cu_count == cus])
     if clocks.size and np.abs(np.log(clocks / base_mhz)).max() < np.log(LEAST_STEP):
         raise InputError(
-            f"{readings[0].file}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
+            f"{source}: ran at {clocks[0]:g} MHz, as the base at {base_mhz:g} or "
             "nearly so: that does not show how times scale; run the same work at about "
             f"{second_clock_mhz(profiles)} MHz, locked or by a low power cap"
         )

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.cells import Rows, complete_part
 from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
-from mlscale.data.missing import complete_part
-from mlscale.data.repetitions import Rows
 from mlscale.data.table import NO_TIMES, OF_LAUNCH, Table
 from mlscale.text import counted, listed, shortened
 
@@ -32,8 +31,8 @@ _NOMINAL_MHZ = 1.0  # what `mlscale collect` writes for a clock that nothing obs
 _SHARES = {"MHz": (0.01, ABOVE_HIGHEST), "W": (0.002, 10.0), "cap": (0.0, 5.0)}
 _OTHER_UNIT = 100.0  # times the highest clock: above, it is in kHz; below, it may be a data rate
 _OF_LOWEST = 1 / 3  # clock that is known: what is below has another unit, or is mistyped
-_PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
-_LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
+_PEAK = 1.2  # times the board's limit: a mean of few samples may exceed it
+_LEAST_OF_IDLE = 0.5  # share of an idle board's power as it was seen: another may draw less
 
 
 def impossible_value(
@@ -116,8 +115,8 @@ def part_of_a_gpu(device: Device | None, cus: float) -> Fields:
 
 # L: launches in a profiler's export
 
-APART = 0.05  # of a clock: launches further apart are not of one run, nor is what was set
-_PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
+APART = 0.05  # share of a clock: launches further apart are not of one run, nor is what was set
+_PINNED = 0.9  # share of a GPU's highest engine clock: below, ncu may have held it down
 
 
 def no_launch(launches: Collection[Any], untimed: int, complaint: str) -> Fields:
@@ -191,8 +190,8 @@ def held_clock(device: Device | None, observed_mhz: float | None) -> Fields:
 # M: monitors' logs, and files of several GPUs
 
 _LONG = 10  # periods, beyond which a gap inside the span is told, or all pauses together
-_PAUSES = 0.1  # of the span, which pauses that are told are too
-_MANY = 1 / 3  # of a span, which pauses that are told in a short one are
+_PAUSES = 0.1  # share of the span: fewer pauses are not told
+_MANY = 1 / 3  # the same share in a short span
 
 
 def no_gpu_chosen(gpus: Mapping[str, str], chosen: str | None) -> Fields:
@@ -225,10 +224,10 @@ def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: st
 
 # T: tables of measurements, and profiles
 
-_SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
-_JUMP = 1.5  # of time, beyond what a step of a clock can do; noise and caches stay below
+_SPREAD = 1.1  # between repetitions: a locked clock leaves a few percent
+_JUMP = 1.5  # times what a step of a clock can do: noise and caches stay below
 _COURSE = 3  # steps of a clock; of two, either time may be the wrong one
-_JITTER_MHZ = 10.0  # of an observed clock; GPUs' clocks are further apart, or all kernels have them
+_JITTER_MHZ = 10.0  # between observed clocks: a GPU's are further apart, or all kernels have them
 _ONE_CLOCK = 1.02  # times another clock: below, they may be one that was measured
 # Columns that sweeps have beside the counters: which row it is, other results, their settings.
 _BESIDE = re.compile(
@@ -243,7 +242,7 @@ _CALLED = {
     "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
 }
 _MEDIAN = "predictors take the training median for what is missing"
-_MOST_CELLS = 0.8  # of a table, that have each step of an axis
+_MOST_CELLS = 0.8  # share of a table's cells with each step: then it is an axis
 _AS_COUNTER = "taken for a counter like any other"
 # Counters that a kernel has not which does nothing of the kind.
 PER_ACCESS = re.compile(r"(Fetch|Write)Per.*|.*_(per_request|hit_rate)|(g..|shared)_efficiency")
@@ -555,10 +554,10 @@ def shared_times(kernels: Sequence[str], applications: Sequence[str], time_ms: F
 # R: readings of one run at several clocks
 
 LEAST_STEP = 1.05  # between two clocks that tell how a run scales; below, noise may hide it
-UNEXPLAINED = 1.1  # of times that the clock explains
+UNEXPLAINED = 1.1  # times what the clock explains
 _SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the clock matters
-_HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
-_POWER_NOISE = 1.05  # of board power between two runs of the same work
+_HIDDEN = 1.05  # slowdown of the work over that of its run: pauses hide it
+_POWER_NOISE = 1.05  # between the powers of two runs of the same work
 GIVE_TIMES = (
     "import each log with the time that the same work takes (mlscale import LOG --time MS "
     "--application NAME) and give the tables; of a million tokens it is 1e9 / (tokens per second)"
@@ -566,7 +565,7 @@ GIVE_TIMES = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class Comparison:
     """A run of the same work at another engine clock; its numbers are over those of the base's run.
 
     what: it is called. power, worked (how long the GPU worked): NaN where not known. resolution: to
@@ -597,7 +596,7 @@ class Reading:
         return {"takes": takes, "mhz": self.mhz, "base_mhz": self.base_mhz, **others}
 
 
-def other_work(run: Reading) -> Fields:
+def other_work(run: Comparison) -> Fields:
     """Times that no clock explains, or power that falls as the clock rises."""
     files = "logs" if run.is_log else "traces"
     least, most = sorted((1.0, 1 / run.clock))
@@ -610,7 +609,7 @@ def other_work(run: Reading) -> Fields:
     return None
 
 
-def hidden_slowdown(run: Reading) -> Fields:
+def hidden_slowdown(run: Comparison) -> Fields:
     """The GPU worked longer at the lower clock by more than the whole run took: pauses hide it."""
     if not run.at_lower_clock(run.worked / run.time) > _HIDDEN:
         return None
@@ -618,7 +617,7 @@ def hidden_slowdown(run: Reading) -> Fields:
     return run.fields() | {"worked": run.worked, "lower_mhz": lower_mhz}
 
 
-def no_clock_matters(run: Reading) -> Fields:
+def no_clock_matters(run: Comparison) -> Fields:
     """Runs that take no longer at the lower clock: as one run given twice, or of a set length.
 
     Two runs of one length may differ by what a time is known to.

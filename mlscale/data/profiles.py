@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.cells import Rows
 from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.repetitions import Rows
 from mlscale.data.table import (
     IDENTITY,
     OF_LAUNCH,
@@ -259,8 +259,8 @@ def read_profiles(
 
     Rows at other configurations are left out. Several rows of a kernel are repetitions of one
     launch and become their median; how often it runs in the application is in `launches`, and rows
-    of unlike launches are parts of the run, see `Rows`. A table without a device column is taken to
-    be of `device`, one without a setting to be at that of the base. columns: as `read` has them.
+    of unlike launches are parts of the run, see `Rows`. A table without a device column counts as
+    one of `device`, one without a setting as at that of the base. columns: as `read` has them.
     snap_clocks [MHz]: clocks so near to the base's are the base's. Raises InputError.
 
     Example:

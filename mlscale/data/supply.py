@@ -17,12 +17,12 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.notes import Note
 
 MOST_SUPPLIED = "the highest power limit known of the board, or the most it was measured to draw"
-ROUNDING = 1e-9  # of power, that is no excess
-AS_MEASURED = 0.02  # of a power that was measured: so nearly predictions meet it
+ROUNDING = 1e-9  # relative excess of power that is none
+AS_MEASURED = 0.02  # so nearly predictions meet a power that was measured
 # Of a limit: a GPU that it holds draws 97 to 100 % in the mean; of trainings on an A40, a V100 and
 # an RTX 6000 that did, three of four were slower by 6 % or more than under the highest limit.
 HELD = 0.97
-NOT_KEPT = 1.03  # of a limit: a run that draws more does not keep it
+NOT_KEPT = 1.03  # times its limit: a run that draws more does not keep it
 WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as within it"
 
 

@@ -4,7 +4,7 @@ Between the steps of the grid they are interpolated; beyond the grid that they w
 are carried, with wider intervals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -39,7 +39,7 @@ BOUNDED_BY_COUNT = Note(
     "warning",
 )
 BOUNDS = frozenset({BOUNDED, BOUNDED_BY_COUNT})
-WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
+WIDENING = 2.0  # an interval's half-width grows so, per unit of the log beyond the training
 KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
 
 
@@ -138,6 +138,28 @@ class Surfaces:
         values = absolute_values(self.values, 1 / at_base)
         return replace(self, base=base, values=values, low=low, high=high)
 
+    def at_memory(self, memory_mhz: float) -> Self:
+        """Return them at one memory clock of their grid [MHz] alone."""
+        place = self.grid.memory_mhz.index(memory_mhz)
+        grid = replace(self.grid, memory_mhz=(memory_mhz,))
+        return self._each(grid, lambda factors: factors[..., place : place + 1])
+
+    def within(self, grid: ConfigGrid) -> Self:
+        """Return them on a grid that has all of theirs; NaN, not known, elsewhere."""
+        places = positions(self.grid, grid)
+
+        def filled(factors: Floats) -> Floats:
+            wider = np.full((len(factors), grid.size), np.nan)
+            wider[:, places] = factors.reshape(len(factors), -1)
+            return wider.reshape(-1, *grid.shape)
+
+        return self if grid == self.grid else self._each(grid, filled)
+
+    def _each(self, grid: ConfigGrid, taken: Callable[[Floats], Floats]) -> Self:
+        """Return values and ends as they are taken to another grid."""
+        low, high = (None if end is None else taken(end) for end in (self.low, self.high))
+        return replace(self, grid=grid, values=taken(self.values), low=low, high=high)
+
     def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
         """Return the factors (K,) at one configuration, and whether they are interpolated.
 
@@ -184,11 +206,15 @@ def without_base(errors: Floats, base: Index) -> Floats:
 
 
 def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
-    """Take positive values (K, C, E, M) at one configuration: (K,), and whether between steps."""
+    """Take positive values (K, C, E, M) at one configuration: (K,), and whether between steps.
+
+    NaN where a step beside it is.
+    """
     if config in grid:
         return values[(slice(None), *grid.index(config))], False
-    logs = np.log(values).reshape(len(values), -1)
-    return np.exp(logs @ configuration_weights(grid, config)), True
+    weights = configuration_weights(grid, config)
+    logs, used = np.log(values).reshape(len(values), -1), np.flatnonzero(weights)
+    return np.exp(logs[:, used] @ weights[used]), True
 
 
 def configuration_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
@@ -228,13 +254,21 @@ def carried(
 
     Beyond the first and the last step of an axis they stay as they are there, but at the ends in
     `going_on` (of ENDS), where they go on as between the two outermost steps: so logs of a power
-    law are met exactly.
+    law are met exactly. NaN where a step beside it is.
     """
     outer = values.shape[:-1]
     weights = [step_weights(getattr(grid, axis), getattr(to, axis), going_on) for axis in AXES]
     stacked = values.reshape(-1, *grid.shape)
-    moved = np.einsum("kcem,xc,ye,zm->kxyz", stacked, *weights, optimize=True)
+    is_known = np.isfinite(stacked)
+    moved = _moved(np.where(is_known, stacked, 0), weights)
+    if not is_known.all():
+        moved[_moved(~is_known + 0.0, [np.abs(one) for one in weights]) > 0] = np.nan
     return np.asarray(moved.reshape(*outer, to.size))
+
+
+def _moved(stacked: Floats, weights: Sequence[Floats]) -> Floats:
+    """Return arrays (K, C, E, M) by the weights of their steps at others', (K, C', E', M')."""
+    return np.asarray(np.einsum("kcem,xc,ye,zm->kxyz", stacked, *weights, optimize=True))
 
 
 def positions(grid: ConfigGrid, within: ConfigGrid) -> Indices | None:

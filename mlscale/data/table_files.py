@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
-from mlscale.data.column_names import NO_COLUMNS, RATED_UNITS, Columns, source_meant
+from mlscale.data.column_names import (
+    NO_COLUMNS,
+    RATED_UNITS,
+    UNITS,
+    Columns,
+    read_title,
+    source_meant,
+)
 from mlscale.data.devices import find_device, register_facts
 from mlscale.data.grid import AXES
 from mlscale.data.table import (
@@ -34,9 +41,8 @@ from mlscale.data.table import (
     require_header,
     with_device_keys,
 )
-from mlscale.data.titles import UNITS, read_title
 from mlscale.errors import InputError, extra_named, warn
-from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
+from mlscale.files import HeldFile, hold, parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
     from_spreadsheet_cell,
     plain_number,
@@ -49,16 +55,17 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_LARGEST_BYTES = 4 << 30  # of a file that is read as a whole
-_LARGE_CSV_BYTES = 1 << 20  # of which Arrow takes less time than its import
+_LARGEST_BYTES = 4 << 30  # larger files are not read as a whole
+_LARGE_CSV_BYTES = 1 << 20  # Arrow saves more time than its import takes
 _LONGEST_HEADER = 1 << 20
-_BLOCK_ROWS = 10_000  # of CSV that are held as text at a time
+_PEEKED = 8192  # bytes by which a file that is no text is told
+_BLOCK_ROWS = 10_000  # so many are held as text at a time
 _NOT_GIVEN = ("", "nan", "nan(ind)", "-nan(ind)", "na", "n/a", "null", "none", "-")
 
 _PARQUET = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
 _ROWS_WRITTEN = 100_000  # at a time, at least
-_BUFFER_BYTES = 1 << 16  # of a column that is read part by part
+_BUFFER_BYTES = 1 << 16  # so much of a column is read at a time
 
 
 def is_parquet(path: Path) -> bool:
@@ -66,20 +73,20 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in _PARQUET
 
 
-def is_tidy(path: Path, columns: Columns = NO_COLUMNS) -> bool:
+def is_tidy(file: Path | HeldFile, columns: Columns = NO_COLUMNS) -> bool:
     """Tell a tidy table from a profiler's file: it is Parquet, or its header has the columns.
 
     columns: what it calls them, see `mapped`. A file that cannot be read counts as one, so that
     its reader says why.
     """
-    if is_parquet(path):
+    if isinstance(file, Path) and is_parquet(file):
         return True
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            header = next(csv.reader([file.readline(_LONGEST_HEADER)]), [])
+        text = io.TextIOWrapper(io.BytesIO(hold(file).head), "utf-8", errors="replace")
+        header = next(csv.reader([text.readline(_LONGEST_HEADER)]), [])
     except csv.Error:
         return False
-    except OSError:
+    except InputError:
         return True
     names = {name.strip().lstrip("\ufeff") for name in header}
     called = [str(said) for said in columns.values()]
@@ -90,25 +97,20 @@ def is_tidy(path: Path, columns: Columns = NO_COLUMNS) -> bool:
     return len((names - {""}) & {"kernel", *AXES, "time_ms", "power_w", *called}) > 1
 
 
-def is_table(path: Path, columns: Columns = NO_COLUMNS) -> bool:
-    """Whether a file that is there is a tidy table; columns: what it calls ours."""
-    return os.path.isfile(path) and is_tidy(path, columns)  # noqa: PTH113, which raises on some names
-
-
 def read_table(
-    path: Path | str, needs: Collection[str] = (), columns: Columns = NO_COLUMNS
+    file: Path | str | HeldFile, needs: Collection[str] = (), columns: Columns = NO_COLUMNS
 ) -> Table:
     """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError.
 
     needs: columns without which it is refused before a cell is read. columns: see `mapped`.
     Names are taken without escape sequences and control characters.
-    A device of one's own that its metadata describe is known by its key from then on.
+    A device of your own that its metadata describe is known by its key from then on.
     """
-    path = Path(path)
-    if is_parquet(path):
-        return _checked(_read_parquet(path, needs, columns))
-    table = read_csv(path, needs=needs, columns=columns)
-    beside = path.with_suffix(".meta.json")
+    file = Path(file) if isinstance(file, str) else file
+    if isinstance(file, Path) and is_parquet(file):
+        return _checked(_read_parquet(file, needs, columns))
+    table = read_csv(file, needs=needs, columns=columns)
+    beside = Path(table.source).with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
     return _checked(table)
@@ -179,7 +181,7 @@ def _renamed(cells: list[str], rename: Callable[[str], str]) -> list[str]:
 
 
 def read_csv(
-    path: Path,
+    file: Path | HeldFile,
     words: Collection[str] = IDENTITY,
     needs: Collection[str] = (),
     repeated: Collection[str] = (),
@@ -191,15 +193,16 @@ def read_csv(
     again, as NAME.1 the second time. columns: see `mapped`. Blank lines are passed over, a saved
     index is left out. Raises InputError, which names row and column.
     """
-    with _open_csv(path) as file:
-        reader = csv.reader(file)
+    held = hold(file)
+    path = held.path
+    with _open_csv(held) as text:
+        reader = csv.reader(text)
         header = _read_header(path, reader, repeated)
         require_header(str(path), needs, {*header, *columns})
         words = {*words, *_words_of(columns)}
-        is_large = path.stat().st_size > _LARGE_CSV_BYTES
         table = None
-        if is_large and has_arrow():
-            table = _csv_by_arrow(path, header, words, reader.line_num)
+        if held.size_bytes > _LARGE_CSV_BYTES and has_arrow():
+            table = _csv_by_arrow(held, header, words, reader.line_num)
         if table is None:
             table = _csv_by_rows(path, header, words, reader)
     for name, cells in table.text.items():
@@ -212,27 +215,29 @@ def _words_of(columns: Columns) -> Iterator[str]:
     return (str(said) for name, said in columns.items() if name in IDENTITY)
 
 
-def csv_header(path: Path, repeated: Collection[str] = ()) -> list[str]:
+def csv_header(file: Path | HeldFile, repeated: Collection[str] = ()) -> list[str]:
     """The names of the columns of a CSV file, see `read_csv`. Raises InputError."""
-    with _open_csv(path) as file:
-        return _read_header(path, csv.reader(file), repeated)
+    held = hold(file)
+    with _open_csv(held) as text:
+        return _read_header(held.path, csv.reader(text), repeated)
 
 
 @contextmanager
-def _open_csv(path: Path) -> Iterator[io.TextIOWrapper]:
+def _open_csv(held: HeldFile) -> Iterator[io.TextIOWrapper]:
     """Give the text of a file. Raises InputError where it is none, also in the block."""
+    path = held.path
     not_text = (
         f"{path}: is not a text file in UTF-8; a table is CSV (of a spreadsheet: 'CSV UTF-8'), or "
         "Parquet named *.parquet"
     )
     try:
-        if path.stat().st_size > _LARGEST_BYTES:
+        if held.size_bytes > _LARGEST_BYTES:
             raise InputError(
                 f"{path}: has more than {_LARGEST_BYTES >> 30} GiB; split it, or make Parquet of "
                 "it, of which predict and advise take a fleet of any size (-o DIR/)"
             )
-        with path.open("rb") as file:
-            start = file.peek().lstrip(b"\xef\xbb\xbf \t\r\n")
+        with held.open() as file:
+            start = held.head[:_PEEKED].lstrip(b"\xef\xbb\xbf \t\r\n")
             if b"\0" in start or start.startswith(b"PK\x03\x04"):
                 raise InputError(not_text)
             if start.startswith((b"{", b"[")):
@@ -339,7 +344,7 @@ def _parse_numbers(cells: Sequence[str], name: str, table: Table) -> Floats:
 
 
 def _csv_by_arrow(
-    path: Path, header: list[str], words: Collection[str], header_lines: int
+    held: HeldFile, header: list[str], words: Collection[str], header_lines: int
 ) -> Table | None:
     """The same by Arrow; None where it meets an error, or does not take each line for a row."""
     import pyarrow as pa
@@ -349,7 +354,7 @@ def _csv_by_arrow(
     types = {name: word if name in words else number for name in header if not _is_index(name)}
     try:
         arrow = arrow_csv.read_csv(
-            path,
+            held.open(),
             arrow_csv.ReadOptions(column_names=header, skip_rows=header_lines),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=types,
@@ -360,11 +365,11 @@ def _csv_by_arrow(
         )
     except pa.ArrowInvalid:
         return None
-    with path.open("rb") as file:
+    with held.open() as file:
         lines = range(header_lines + 1, 1 + sum(1 for _ in file))
     if arrow.num_rows != len(lines):
         return None
-    return replace(_from_arrow(arrow, path, words), lines=lines)
+    return replace(_from_arrow(arrow, held.path, words), lines=lines)
 
 
 def has_arrow() -> bool:

@@ -15,9 +15,9 @@ from mlscale.text import counted
 
 _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  # the first counts
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
-SAME_CAP = 1.01  # of the highest over the lowest power limit: they are one
-_USUAL = 0.95  # of the samples: those above may be spikes, where so many are at work
-_POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
+SAME_CAP = 1.01  # highest over lowest power limit, if they are one
+_USUAL = 0.95  # share of the samples: those above may be spikes, if so many are at work
+_POWER_RISE = 1.25  # highest over lowest power: with less, power tells nothing
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
             f"{idle}, at least {low:.4g}: the run's start and end do not show; record the GPU's "
             "utilisation too"
         )
-    highest = usual if usual > _POWER_RISE * low else high  # of a run in few of the samples
+    highest = usual if usual > _POWER_RISE * low else high  # else the run is in few of the samples
     middle = (low + highest) / 2
     return middle, f"power is {middle:.4g} W or more, half way from lowest to highest"
 

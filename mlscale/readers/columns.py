@@ -9,10 +9,9 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,9 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices
 from mlscale.data.table import LARGEST_COUNTER
 from mlscale.errors import InputError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 _MISSING = {
     *("", "n/a", "na", "nan", "-nan", "nan(ind)", "-nan(ind)", "inf", "-inf", "infinity"),
@@ -156,7 +158,9 @@ class Block:
         rows = zip(self._stamps(begin), self._stamps(end), strict=True)
         return np.array([float(last - first) for first, last in rows], np.float64) / 1e9
 
-    def _stamps(self, name: str) -> list[Decimal]:
+    def _stamps(self, name: str) -> "list[Decimal]":
+        from decimal import Decimal
+
         cells = self.cells(name)
         for row, cell in enumerate(cells):
             if not _STAMP.fullmatch(cell):

@@ -1,27 +1,148 @@
 """A file as it is read: its kind by its content, its table in blocks of rows, its tables in SQLite.
 
 `open_file` finds the kind in the registry and gives a `Sheet`, whose `blocks` are columns under the
-names of the header, wherever they stand. Blocks are bounded: the file is never held as a whole.
+names of the header, wherever they stand. Blocks are bounded: the file is never held as a whole. A
+table of samples whose titles are words begins at the `Header` that `find_header` finds;
+`why_no_log` says why a file is none. SQLite is read as data, and no code of it is run.
 """
 
 import csv
 import io
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlscale.data.checks import check
+from mlscale.data.column_names import Title, read_title, source_meant
 from mlscale.errors import InputError
-from mlscale.files import PIECE, ByteProgress, no_progress, unpacked
+from mlscale.files import PIECE, ByteProgress, HeldFile, hold, no_progress
 from mlscale.readers import registry
 from mlscale.readers.columns import Block, Labels, columns_by_arrow, labels
-from mlscale.readers.headers import Header, find_header, split
 from mlscale.readers.registry import Kind
+from mlscale.text import without_controls
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_LINES = 20  # in which a header is looked for
+_SHOWN = 8  # titles
+_ABOVE = re.compile(r"\s*(sep=|=|0[01],)|[^,;\t]*$")  # what stands above a header
+_VALUE = re.compile(r"[\d.,:/TZ+\-\s]*\d[\d.,:/TZ+\-\s]*(\s?(W|%|MHz|MiB))?|N/A|\[.*\]|")
+_HELP = "'mlscale import --help' has commands that write a profile, or a monitor's log"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The titles of a table's columns, as they stand and with units from elsewhere.
+
+    line: its number; mark: the first cell of each row, where the tool marks its lines.
+    """
+
+    line: int
+    cells: tuple[str, ...]
+    names: tuple[str, ...]
+    delimiter: str
+    mark: str = ""
+
+    @property
+    def has_names(self) -> bool:
+        """Whether it is of titles, and not of values."""
+        return 2 * sum(not _VALUE.fullmatch(cell) for cell in self.cells) > len(self.cells)
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether one surely says when."""
+        return any(title.what == "moment" for title in self.meant)
+
+    @property
+    def is_tidy(self) -> bool:
+        """Whether they are ours, of a table of runs."""
+        return len({"kernel", "engine_mhz", "time_ms"} & {*self.names}) > 1
+
+    @property
+    def meant(self) -> list[Title]:
+        """What those titles say that say something."""
+        return [title for name in self.names if (title := read_title(name))]
+
+    @property
+    def is_log(self) -> bool:
+        """Whether they are a log's: of power, or of a clock and use, and of something beside."""
+        told = {title.what for title in self.meant}
+        is_sum = "time_ms" in told and not told & {"moment", "time"}
+        is_sum |= self.is_tidy
+        is_told = told & {"power_w", "watts"} or {"engine_mhz", "gpu_utilisation"} <= told
+        return bool(self.has_names and is_told and len(self.meant) > 1 and not is_sum)
+
+    def row(self, text: str) -> list[str] | None:
+        """The cells of a line, with decimal points; None of one that is no row."""
+        point = re.sub(r"(\d),(\d)", r"\1.\2", text) if self.delimiter == ";" else text
+        cells = split(point, self.delimiter)
+        return cells if not self.mark or cells[:1] in ([self.mark], [self.cells[0]]) else None
+
+
+def split(text: str, delimiter: str = ",", is_strict: bool = False) -> list[str]:
+    """The cells of a line of CSV, stripped; none of what is none."""
+    try:
+        [cells] = csv.reader([text], skipinitialspace=True, delimiter=delimiter, strict=is_strict)
+    except (csv.Error, ValueError):
+        return []
+    return [cell.strip() for cell in cells]
+
+
+def find_header(lines: Iterable[tuple[int, str]]) -> Header | None:
+    """The first line of several cells near the beginning; Afterburner marks its as 02.
+
+    Its lines 03 have the units of columns, by their number from the third on.
+    """
+    rows = iter(lines)
+    begins = ((n, row) for n, row in islice(rows, _LINES) if not _ABOVE.match(row))
+    number, text = next(begins, (0, ""))
+    if not number:
+        return None
+    delimiter = max(",;\t", key=text.count)
+    cells = split(text, delimiter)
+    names, mark = [*cells], "80" if cells[0] == "02" else ""
+    for _, row in takewhile(lambda at: at[1].startswith("03"), rows) if mark else ():
+        _, _, place, unit, *_ = [*split(row), "", "", "", ""]
+        if place.isdigit() and int(place) + 2 < len(names):
+            names[int(place) + 2] += f" [{unit}]"
+    return Header(number, tuple(cells), tuple(names), delimiter, mark)
+
+
+def why_no_log(file: HeldFile) -> str:
+    """Why a file is no log, in words that follow its name: what its columns tell, what lacks."""
+    start = file.head[: 1 << 16]
+    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    header = find_header(enumerate(start.decode(encoding, "replace").splitlines(), 1))
+    if header is None or start.lstrip().startswith((b"{", b"[")):
+        return f"is nothing that mlscale knows: it has no columns with titles; {_HELP}"
+    if not header.has_names:
+        return "begins with values, not with titles of columns; log with a header (no 'noheader')"
+    told = {title.what: title.text for title in reversed(header.meant)}
+    if header.is_tidy:
+        return "is a table of runs, no profile or log; 'mlscale advise' and 'mlscale train' take it"
+    if "time_ms" in told and told.keys() & {"engine_mhz", "engine_mhz_requested", "power_cap_w"}:
+        return is_table_of_runs(header.names)
+    shown = ", ".join(f"'{name}'" for name in header.names[:_SHOWN] if name)
+    shown += " …" if len(header.names) > _SHOWN else ""
+    tell = ", ".join(f"{what} ('{text}')" for what, text in told.items()) or "nothing of a GPU"
+    lacks = "a log needs power, or a clock with utilisation"
+    return f"is nothing that mlscale knows: its columns {shown} tell {tell}; {lacks}; {_HELP}"
+
+
+def is_table_of_runs(names: Collection[str]) -> str:
+    """What to say of a table whose rows are runs, each with its time, under other titles."""
+    ours = ("engine_mhz", "memory_mhz", "power_cap_w", "time_ms", "power_w")
+    told = [f"{name}={source}" for name in ours if (source := source_meant(name, names))]
+    return f"is a table of runs under other titles; say which is which: --map '{','.join(told)}'"
+
 
 BLOCK = 4 << 20  # bytes that are read at once, and no line is longer
 LEAST_FOR_ARROW = 1 << 18  # bytes: for fewer the import of Arrow takes longer than it saves
@@ -38,7 +159,7 @@ class Sheet:
     """An open file whose kind is known.
 
     Attributes:
-        path: the file.
+        file: as it was opened.
         kind: what it is.
         header: the names of its columns, stripped; of another text the cells of its first line.
         header_line: the row of the header, or of the line at which it begins.
@@ -47,7 +168,7 @@ class Sheet:
         table: its header, of a log whose titles are words.
     """
 
-    path: Path
+    file: HeldFile
     kind: Kind
     header: tuple[str, ...] = ()
     header_line: int = 1
@@ -57,6 +178,11 @@ class Sheet:
     progress: ByteProgress = no_progress
     table: Header | None = None
     _is_ended: bool = field(default=False, init=False)
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.file.path
 
     def cells(self, text: str) -> list[str] | None:
         """The cells of a line of its table; None of one that is no row."""
@@ -76,7 +202,7 @@ class Sheet:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Every line from the header, or the line at which it begins, on, with its number."""
-        for data, line in _chunks(self.path, self.encoding, self.progress):
+        for data, line in _chunks(self.file, self.encoding, self.progress):
             for number, text in _numbered(data, line):
                 if number >= self.header_line:
                     yield number, text
@@ -103,7 +229,7 @@ class Sheet:
         least = least or len(self.header)
         held, held_line = b"", 0
         self._is_ended = False
-        for data, line in _chunks(self.path, self.encoding, self.progress):
+        for data, line in _chunks(self.file, self.encoding, self.progress):
             above = self.header_line + skipped + 1 - line  # lines of this chunk that are no rows
             cut = _end_of_line(data, above)
             rows, first_line = held + data[cut:], held_line if held else line + max(0, above)
@@ -166,18 +292,15 @@ class Sheet:
             yield number, row + [""] * (width - len(row))
 
 
-def open_file(path: Path, progress: ByteProgress = no_progress) -> Sheet | None:
+def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sheet | None:
     """What a file is, by its content; None where the registry has nothing like it.
 
     Raises InputError where it cannot be read, is packed, or says itself what went wrong.
     """
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is not a regular file")
-        with path.open("rb") as binary:
-            mark = binary.read(64)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if isinstance(file, Path) and os.path.exists(file) and not os.path.isfile(file):  # noqa: PTH110, PTH113, which raise on some names
+        raise InputError(f"{file}: is not a regular file")
+    held = hold(file)
+    path, mark = held.path, held.head[:64]
     if not mark:
         raise InputError(f"{path}: is empty")
     if path.suffix == ".mlscale":
@@ -185,25 +308,22 @@ def open_file(path: Path, progress: ByteProgress = no_progress) -> Sheet | None:
     if mark.startswith(_PACKED):
         raise InputError(f"{path}: is compressed; unpack it first")
     if mark.startswith(b"SQLite format 3\0"):
-        from mlscale.readers.database import opened_database, tables_of
-
         with opened_database(path) as database:
             tables = tables_of(database)
         kind = next((k for k in registry.READERS if k.tables and _any(tables, k.tables)), None)
-        return Sheet(path, kind) if kind else None
+        return Sheet(held, kind) if kind else None
     if _JSON.match(mark):
-        kind = _kind_of_json(path, mark[0] == 0x1F)
-        return Sheet(path, kind, progress=progress) if kind else None
+        kind = _kind_of_json(held)
+        return Sheet(held, kind, progress=progress) if kind else None
     encoding = "utf-16" if mark[:2] in _UTF_16 else "utf-8-sig"
-    return _open_text(path, encoding, progress)
+    return _open_text(held, encoding, progress)
 
 
-def is_benchmark(path: Path) -> bool:
+def is_benchmark(file: Path | HeldFile) -> bool:
     """Whether a file is a result of a benchmark of a server, which is JSON; not what is no file."""
-    with suppress(InputError, OSError):
-        with path.open("rb") as binary:
-            mark = binary.read(64)
-        kind = _kind_of_json(path, mark[0] == 0x1F) if _JSON.match(mark) else None
+    with suppress(InputError):
+        held = hold(file)
+        kind = _kind_of_json(held) if _JSON.match(held.head[:64]) else None
         return kind is not None and kind.is_benchmark
     return False
 
@@ -212,11 +332,11 @@ def _any(names: Mapping[str, object], begin: str) -> bool:
     return any(name.startswith(begin) for name in names)
 
 
-def _open_text(path: Path, encoding: str, progress: ByteProgress) -> Sheet | None:
-    complaint = ""
-    for data, first in _chunks(path, encoding, no_progress):
+def _open_text(file: HeldFile, encoding: str, progress: ByteProgress) -> Sheet | None:
+    complaint, path = "", file.path
+    for data, first in _chunks(file, encoding, no_progress):
         for line, text in _numbered(data, first):
-            names = _names(text)
+            names = split(text, is_strict=True)
             kind = next((one for one in registry.READERS if one.begins_at(text, names)), None)
             if kind is None:
                 if not complaint and _COMPLAINT.match(text):
@@ -231,40 +351,31 @@ def _open_text(path: Path, encoding: str, progress: ByteProgress) -> Sheet | Non
                     f"{path}: row {line}: column '{twice[0]}' is there twice; keep one"
                 )
             is_quoted = text.startswith('"') and kind.tool == "ncu"  # others quote as they like
-            return Sheet(path, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
+            return Sheet(file, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
     if complaint:
         check("kernels", str(path), (), 0, complaint)
-    for data, first in _chunks(path, encoding, no_progress):
+    for data, first in _chunks(file, encoding, no_progress):
         header = find_header(_numbered(data, first))
         if header is None or not header.is_log:
             return None
         kind, line = registry.KIND_OF_TABLES, header.line
-        return Sheet(path, kind, header.names, line, "", False, encoding, progress, header)
+        return Sheet(file, kind, header.names, line, "", False, encoding, progress, header)
     return None
 
 
-def _names(line: str) -> list[str]:
-    try:
-        [names] = csv.reader([line], skipinitialspace=True, strict=True)
-    except (csv.Error, ValueError):
-        return []
-    return [name.strip() for name in names]
-
-
-def _kind_of_json(path: Path, is_packed: bool) -> Kind | None:
-    with path.open("rb") as binary:
-        head = b"".join(islice(unpacked(path, binary), _HEAD // PIECE))
+def _kind_of_json(file: HeldFile) -> Kind | None:
+    head = b"".join(islice(file.pieces(), _HEAD // PIECE))
     fitting = (k for k in registry.READERS if k.json and f'"{k.json}"'.encode() in head)
     kind = next(fitting, None)
-    if is_packed and (kind is None or kind.is_log):
-        raise InputError(f"{path}: is compressed; unpack it first")
+    if file.is_packed and (kind is None or kind.is_log):
+        raise InputError(f"{file.path}: is compressed; unpack it first")
     return kind
 
 
-def _chunks(path: Path, encoding: str, progress: ByteProgress) -> Iterator[tuple[bytes, int]]:
+def _chunks(file: HeldFile, encoding: str, progress: ByteProgress) -> Iterator[tuple[bytes, int]]:
     """Whole lines in UTF-8, each ended by one newline, and the number of the first. InputError."""
-    line, position = 1, 0
-    with path.open("rb") as binary:
+    line, position, path = 1, 0, file.path
+    with file.open() as binary:
         text = io.TextIOWrapper(binary, encoding=encoding, errors="replace", newline="")
         while True:
             try:
@@ -317,3 +428,31 @@ def _begin_of_last(data: bytes, count: int) -> int:
     for _ in range(count):
         begin = data.rfind(b"\n", 0, begin - 1) + 1
     return begin
+
+
+@contextmanager
+def opened_database(path: Path) -> "Iterator[sqlite3.Connection]":
+    """A SQLite file to read from, which is not written, and of which no code runs. InputError."""
+    import sqlite3
+
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            database.text_factory = lambda text: text.decode("utf-8", errors="replace")
+            database.execute("PRAGMA trusted_schema = OFF")
+            yield database
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        why = without_controls(str(error))[:200] if isinstance(error, sqlite3.Error) else "schema"
+        raise InputError(f"{path}: cannot be read as SQLite ({why}); export it again") from None
+
+
+def tables_of(database: "sqlite3.Connection") -> dict[str, set[str]]:
+    """By name the columns of all tables that hold rows of their own; views and others are not."""
+    names = database.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    )
+    query = "SELECT name FROM pragma_table_info(?)"
+    return {
+        str(name): {str(column) for (column,) in database.execute(query, (name,))}
+        for (name,) in sorted(names)
+    }

@@ -1,8 +1,8 @@
 """A log's columns by our names: what each title says, and what the values say against it.
 
-Titles are read by `mlscale.data.titles`; names of DCGM and dmon, which are no words, by a list.
-Values decide last, and only whether a time is a moment, or to ask: a unit that they contradict is
-refused, never believed.
+Titles are read by `mlscale.data.column_names`; names of DCGM and dmon, which are no words, by a
+list. Values decide last, and only whether a time is a moment, or to ask: a unit that they
+contradict is refused, never believed.
 """
 
 import math
@@ -15,11 +15,11 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.checks import check
+from mlscale.data.column_names import UNITS, Title, read_title
 from mlscale.data.logs import SHARES
-from mlscale.data.titles import UNITS, Title, read_title
 from mlscale.errors import InputError
 from mlscale.readers.columns import Block, labels
-from mlscale.readers.headers import is_table_of_runs
+from mlscale.readers.files import is_table_of_runs
 from mlscale.readers.registry import KIND_OF_TABLES, Kind
 
 _BLANK = 0x7FFFFFF0  # and all above: DCGM's missing values, of its dcgm_structs.h

@@ -2,11 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,8 @@ from mlscale.readers.monitor import Samples
 from mlscale.readers.run import set_up
 
 _ALIKE = 0.03  # by which clocks of GPUs side by side differ without a note
-AT_ONCE = 0.5  # of the shorter busy span, over which two GPUs' logs of one run overlap
-_STEADY = 1.05  # of the highest over the lowest clock in four of five samples
+AT_ONCE = 0.5  # share of the shorter busy span: two GPUs of one run overlap by more
+_STEADY = 1.05  # highest over lowest clock in four of five samples
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,8 @@ class LoggedRun:
     @property
     def idle_share(self) -> float:
         """How much of its time its GPUs are idle."""
-        return fmean(span.idle / (span.last + 1 - span.first) for _, span in self.each)
+        shares = [span.idle / (span.last + 1 - span.first) for _, span in self.each]
+        return float(np.mean(shares))
 
     @property
     def power_w(self) -> float:
@@ -341,8 +341,8 @@ def _metadata(
         for (log, _), span in zip(run.each, run.alone, strict=True)
     }
 
-    def mean_ms(run: LoggedRun, counts: Iterable[int]) -> float:
-        return round(1e3 * run.span.period_s * fmean(counts), 3)
+    def mean_ms(run: LoggedRun, counts: Sequence[int]) -> float:
+        return round(1e3 * run.span.period_s * float(np.mean(counts)), 3)
 
     idle = {k: mean_ms(run, [span.idle for _, span in run.each]) for k, run in timed}
     return {

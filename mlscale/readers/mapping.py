@@ -22,7 +22,7 @@ from mlscale.errors import InputError
 from mlscale.files import shipped_json
 
 COUNTING_TOOLS = ("ncu", "rocprof", "rocprofv3")
-CYCLES = "GRBM_GUI_ACTIVE"  # of AMD's GPUs, summed over their dies
+CYCLES = "GRBM_GUI_ACTIVE"  # a counter of AMD's, summed over a GPU's dies
 # From this time of a kernel on its cycles are its own, to 2 %: the count begins before it and ends
 # after it, 6 to 10 µs in public files of an MI200, an MI300X and a Radeon 8060S.
 CYCLES_FROM_S = 5e-4

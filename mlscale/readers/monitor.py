@@ -2,7 +2,7 @@
 
 Written by `nvidia-smi --query-gpu=timestamp,index,power.draw,... --format=csv -lms 100`,
 `nvidia-smi dmon -o DT`, `dcgmi dmon -e ...`, a range query of Prometheus for dcgm-exporter's
-metrics, `rocm-smi --csv`, `amd-smi metric --csv`, `amd-smi monitor --csv`, or a script of one's own
+metrics, `rocm-smi --csv`, `amd-smi metric --csv`, `amd-smi monitor --csv`, or a script of your own
 with their names for its columns (docs/howto/nvidia-smi.md).
 
 To watch for: several GPUs in turn, told apart by an index; parts of a GPU (MIG, partitions), which
@@ -24,14 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.column_names import RATED_UNITS
+from mlscale.data.column_names import RATED_UNITS, read_title
 from mlscale.data.devices import find_device
-from mlscale.data.titles import read_title
 from mlscale.errors import InputError, warn
-from mlscale.files import parse_json_object, read_bytes
+from mlscale.files import HeldFile, hold, parse_json_object
 from mlscale.readers.columns import Block, Labels, labels
-from mlscale.readers.files import Sheet, open_file
-from mlscale.readers.headers import why_no_log
+from mlscale.readers.files import Sheet, open_file, why_no_log
 from mlscale.readers.log_columns import (
     METRICS,
     LogColumns,
@@ -44,7 +42,7 @@ from mlscale.readers.registry import KIND_OF_TABLES, Kind
 FACTS = "# mlscale measure: "  # begins the line of `mlscale measure` above its header, in JSON
 _DEAD_W, _DEAD_RISE = 50.0, 2.0  # power, and its rise, with which no GPU is idle throughout
 _SET_BACK_S = 60.0
-_ONE_GPU = 0.1  # of the usual time between samples; GPUs of one tick follow each other closer
+_ONE_GPU = 0.1  # share of the usual time between samples: GPUs of one tick follow closer
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +85,16 @@ class Samples:
         return f"{self.source}, GPU {self.gpu}"
 
 
-def read_log(path: Path) -> list[Samples]:
+def read_log(file: Path | HeldFile) -> list[Samples]:
     """The samples of each GPU in a log. Raises InputError."""
-    sheet = open_file(path)
+    held = hold(file)
+    return read(held, open_file(held))
+
+
+def read(file: HeldFile, sheet: Sheet | None) -> list[Samples]:
+    """The samples of each GPU in a log that was opened. Raises InputError where it is none."""
     if sheet is None or not sheet.kind.is_log:
-        raise InputError(f"{path}: {why_no_log(path)}")
-    return read(sheet)
-
-
-def read(sheet: Sheet) -> list[Samples]:
-    """The samples of each GPU in a log. Raises InputError."""
+        raise InputError(f"{file}: {why_no_log(file)}")
     if sheet.kind.json:
         return (_read_gpustat if sheet.kind.tool == "gpustat" else _read_prometheus)(sheet)
     if sheet.kind.title == "dcgmi dmon":
@@ -150,7 +148,7 @@ def _read_prometheus(sheet: Sheet) -> list[Samples]:
     Series of one GPU and metric, as of several pods, are one; those of MIG instances are passed
     over. Raises InputError where the series are of several hosts.
     """
-    answer = parse_json_object(read_bytes(sheet.path), str(sheet.path))
+    answer = parse_json_object(sheet.file.content(), str(sheet.path))
     moments: dict[tuple[str, float], dict[str, str]] = {}
     hosts: dict[str, None] = {}
     try:
@@ -184,7 +182,7 @@ def _read_prometheus(sheet: Sheet) -> list[Samples]:
 
 def _read_gpustat(sheet: Sheet) -> list[Samples]:
     """What gpustat wrote as JSON again and again, with nvidia-smi's names. Raises InputError."""
-    text, at, cells = read_bytes(sheet.path).decode(errors="replace").strip(), 0, []
+    text, at, cells = sheet.file.content().decode(errors="replace").strip(), 0, []
     try:
         while at < len(text):
             moment, at = json.JSONDecoder().raw_decode(text, at)
@@ -303,8 +301,7 @@ def _facts(sheet: Sheet) -> dict[str, float]:
     """The numbers in the line of `mlscale measure` above a header. Raises InputError."""
     if sheet.header_line == 1:
         return {}
-    with sheet.path.open(encoding="utf-8", errors="replace") as file:
-        first = file.readline()
+    first = sheet.file.head.partition(b"\n")[0].decode(errors="replace")
     if not first.startswith(FACTS):
         return {}
     told = parse_json_object(first.removeprefix(FACTS), f"{sheet.path}: row 1")

@@ -160,7 +160,7 @@ def _text_rows(sheet: Sheet, facts: Facts) -> Iterator[tuple[int, tuple[str, ...
     Rows of dashes stand around a section's table and below its header; text below it is a rule's.
     """
     process, count = "", 0
-    cells: list[slice] = []  # of the table that is being read
+    cells: list[slice] = []
     launch: tuple[str, ...] = ()
     for line, text in sheet.lines():
         if match := _PROGRAM.match(text):
@@ -202,7 +202,7 @@ def _launches_of_rows(
     pairs, pair_of_row = np.unique(
         names.codes * len(units.texts) + units.codes, return_inverse=True
     )
-    read: list[tuple[bool, str, Indices, float]] = []  # of each pair of a name and a unit
+    read: list[tuple[bool, str, Indices, float]] = []  # for each pair of a name and a unit
     for n, pair in enumerate(pairs.tolist()):
         name, unit = names.texts[pair // len(units.texts)], units.texts[pair % len(units.texts)]
         is_shown = name not in needed and name not in _ALWAYS
@@ -221,7 +221,7 @@ def _launches_of_rows(
         has_rows[runs[at]] = True
         column = metrics.setdefault(metric, np.full(len(first), math.nan))
         new = np.flatnonzero(~np.isnan(values) & np.isnan(column[runs[at]]))[::-1]
-        column[runs[at[new]]] = values[new]  # of several rows the first counts
+        column[runs[at[new]]] = values[new]  # the first of several rows counts
     return _launches(block.take(first), metrics, has_rows, facts, seen)
 
 

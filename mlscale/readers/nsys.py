@@ -17,8 +17,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.errors import InputError, warn
 from mlscale.readers.columns import Block, product
-from mlscale.readers.database import opened_database, tables_of
-from mlscale.readers.files import Sheet
+from mlscale.readers.files import Sheet, opened_database, tables_of
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "\u03bcs": 1e-6, "\u00b5s": 1e-6, "ms": 1e-3, "s": 1.0}

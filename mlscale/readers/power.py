@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlscale.readers.busy_span import BusySpan
     from mlscale.readers.monitor import Samples
 
-_HELD = 0.95  # of the higher of a log's and a profiler's clock, below which the other was held
+_HELD = 0.95  # lower over higher of a log's and a profiler's clock: less, and one was held
 
 
 def with_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:

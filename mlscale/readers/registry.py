@@ -105,7 +105,7 @@ READERS = (
          "gpu_arch, cu_per_gpu", lacks="Kernel_Name"),
     Kind("rocprof", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
          "Agent_Type, Cu_Count, Name, Product_Name, Node_Id"),
-    Kind("rocpd", "rocprofv3", "rocprofv3, SQLite (rocpd)", tables="rocpd_"),
+    Kind("rocprof", "rocprofv3", "rocprofv3, SQLite (rocpd)", tables="rocpd_"),
     Kind("torch_trace", "torch", "PyTorch's profiler, Chrome trace", json="traceEvents"),
     Kind("monitor", "nvidia-smi", "nvidia-smi --query-gpu",
          line=rf'(.*,)?\s*"?{_SMI} \[(W|MHz|%)\]"?\s*(,|$)'),

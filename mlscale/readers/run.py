@@ -1,27 +1,55 @@
 """The GPU of a run and its settings: by its files and what is given, never by both at odds."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from mlscale.data.checks import check, check_named_clocks
 from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
-from mlscale.data.predicates import ABOVE_HIGHEST, APART, held_clock, unlike_launches
+from mlscale.data.predicates import ABOVE_HIGHEST, APART, unlike_launches
 from mlscale.errors import InputError, warn
 from mlscale.readers.given import Given
-from mlscale.readers.join import LONG_S, Kernel
-from mlscale.readers.launches import SummedFile
-from mlscale.readers.mapping import CYCLES, CYCLES_FROM_S
 from mlscale.text import without_controls
+
+if TYPE_CHECKING:
+    from mlscale.data.table import Table
+    from mlscale.readers.launches import SummedFile
+    from mlscale.readers.mapping import Feature
 
 Seen = Mapping[str, Counter[str | float]]  # by fact of the GPU how often each value was seen
 UNLISTED = "unlisted-gpu"  # one that has no name, of which the user says the number of CUs
-KEPT = 0.02  # of a clock: further off it was not kept, and times are off by as much
-_LISTED = 0.01  # of a clock as a profiler counts it and as the vendor lists it
-_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
-_FEW = 0.05  # of the time of long kernels, which tells no clock, such as a first launch's
+KEPT = 0.02  # share of a clock: further off it was not kept, and times are off by as much
+_LISTED = 0.01  # between a clock as a profiler counts it and as the vendor lists it
+_FEW = 0.05  # share of the long kernels' time that tells no clock, as a first launch
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The tidy table of a run, and what there is to say of it.
+
+    Attributes:
+        table: a row for each kernel and geometry, or for each launch; of logs for each GPU.
+        tool: whose counters, or whose times, it has.
+        titles: what each file is, in words.
+        config: what the run was made at; None of logs at several.
+        launches: how many the rows stand for; time_ms: the time of them all.
+        covered: the share of it that kernels with counters take.
+        features: each feature of Table II with its least near status over the kernels.
+        gpus: the numbers of the GPUs that the files have launches on, where they say them.
+    """
+
+    table: "Table"
+    tool: str
+    titles: tuple[str, ...]
+    config: HardwareConfig | None = None
+    launches: int = 0
+    time_ms: float = 0.0
+    covered: float = 0.0
+    features: "dict[str, Feature]" = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,7 +67,7 @@ class Setup:
     dies: float | None = None
 
 
-def seen_in(runs: Sequence[SummedFile]) -> dict[str, Counter[str | float]]:
+def seen_in(runs: "Sequence[SummedFile]") -> dict[str, Counter[str | float]]:
     """What all files say of the GPU.
 
     Of a file that lists the GPUs of a machine counts the one on which the launches of the others
@@ -295,21 +323,9 @@ def _listed_clock(device: Device | None, clock: str, observed_mhz: float) -> flo
 
 def _by_what(seen: Seen, clock: str) -> str:
     """In a message: how an observed clock was computed, where no tool says it."""
+    from mlscale.readers.mapping import CYCLES
+
     return f" by {CYCLES}" if clock == "engine_mhz" and seen.get("cycles_per_us") else ""
-
-
-def cycle_rates(kernels: Iterable[Kernel]) -> Counter[str | float]:
-    """Cycles of all dies per µs of each long kernel of AMD's, weighted by its time in the run [µs].
-
-    No tool of AMD's says a kernel's clock. GRBM_GUI_ACTIVE counts the engine's cycles in each die
-    while the GPU works, and counters run one kernel at a time.
-    """
-    rates: Counter[str | float] = Counter()
-    for kernel in kernels:
-        time_s, cycles = kernel.counted_time_s, kernel.counters.get(CYCLES)
-        if cycles and time_s and time_s >= CYCLES_FROM_S:
-            rates[cycles / (time_s * 1e6)] += max(1, round(kernel.run_s * 1e6))
-    return rates
 
 
 def _clocks_by_cycles(
@@ -336,35 +352,3 @@ def _clocks_by_cycles(
             if few < end and end - clocks[mhz] < clocks.total() - few
         }
     )
-
-
-def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup) -> None:
-    """Warn where kernels took other times while they were counted than in the trace.
-
-    trace: its name. Raises InputError where the clock was observed while counting and the user
-    has not said that both runs were at it.
-    """
-    ratios = sorted(
-        (kernel.counted_time_s / kernel.time_s, kernel.run_s)
-        for kernel in kernels
-        if kernel.is_traced and kernel.counted_time_s
-        if min(kernel.counted_time_s, kernel.time_s) > LONG_S
-    )
-    passed_s = list(accumulate(run_s for _, run_s in ratios))
-    at_half = next((n for n, end_s in enumerate(passed_s) if end_s >= passed_s[-1] / 2), None)
-    slower = 1.0 if at_half is None else ratios[at_half][0]  # the median over the run's time
-    if 1 / _SAME_CLOCK <= slower <= _SAME_CLOCK:
-        return
-    told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
-    counted_mhz = setup.observed.get("engine_mhz")
-    is_of_cycles = any(CYCLES in kernel.counters for kernel in kernels)
-    is_held = held_clock(find_device(setup.device), counted_mhz) is not None
-    is_said = counted_mhz is None or "engine_mhz" in setup.requested
-    if not is_said and (slower < 1 or is_of_cycles or is_held):
-        raise InputError(
-            f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
-            "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "
-            "both runs at one clock that the board holds; or, if both are at that clock, say "
-            f"--base engine={counted_mhz:.0f}"
-        )
-    warn("L04", f"{told}: were the clocks others than here? Then counters do not fit the times")

@@ -18,7 +18,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.errors import InputError, warn
-from mlscale.files import read_bytes
+from mlscale.files import HeldFile
 from mlscale.readers.files import Sheet, open_file
 
 # By ours the name of a statistic, of vLLM and SGLang, and of AIPerf and trtllm-bench.
@@ -37,11 +37,11 @@ SERVED = 0.65
 # Of a summary: a run is short if requests come within so many mean ones; requests queue if TTFT is
 # so much of the time from when the last one was due to the end.
 FEW_REQUESTS, QUEUED = 2.0, 0.1
-MOST_GROWTH = 1.6  # of the time to first token in a run, above which requests queue
-FULL = 0.8  # of the clients run side by side in the mean, from which on they limit the rate
+MOST_GROWTH = 1.6  # growth of the time to first token in a run: with more, requests queue
+FULL = 0.8  # share of the clients that run side by side: with more they limit the rate
 ROUNDED = 1.02  # by which two ways to one number may differ
 AGREED = 1.15  # by which the mean or the median of lists may differ from a summary's
-WHOLE = 0.8  # of the run, which the requests of its lists take at least
+WHOLE = 0.8  # share of the run that the requests of its lists take at least
 # What only another unit breaks: all of 37 real results keep these.
 OTHER_UNIT = 10.0
 SKEWED = 300.0  # a mean over its median: 200 where tokens come in bursts
@@ -165,17 +165,17 @@ class ServingResult:
         return self.latencies_ms[name]
 
 
-def read_result(path: Path) -> ServingResult:
+def read_result(file: Path | HeldFile) -> ServingResult:
     """The one result that a file holds. Raises InputError."""
-    sheet = open_file(path)
+    sheet = open_file(file)
     if sheet is None or not sheet.kind.is_benchmark:
         told = "is no result of vllm bench serve, sglang.bench_serving, aiperf or trtllm-bench"
-        raise InputError(f"{path}: {told}")
+        raise InputError(f"{file}: {told}")
     results = read(sheet)
     if len(results) > 1:
         rates = ", ".join("?" if r.rate_per_s is None else f"{r.rate_per_s:g}" for r in results)
         raise InputError(
-            f"{path}: holds {len(results)} results, of {rates} requests/s; put the one that you "
+            f"{file}: holds {len(results)} results, of {rates} requests/s; put the one that you "
             "mean into a file of its own"
         )
     return results[0]
@@ -186,7 +186,7 @@ def read(sheet: Sheet) -> list[ServingResult]:
     decoder, found, at = json.JSONDecoder(object_pairs_hook=_once), list[ServingResult](), 0
     form = {"aiperf": _aiperf, "trtllm-bench": _trtllm}.get(sheet.kind.tool, _vllm)
     try:
-        text = read_bytes(sheet.path).decode("utf-8-sig").rstrip()
+        text = sheet.file.content().decode("utf-8-sig").rstrip()
         while at < len(text):
             while text[at].isspace():
                 at += 1

@@ -1,10 +1,12 @@
-"""The tidy table of a run, a row for each kernel and geometry or for each launch; tables joined."""
+"""Profilers' files of a run as its table, a row for each kernel and geometry, or each launch."""
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 
@@ -12,12 +14,18 @@ from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
 from mlscale.data.checks import check, notes_on
 from mlscale.data.devices import LARGEST_SHARE, facts_to_carry, find_device
-from mlscale.data.grid import AXES
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.predicates import held_clock
+from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
-from mlscale.errors import InputError, warn
-from mlscale.readers.join import Kernel
+from mlscale.errors import DataWarning, InputError, warn
+from mlscale.files import ByteProgress, no_progress
+from mlscale.readers.given import Given
+from mlscale.readers.join import LONG_S, Kernel, join
 from mlscale.readers.launches import SummedFile
 from mlscale.readers.mapping import (
+    CYCLES,
+    CYCLES_FROM_S,
     Feature,
     Scope,
     Share,
@@ -25,15 +33,13 @@ from mlscale.readers.mapping import (
     peak_shares,
     table_features,
 )
-from mlscale.readers.run import Setup
-from mlscale.text import listed, share_in_percent, shortened
+from mlscale.readers.run import Imported, Setup, seen_in, set_up
+from mlscale.readers.source import Source, source_of
+from mlscale.text import listed, share_in_percent, shortened, without_controls
 
-_FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
-_BY_ROW = {
-    "launches", "busy_spans", "sample_ms", "idle_ms", "working_ms", "open_ends",
-    "utilisation_sources",
-}  # fmt: skip
-_LISTS = {"gpus", "profiled_gpus", "asked_clocks"}
+_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
+_ROCM = {"rocprof", "rocprofv3"}
+_VENDORS = {"ncu": "NVIDIA", "nsys": "NVIDIA", **dict.fromkeys(_ROCM, "AMD")}
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,157 @@ class RunFeatures:
             for name, share in shares.items():
                 sources.setdefault(name, {})[share.source] = None
         return {name: "; ".join(texts) for name, texts in sources.items()}
+
+
+def read_exports(sources: Sequence[Source], given: Given, progress: ByteProgress) -> Imported:
+    """The table of profilers' files."""
+    runs = [source.launches(given.each, given.gpu, progress) for source in sources]
+    _refuse_copies([run for run in runs if run.groups])
+    tool = _tool_of_counters(runs)
+    kernels = join(runs, given.skip_untimed)
+    first = next(run.source for run in runs if run.groups)
+    seen = {**seen_in(runs), "cycles_per_us": cycle_rates(kernels)}
+    setup = set_up(first, seen, given)
+    if traces := [run.source for run in runs if run.groups and not run.has_counters]:
+        check_clock_of_counters(traces[0], kernels, setup)
+    kernels = without_failed_reads(first, kernels, setup)
+    features = features_of(tool, kernels, setup)
+    check_traffic(first, kernels, features, setup)
+    programs = [run.facts.application for run in runs if run.facts.application]
+    application = without_controls(given.application or (*programs, Path(first).stem)[0])
+    table = table_of(first, tool, kernels, features, setup, application)
+    table.metadata["source"] = ", ".join(source.path.name for source in sources)
+    table.metadata.update(_gpu_metadata(runs, given.gpu))
+    warn_of_left_out(runs, kernels)
+    time_s = run_time_s(kernels)
+    return Imported(
+        table,
+        tool,
+        tuple(run.kind.title for run in runs),
+        setup.config,
+        round(sum(kernel.launches for kernel in kernels)),
+        time_s * 1e3,
+        run_time_s([kernel for kernel in kernels if kernel.counters]) / time_s,
+        features.least_near(),
+        tuple(sorted({gpu for run in runs for gpu in run.gpus})),
+    )
+
+
+def _refuse_copies(runs: Sequence[SummedFile]) -> None:
+    """Raise InputError where two files hold the same launches: neither a pass nor a run of its own.
+
+    Times and counters of two runs are never the same to the last digit.
+    """
+    for n, run in enumerate(runs):
+        for other in runs[:n]:
+            if run.groups == other.groups:
+                raise InputError(
+                    f"{run.source}: holds the same as {other.source}; a file is no further pass or "
+                    "run of itself"
+                )
+
+
+def _tool_of_counters(runs: Sequence[SummedFile]) -> str:
+    """The tool whose counters these are, or whose times. Raises InputError on unlike files."""
+    first = next((run for run in runs if run.has_counters), runs[0])
+    tool = first.kind.tool
+    for run in runs:
+        other = run.kind.tool
+        is_one_tool = other == tool or {other, tool} == _ROCM
+        makers = {_VENDORS.get(other), _VENDORS.get(tool)} - {None}
+        if not is_one_tool and (run.has_counters or len(makers) > 1):
+            raise InputError(
+                f"{run.source}: is of {other}, {first.source} of {tool}; a table has counters of "
+                "one tool, beside them traces of the same maker's GPUs"
+            )
+    return tool
+
+
+def _gpu_metadata(runs: Sequence[SummedFile], gpu: str | None) -> dict[str, list[str]]:
+    """The GPU as metadata name it: by the traces' numbers, or by one that no trace has.
+
+    Such a one is of a log, or of the machine where CUDA_VISIBLE_DEVICES renumbers.
+    """
+    traced = list(dict.fromkeys(run.gpu for run in runs if run.gpu))
+    if gpu is not None and gpu not in traced:
+        return {"gpus": [gpu]}
+    return {"profiled_gpus": traced} if traced else {}
+
+
+def read_again(
+    files: Sequence[Path | Source], trace: Path | Source, first: Profiles, at: HardwareConfig,
+    gpu: str | None = None,
+) -> Table:  # fmt: skip
+    """Read the trace of a further run of an application, under the names that its counters have.
+
+    files: those of the first run, of which only the counters are used. trace: of the further
+    run; it may also be counters, if the times of the first run are of its counters too. at: what
+    the GPU was set to then. Raises InputError.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the first reading told them
+        sources, again = [source_of(file) for file in files], source_of(trace)
+        runs, further = [source.launches(gpu=gpu) for source in sources], again.launches(gpu=gpu)
+        _refuse_copies([*(run for run in runs if run.groups), further])
+        counting = [one for one, run in zip(sources, runs, strict=True) if run.has_counters]
+        sources, base = [*counting, again], first.base
+        if further.has_counters:
+            if len(counting) < sum(bool(run.groups) for run in runs):
+                raise InputError(
+                    f"{again.path}: has counters, beside which times are others than a trace's; "
+                    "give a trace of the further run too"
+                )
+            sources, base = [again], at
+        given = Given(first.device, base.as_dict(), gpu)
+        table = read_exports(sources, given, no_progress).table
+    settings = {axis: np.full(len(table), value) for axis, value in at.as_dict().items()}
+    return replace(table, numbers=table.numbers | settings)
+
+
+def cycle_rates(kernels: Iterable[Kernel]) -> Counter[str | float]:
+    """Cycles of all dies per µs of each long kernel of AMD's, weighted by its time in the run [µs].
+
+    No tool of AMD's says a kernel's clock. GRBM_GUI_ACTIVE counts the engine's cycles in each die
+    while the GPU works, and counters run one kernel at a time.
+    """
+    rates: Counter[str | float] = Counter()
+    for kernel in kernels:
+        time_s, cycles = kernel.counted_time_s, kernel.counters.get(CYCLES)
+        if cycles and time_s and time_s >= CYCLES_FROM_S:
+            rates[cycles / (time_s * 1e6)] += max(1, round(kernel.run_s * 1e6))
+    return rates
+
+
+def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup) -> None:
+    """Warn where kernels took other times while they were counted than in the trace.
+
+    trace: its name. Raises InputError where the clock was observed while counting and the user
+    has not said that both runs were at it.
+    """
+    ratios = sorted(
+        (kernel.counted_time_s / kernel.time_s, kernel.run_s)
+        for kernel in kernels
+        if kernel.is_traced and kernel.counted_time_s
+        if min(kernel.counted_time_s, kernel.time_s) > LONG_S
+    )
+    passed_s = list(accumulate(run_s for _, run_s in ratios))
+    at_half = next((n for n, end_s in enumerate(passed_s) if end_s >= passed_s[-1] / 2), None)
+    slower = 1.0 if at_half is None else ratios[at_half][0]  # the median over the run's time
+    if 1 / _SAME_CLOCK <= slower <= _SAME_CLOCK:
+        return
+    told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
+    counted_mhz = setup.observed.get("engine_mhz")
+    is_of_cycles = any(CYCLES in kernel.counters for kernel in kernels)
+    is_held = held_clock(find_device(setup.device), counted_mhz) is not None
+    is_said = counted_mhz is None or "engine_mhz" in setup.requested
+    if not is_said and (slower < 1 or is_of_cycles or is_held):
+        raise InputError(
+            f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
+            "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "
+            "both runs at one clock that the board holds; or, if both are at that clock, say "
+            f"--base engine={counted_mhz:.0f}"
+        )
+    warn("L04", f"{told}: were the clocks others than here? Then counters do not fit the times")
 
 
 def without_failed_reads(source: str, kernels: list[Kernel], setup: Setup) -> list[Kernel]:
@@ -254,66 +411,3 @@ def warn_of_left_out(runs: Sequence[SummedFile], kernels: Sequence[Kernel]) -> N
 def run_time_s(kernels: Iterable[Kernel]) -> float:
     """The time of all launches of all kernels [s]."""
     return math.fsum(kernel.run_s for kernel in kernels)
-
-
-def appended(table: Table, new: Table, source: str) -> Table:
-    """Both tables' rows; a counter that one of them lacks is missing in its rows.
-
-    source: what messages call the table. Raises InputError where the tables are of different
-    devices or profilers.
-    """
-    for name, cells in new.text.items():
-        if name not in table.text:
-            raise InputError(f"{source}: has no column '{name}'; it is no imported table")
-        if name == "device" and set(cells) != set(table.text[name]):
-            raise InputError(
-                f"{source}: is of '{table.text[name][0]}', the new rows are of '{cells[0]}'"
-            )
-    before, tool = table.metadata.get("counter_tool"), new.metadata["counter_tool"]
-    if before != tool:
-        raise InputError(
-            f"{source}: its counters are of {before or 'an unknown tool'}, the new ones of {tool}; "
-            "one table has counters of one tool"
-        )
-    numbers = {
-        name: np.concatenate(
-            [part.numbers.get(name, np.full(len(part), np.nan)) for part in (table, new)]
-        )
-        for name in dict.fromkeys([*table.numbers, *new.numbers])
-    }
-    text = {name: [*table.text[name], *cells] for name, cells in new.text.items()}
-    return Table(source, text, numbers, _metadata(table.metadata, new.metadata))
-
-
-def _metadata(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """What is said of both tables' rows: the new table's word, joined to the old one's."""
-    metadata = {**old, **{name: value for name, value in new.items() if name != "clocks"}}
-    for name in _BY_ROW & old.keys() & new.keys():
-        metadata[name] = {**old[name], **new[name]}
-    for name in _LISTS & old.keys() & new.keys():
-        metadata[name] = list(dict.fromkeys([*old[name], *new[name]]))
-    metadata["source"] = _each_once([old.get("source", ""), new["source"]])
-    for name, text in old.get("utilisation_sources", {}).items():
-        both = [text, new["utilisation_sources"].get(name, "")]
-        metadata["utilisation_sources"][name] = _each_once(both)
-    statuses = old.get("feature_status", {})
-    metadata["feature_status"] = {
-        name: max(status, statuses.get(name, status), key=_FROM_BEST.index)
-        for name, status in new["feature_status"].items()
-    }
-    return metadata
-
-
-def _each_once(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(part for text in texts for part in text.split("; ") if part))
-
-
-def repeated_rows(table: Table, new: Table) -> int:
-    """How many of the new rows are of a kernel and configuration that the table has already."""
-
-    def keys(one: Table) -> list[tuple[Any, ...]]:
-        settings = (one.numbers[axis].tolist() for axis in AXES)
-        return list(zip(one.text["application"], one.text["kernel"], *settings, strict=True))
-
-    known = set(keys(table))
-    return sum(key in known for key in keys(new))

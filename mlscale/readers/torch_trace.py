@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError
-from mlscale.files import unpacked
 from mlscale.readers.files import Sheet
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
 
 _EVENTS = "traceEvents"
 _KERNELS = ("kernel", "Kernel")  # the category, of newer versions and of old ones
-_LONGEST_US = 1e15  # of a launch: NaN and what no float holds are no time
-_LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
+_LONGEST_US = 1e15  # longer launches, NaN and what no float holds are no time
+_LARGEST_SIZE = 2**31  # along one side of a grid, by CUDA and HIP
 _LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the events
 
 
@@ -36,7 +35,8 @@ def _kernels(sheet: Sheet, facts: Facts) -> Iterator[Launch]:
     gpus: dict[str, dict[str, str | float]] = {}
     used: dict[str, None] = {}
     count = 0
-    for member, value in members(sheet.path, _pieces(sheet)):
+    pieces = codecs.iterdecode(sheet.file.pieces(sheet.progress), "utf-8-sig", "replace")
+    for member, value in members(sheet.path, pieces):
         if member == "deviceProperties":
             gpus = _gpus(value)
         is_event = member == _EVENTS and isinstance(value, dict)
@@ -94,16 +94,6 @@ def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
     return gpus
 
 
-def _pieces(sheet: Sheet) -> Iterator[str]:
-    """The text of a trace, which may be packed, in pieces. Raises InputError where it is cut."""
-    position = 0
-    with sheet.path.open("rb") as binary:
-        for piece in codecs.iterdecode(unpacked(sheet.path, binary), "utf-8-sig", "replace"):
-            yield piece
-            sheet.progress(binary.tell() - position)
-            position = binary.tell()
-
-
 def members(path: Path, pieces: Iterator[str]) -> Iterator[tuple[str, Any]]:
     """Name and value of each member of a JSON object, and each event by itself. InputError."""
     text = _JsonText(path, pieces)
@@ -158,7 +148,7 @@ class _JsonText:
         while True:
             try:
                 value, end = self._decode(self._text, self._at)
-            except (ValueError, RecursionError):  # of which the rest may not be read yet
+            except (ValueError, RecursionError):  # the rest of it may not be read yet
                 if not self._more():
                     raise self._damage() from None
                 continue

@@ -1,0 +1,149 @@
+"""A file that a user names, and what it is: opened, known and read once, whoever asks."""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mlscale.data.column_names import NO_COLUMNS, Columns
+from mlscale.data.datasets import input_file
+from mlscale.data.table import Table
+from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
+from mlscale.errors import InputError
+from mlscale.files import ByteProgress, HeldFile, hold, no_progress
+
+if TYPE_CHECKING:
+    from mlscale.readers.files import Sheet
+    from mlscale.readers.launches import SummedFile
+    from mlscale.readers.monitor import Samples
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file by the name that was given; all else is found out when it is asked for, and kept.
+
+    Attributes:
+        name: of the file, or of one that ships.
+        settings: where the run in it was made, as 'engine=1335'; '' where nothing was said.
+    """
+
+    name: str
+    settings: str = ""
+    _summed: "dict[tuple[bool, str | None], SummedFile]" = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __fspath__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def path(self) -> Path:
+        """Where it lies. Raises InputError where another was meant."""
+        if not self.name:
+            raise InputError(f"@{self.settings}: names no file before '@'")
+        return input_file(self.name)
+
+    @cached_property
+    def is_file(self) -> bool:
+        """Whether it is there, and no folder."""
+        return os.path.isfile(self.path)  # noqa: PTH113, which raises on some names
+
+    @cached_property
+    def file(self) -> HeldFile:
+        """What it begins with. Raises InputError where it cannot be read."""
+        return hold(self.path)
+
+    def is_table(self, columns: Columns = NO_COLUMNS) -> bool:
+        """Whether it is a tidy table; columns: what it calls ours."""
+        return is_parquet(self.path) or not self.is_file or is_tidy(self.file, columns)
+
+    def table(self, columns: Columns = NO_COLUMNS, needs: Collection[str] = ()) -> Table:
+        """The tidy table that it holds, see `read_table`. Raises InputError."""
+        return read_table(self.path if is_parquet(self.path) else self.file, needs, columns)
+
+    def table_columns(self, columns: Columns = NO_COLUMNS) -> set[str]:
+        """The columns of its tidy table, in our names too. Raises InputError."""
+        if is_parquet(self.path):
+            return {*self.table(columns).columns}
+        return {*csv_header(self.file), *columns}
+
+    @cached_property
+    def sheet(self) -> "Sheet | None":
+        """What it is, of what no tidy table is; None where nothing like it is known. InputError."""
+        from mlscale.readers.files import open_file
+
+        return open_file(self.file if self.is_file else self.path)
+
+    @cached_property
+    def is_log(self) -> bool:
+        """Whether it is a monitor's log. Raises InputError where it cannot be read."""
+        return self.sheet is not None and self.sheet.kind.is_log
+
+    @cached_property
+    def is_benchmark(self) -> bool:
+        """Whether it is the result of a benchmark of a server; not where it is no file."""
+        from mlscale.readers.files import is_benchmark
+
+        return self.is_file and is_benchmark(self.file)
+
+    @cached_property
+    def samples(self) -> "list[Samples]":
+        """The samples of each GPU in a log. Raises InputError."""
+        from mlscale.readers.monitor import read
+
+        return read(self.file, self.sheet)
+
+    @property
+    def tells_engine_clock(self) -> bool:
+        """Whether a log says at which engine clock the GPU ran. Raises InputError."""
+        return any("engine_mhz" in log.columns for log in self.samples)
+
+    def launches(
+        self, each: bool = False, gpu: str | None = None, progress: ByteProgress = no_progress
+    ) -> "SummedFile":
+        """The launches of a profiler's file, summed up; each, gpu: see `Given`. InputError."""
+        if (each, gpu) not in self._summed:
+            from mlscale.readers.launches import Facts, summed
+            from mlscale.readers.mapping import needed_counters
+
+            sheet, facts = replace(self._sheet_of_launches(), progress=progress), Facts()
+            read, needed = sheet.kind.reader(), needed_counters(sheet.kind.tool)
+            launches = read(sheet, facts, needed)
+            self._summed[each, gpu] = summed(launches, str(self.path), sheet.kind, facts, each, gpu)
+        return self._summed[each, gpu]
+
+    def _sheet_of_launches(self) -> "Sheet":
+        """What it is, if a profiler's export. Raises InputError."""
+        if self.sheet is None:
+            from mlscale.readers.files import why_no_log
+
+            raise InputError(f"{self.path}: {why_no_log(self.file)}")
+        kind = self.sheet.kind
+        if kind.is_benchmark:
+            raise InputError(
+                f"{self.path}: is a result of {kind.title}; give it with the log of power and "
+                "clocks of its run, and both of a run at a second clock: mlscale advise RESULT LOG "
+                "--also RESULT LOG"
+            )
+        if kind.is_log:
+            raise InputError(
+                f"{self.path}: is a log of {kind.title}, no profiler's export; give it alone, or "
+                "as the power of an export (--power)"
+            )
+        return self.sheet
+
+
+def further(text: str) -> Source:
+    """The source that FILE or FILE@CONFIG names."""
+    name, separator, settings = text.rpartition("@")
+    return Source(name, settings) if separator and "=" in settings else Source(text)
+
+
+def source_of(file: "Path | str | Source") -> Source:
+    """A file as a source; one that is a source already stays as it is."""
+    return file if isinstance(file, Source) else Source(str(file))
