@@ -4,44 +4,56 @@ Thin, over what the commands use; what they have as an option is a keyword of it
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
+from mlscale.advice.answer import PlainAnswer, RunGoal, answer_on_run, answer_on_server
+from mlscale.advice.commands import Commands
+from mlscale.advice.document import Row, document
 from mlscale.advice.objectives import Limits
-from mlscale.answer import Answer
+from mlscale.advice.recommendation import Advice, Choice
+from mlscale.advice.verdict import answer_lines
+from mlscale.arrays import Floats
 from mlscale.data import measurements as tables
 from mlscale.data import profiles as profile_tables
 from mlscale.data.devices import device_keys, key_or_name, load_device
 from mlscale.data.grid import AXES, settings_of
 from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import run_in_sequence
 from mlscale.data.table import Table
 from mlscale.data.table_files import table_from_frame
 from mlscale.errors import DataWarning, InputError, extra_named
+from mlscale.files import write_text
 from mlscale.keywords import in_python, speaks_python
 from mlscale.model import model as models
 from mlscale.model.model import Model
+from mlscale.model.plots import draw_curves
 from mlscale.model.predictions import COVERAGE, Predictions
-from mlscale.notes import Note, note_rows
+from mlscale.notes import Note
 from mlscale.quantities import quantity
-from mlscale.readers import reading
+from mlscale.readers import reading, source
 from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
-from mlscale.subject import Asked, is_model_name, load_model, rate_note, with_rates
+from mlscale.readers.source import Source
+from mlscale.subject import Asked, Subject, is_model_name, load_model, rate_note, with_rates
 from mlscale.subject import read as read_subject
-from mlscale.text import did_you_mean
+from mlscale.text import did_you_mean, number, printable, short_names, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from mlscale.sensors.meter import Meter
+    from mlscale.advice.caps import CapAdvice
+    from mlscale.sensors.log import Meter
 
-_FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")  # of Given
+MOST_KERNELS = 5  # rows in a notebook's card
+_FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
 _OF_SERVERS = {"slo", "pool", "capacity"}
 _INSTEAD = {  # what is guessed
@@ -49,6 +61,177 @@ _INSTEAD = {  # what is guessed
     "limits": "max_slowdown=, max_time= or max_power=",
     **{axis: f"at={{'{axis}': …}}" for axis in (*AXES, "engine", "memory", "cu")},
 }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
+
+    content: all of it, as typed values.
+    """
+
+    content: PlainAnswer
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"an answer has no '{name}'; print it, or take its best, expected, sure, notes, "
+                "commands, menu, frame, document(), plot() or save('page.html')"
+            )
+
+    def document(self) -> Row:
+        """The answer as JSON values, as `mlscale advise --json` prints it."""
+        return document(self.content)
+
+    to_dict = document
+
+    @property
+    def advice(self) -> Advice | None:
+        """What it rests on; None of an LLM server."""
+        return self.content.advice
+
+    @property
+    def subject(self) -> Subject | None:
+        """The run and its model, with the notes on them; None of an LLM server."""
+        return self.content.subject
+
+    @property
+    def caps(self) -> "CapAdvice | None":
+        """The run under power caps, where these were asked for."""
+        return self.content.caps
+
+    @property
+    def best(self) -> Choice:
+        """What to set. Raises InputError where nothing will do."""
+        if self.content.best is None:
+            raise InputError(self._headline())
+        return self.content.best
+
+    @property
+    def expected(self) -> Choice | None:
+        """What is expected to just keep a limit of time; None where that is `best`."""
+        return self.content.expected
+
+    @property
+    def menu(self) -> dict[float | None, Choice] | None:
+        """The best under each limit of slowdown [%], None for no limit; None without a menu."""
+        return dict(self.content.menu) or None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each under its code."""
+        return self.content.notes
+
+    @property
+    def sure(self) -> str:
+        """How sure the answer is: 'high', 'medium' or 'low'."""
+        return self.content.sure
+
+    @property
+    def commands(self) -> Commands:
+        """What sets and resets the answer; nothing is run."""
+        return self.content.commands or Commands()
+
+    @property
+    @extra_named("'frame'")
+    def frame(self) -> "pd.DataFrame":
+        """A row for each kernel at what is best for the run, largest share of time first.
+
+        A pandas DataFrame with columns of the command's CSV; of an LLM server a row for each clock.
+        """
+        import pandas as pd
+
+        if self.content.lever == "cap":
+            raise InputError("a power cap is for the whole run: take .menu or document()['caps']")
+        from mlscale.cli.advise_text import rows
+
+        table = pd.DataFrame(rows(self.content, shows_all=False))
+        if self.content.server:
+            return table
+        is_kernel = table["number"].notna() & (table["at"] == "answer")
+        return table[is_kernel].drop(columns="at").reset_index(drop=True)
+
+    def __str__(self) -> str:
+        from mlscale.cli.advise_text import Layout, text
+
+        return in_python(text(self.content, Layout())).rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<Answer: {self._headline()}>"
+
+    def _headline(self) -> str:
+        return " ".join(answer_lines(self.content))
+
+    def _repr_html_(self) -> str:
+        """A card for a notebook, without scripts; all text is escaped."""
+        kernels = [one for one in self.content.kernels if one.in_run][:MOST_KERNELS]
+        short = short_names([one.name for one in self.content.kernels])
+        columns: dict[str, Iterable[Any]] = {
+            "kernel": [short[one.name] for one in kernels],
+            "share [%]": [one.share_percent for one in kernels],
+            "slower by [%]": [one.in_run and one.in_run.slowdown_percent for one in kernels],
+        }
+        codes = ", ".join(dict.fromkeys(note.code for note in self.notes))
+        below = escape(f"How sure: {self.sure}. Notes: {codes or 'none'}")
+        style = "border:1px solid #8888;border-radius:6px;padding:8px;max-width:44em"
+        card = _html_table(self._headline(), columns if kernels else {})
+        return f'<div style="{style}">{card}<div>{below}</div></div>'
+
+    def plot(self) -> "Figure":
+        """Time and energy of the run over the engine clock, with band, limit and what to set.
+
+        Without power, time alone. Needs matplotlib; returns its figure.
+        """
+        advice, subject = self._grounds("plot")
+        best, time, power = self.best, advice.held["time"], advice.held.get("power")
+        grid, launches = time.grid, subject.profiles.weights
+        place = grid.cu_count.index(best.cu_count), ..., grid.memory_mhz.index(best.memory_mhz)
+        times: dict[str, Floats] = {}
+        energies: dict[str, Floats] = {}
+        for side in ("values", "low", "high"):
+            if (each_ms := getattr(time, side)) is not None:
+                run_ms, run_w = run_in_sequence(each_ms, getattr(power, side, None), launches)
+                times[side] = run_ms[place]
+                if run_w is not None and advice.no_energy is None:
+                    energies[side] = (run_ms * run_w)[place] / 1000
+        panels = {"time [ms]": times} | ({"energy [J]": energies} if energies else {})
+        longest_ms = advice.limits.longest_ms(advice.whole_run.base.time_ms)
+        title = shortened(self._headline().partition(". ")[0], 90)
+        steps = np.array(grid.engine_mhz)
+        return draw_curves(title, "engine_mhz", steps, panels, longest_ms, best.engine_mhz)
+
+    def save(self, path: Path | str) -> None:
+        """Write the page (.html), the document (.json) or the rows of the command's CSV (.csv).
+
+        Raises InputError.
+        """
+        from mlscale.cli.advise_text import rows
+        from mlscale.cli.text import csv_text, json_text
+
+        path = Path(path)
+        if path.suffix == ".html":
+            text = self._page()
+        elif path.suffix == ".json":
+            text = json_text(self.document())
+        elif path.suffix == ".csv":
+            text = csv_text(rows(self.content, shows_all=False))
+        else:
+            raise InputError(f"{path}: an answer is saved as .html, .json or .csv")
+        write_text(path, text)
+
+    def _page(self) -> str:
+        from mlscale.report.page import page
+
+        self._grounds("page")
+        return page([self.content])
+
+    def _grounds(self, what: str) -> tuple[Advice, Subject]:
+        """What the answer rests on. Raises InputError of an LLM server."""
+        if self.advice is None or self.subject is None:
+            raise InputError(f"the answer of a server has no {what}; take .frame, or save a .csv")
+        return self.advice, self.subject
+
 
 load = speaks_python(load_model)
 train = speaks_python(models.train)
@@ -109,15 +292,10 @@ def advise(
     goal = RunGoal(minimize, limits, static_power_w, lever, caps_w)
     with _kept_notes() as notes:
         found = read_subject(_asked("advise", run, known))
-        advice, capped = advised(found.model, found.profiles, goal)
+        answer = answer_on_run(found, goal, has_commands=True)
     if known.get("rate") is not None:
         notes.append(rate_note(found.profiles))
-    found = replace(found, notes=_in_python([*notes, *found.notes]))
-    step = next_step(found, goal, advice, capped)
-    row = document_of_run(found, goal, advice, capped, (), step, has_commands=True)
-    row["notes"] = [{**note, "text": in_python(note["text"])} for note in row["notes"]]
-    row["next"] = row["next"] and in_python(row["next"])
-    return Answer(row, advice, found, capped)
+    return _told_in_python(answer.with_notes(notes))
 
 
 @speaks_python
@@ -176,7 +354,7 @@ def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None
             step()
         log.mean_w, log.energy_j
     """
-    from mlscale.sensors.meter import Meter
+    from mlscale.sensors.log import Meter
 
     return Meter(log, gpu, rate)
 
@@ -211,11 +389,11 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
     choices = {name: known[name] for name in _CHOICES if name in known}
     model = choices.pop("model", "auto")
     asked = Asked(
-        tuple(map(str, run)) if is_files else (),
+        tuple(Source(str(one)) for one in run) if is_files else (),
         Given(**facts),
         None if is_files else run[0] if isinstance(run[0], Profiles) else _table(run[0]),
         None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
-        also=tuple(str(one) if _is_file(one) else _table(one) for one in further),
+        also=tuple(source.further(str(one)) if _is_file(one) else _table(one) for one in further),
         **choices,
     )
     return with_rates(asked, rates) if rates else asked
@@ -223,20 +401,17 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
 
 def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
     """The answer of a server. Raises InputError."""
-    from mlscale.advice.server_answer import server_answer
-
     facts = {"also", "device", "base", "gpu", "interval_s", *_OF_SERVERS}
     for name in known.keys() - facts:
         raise InputError(f"advise on a server has no '{name}'{did_you_mean(name, facts)}")
     said = {name: known[name] for name in known.keys() - {"also", *_OF_SERVERS}}
     asked = _asked("advise", [*run, *_each(known.get("also"))], said)
-    files, results = (list(map(Path, each)) for each in (asked.files, _each(known.get("capacity"))))
+    files = [source.further(file.name) for file in asked.files]
+    results = [Source(str(file)) for file in _each(known.get("capacity"))]
     slo, pool = known.get("slo") or "", known.get("pool")
     with _kept_notes() as notes:
-        row = server_answer(files, asked.given, slo, pool, results)
-    every = [*note_rows(notes), *row["notes"]]
-    row["notes"] = [{**note, "text": in_python(note["text"])} for note in every]
-    return Answer(row)
+        answer = answer_on_server(files, asked.given, slo, pool, results)
+    return _told_in_python(answer.with_notes(notes))
 
 
 def _each(given: Any) -> list[Any]:
@@ -252,10 +427,10 @@ def _number(name: str, given: float | str | None, unit: str) -> float | None:
     is_known = isinstance(given, str | float | int | np.number) and not isinstance(given, bool)
     if not is_known:
         raise InputError(f"{name} is a number, or a text with a unit, not {given!r}")
-    number = quantity(given, unit) if isinstance(given, str) else float(given)
-    if not 0 <= number < np.inf or (number == 0 and unit != "%"):
+    found = quantity(given, unit) if isinstance(given, str) else float(given)
+    if not 0 <= found < np.inf or (found == 0 and unit != "%"):
         raise InputError(f"{name} is {given}, which cannot be")
-    return number
+    return found
 
 
 def _is_file(run: Any) -> bool:
@@ -286,3 +461,21 @@ def _kept_notes() -> Iterator[list[Note]]:
 
 def _in_python(notes: Sequence[Note]) -> tuple[Note, ...]:
     return tuple(dict.fromkeys(replace(note, text=in_python(note.text)) for note in notes))
+
+
+def _told_in_python(answer: PlainAnswer) -> Answer:
+    """An answer whose messages name keywords."""
+    step = answer.next_step
+    step = step and replace(step, text=in_python(step.text))
+    return Answer(replace(answer, notes=_in_python(answer.notes), next_step=step))
+
+
+def _html_table(title: str, columns: Mapping[str, Iterable[Any]]) -> str:
+    """Columns by their headings below a title, for a notebook; all text is escaped."""
+
+    def cells(tag: str, texts: Iterable[Any]) -> str:
+        shown = [number(x) if isinstance(x, float) else shortened(str(x), 90) for x in texts]
+        return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in shown)}</tr>"
+
+    rows = "".join(cells("td", row) for row in zip(*columns.values(), strict=True))
+    return f"<div>{escape(printable(title))}</div><table>{cells('th', columns)}{rows}</table>"

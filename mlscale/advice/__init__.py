@@ -1,10 +1,9 @@
 """Advice: the configuration to set.
 
-`advise` is the way through: `search` finds the best configurations by what each `costs`, by the
-`objectives` and limits, each becomes a `recommendation`, and all become a `document`, with how sure
-it is by `sureness`. `verdict` tells that in a sentence or two, and `commands` what sets it by the
-GPU's vendor. `caps` chooses a power cap, by what a run does under each; `capped_runs` tells that of
-a run that was read under caps alone. `answer` puts these together for a run: of Python, the command
-line and the page. `server_answer` answers for an LLM server: `server_readings` are compared,
-`server` finds the clock that keeps the limits of `slo`, and `server_verdict` tells that.
+`advise` is the way through: `search` finds the best configurations by the `objectives` and limits,
+and each becomes a `recommendation`, with how sure it is by `sureness`. `caps` chooses a power cap,
+by what a run does under each; `capped_runs` tells that of a run that was read under caps alone. Of
+an LLM server `server_readings` are compared, and `server` finds the clock that keeps its limits.
+`answer` makes one value of all these, which `document` writes as JSON, `verdict` tells in a
+sentence or two, and `commands` sets by the GPU's vendor.
 """

@@ -5,9 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlscale.advice.costs import Costs, Terms
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
-from mlscale.advice.recommendation import Advice, Offer, Recommendation, Setting, Workload
+from mlscale.advice.recommendation import (
+    Advice,
+    Choice,
+    Costs,
+    Points,
+    Recommendation,
+    Terms,
+    Workload,
+)
 from mlscale.advice.search import (
     MENU_PERCENT,
     TOO_SLOW,
@@ -15,9 +22,10 @@ from mlscale.advice.search import (
     allowed_of_run,
     best_of_kernels,
     best_of_run,
+    choices,
+    choices_at,
     menu_of_run,
     recommendations,
-    settings_at,
 )
 from mlscale.advice.sureness import DRAWS, Grounds, reasons, regret_told
 from mlscale.arrays import Floats, Indices, Mask
@@ -36,14 +44,14 @@ from mlscale.data.supply import (
 )
 from mlscale.data.surfaces import Surfaces, run_in_sequence
 from mlscale.errors import InputError
-from mlscale.model.model import Model, feature_warnings, training_warnings
+from mlscale.model.model import NO_POWER_THERE, Model, feature_warnings, training_warnings
 from mlscale.model.predictions import COVERAGE, EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 from mlscale.notes import Note
 from mlscale.text import percent_in_words, share_in_percent
 
-MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
-LEAST_EXCHANGED = 0.01  # of a run's time, that is told
+MOST_UNCOUNTED = 0.01  # most of a run's time without counters, at another memory clock
+LEAST_EXCHANGED = 0.01  # share of a run's time from which it is told
 BEST_IS_BEYOND = Note(
     "P02", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
 )
@@ -60,9 +68,9 @@ def advise(
     """The configuration of the model's grid that serves the whole run best, and each kernel.
 
     objective: 'energy', 'edp', 'ed2p', 'time', 'power', or 'clock', the lowest engine clock; by
-    default 'energy', or 'clock' where energy cannot be known. Both are sought within
+    default 'energy', or 'clock' where energy cannot be known. Both are looked for within
     USUAL_SLOWDOWN_PERCENT of the base's time where no limit of time is given, and of energy the
-    menu has other limits; the lowest clock is sought at the CU count and memory clock of the base.
+    menu has other limits; the lowest clock is one at the CU count and memory clock of the base.
     limits: of time and slowdown for the kernels' summed time, of power for every kernel.
     static_power_w [W]: what the board draws beside dynamic power, the same at every
     configuration. Of equal configurations `best_index` says which is taken.
@@ -80,7 +88,7 @@ def advise(
         >>> advice = advise(model, profiles, "time", limits)
         >>> best = advice.kernels[0].best
         >>> str(best.config), round(best.saving_percent, 1)
-        ('cu=32,engine=1000,memory=1000', 21.3)
+        ('cu=32,engine=1000,memory=1000', 20.3)
     """
     terms = terms_of(model, profiles, objective, limits, static_power_w)
     predictions, costs, surfaces, held = predicted_costs(model, profiles, terms)
@@ -90,7 +98,6 @@ def advise(
         launches=None if profiles.launches is None else float(profiles.launches.sum()),
         counters_cover_percent=100 * profiles.counters_cover,
         gpu_count=profiles.gpu_count,
-        readings=1 + len(profiles.points),
         power_readings=1 + sum(point.power_w is not None for point in profiles.points),
     )
     takes_caps = not predictions["time"].is_bounded
@@ -119,7 +126,7 @@ def advise(
         advice,
         whole_run=replace(whole_run, flags=flags),
         kernels=kernels,
-        measured=_measured(profiles, terms, whole_run.base.time_ms),
+        measured=_measured(profiles, terms, whole_run.base),
         surfaces=surfaces,
         held=held,
         costs=costs,
@@ -127,7 +134,7 @@ def advise(
 
 
 def _require_clocks(objective: str, grid: ConfigGrid) -> None:
-    """Raise InputError where a lower clock is sought on a grid over CU counts alone."""
+    """Raise InputError where a lower clock is asked for on a grid over CU counts alone."""
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
             "the readings differ in CU count, not in clock, so no lower clock can be advised: "
@@ -168,8 +175,7 @@ def terms_of(
         if no_energy and need != "the objective 'power'":
             raise InputError(f"{need} needs the whole power: {no_energy}")
     keeps_memory = _why_memory_is_kept(model, profiles)
-    if keeps_memory and objective != "clock":
-        warnings.append(Note("T06", keeps_memory))
+    warnings += _memory_warnings(model, objective, keeps_memory, bool(needs))
     return Terms(
         objective=objective,
         limits=limits,
@@ -221,6 +227,15 @@ def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:
     else:
         return None
     return f"the memory clock is left as it is: {why}"
+
+
+def _memory_warnings(
+    model: Model, objective: str, keeps_memory: str | None, needs_power: bool
+) -> list[Note]:
+    """Why other memory clocks are not offered, or not for what needs power."""
+    if keeps_memory:
+        return [Note("T06", keeps_memory)] * (objective != "clock")
+    return [NO_POWER_THERE] * (needs_power and model.lacks_some_power)
 
 
 def predicted_costs(
@@ -356,10 +371,10 @@ def advise_run(
         terms = replace(terms, limits=replace(terms.limits, max_slowdown_percent=slowdown))
     best, expected = best_of_run(run, terms)
     places = np.array([*menu.values()], dtype=int)
-    in_menu = settings_at(run, terms, np.zeros_like(places), places)
+    in_menu = choices_at(run, terms, np.zeros_like(places), places)
     [whole_run] = recommendations(run, terms, [best])
     if expected != best:
-        [at_expected] = settings_at(run, terms, np.zeros(1, dtype=int), np.array([expected]))
+        [at_expected] = choices_at(run, terms, np.zeros(1, dtype=int), np.array([expected]))
         whole_run = replace(whole_run, expected=at_expected)
     trained = model.trained_range
     if trained is not None and not trained.spans(whole_run.best.config):
@@ -391,7 +406,7 @@ def advise_run(
         is_bounded=run.is_bounded,
         no_energy=terms.no_energy,
         keeps_memory=terms.keeps_memory,
-        menu=tuple(map(Offer, menu, in_menu)),
+        menu=dict(zip(menu, in_menu, strict=True)),
         sure_why=reasons(grounds),
         sure_why_cap=reasons(replace(grounds, needs_power=True, regret=None)),
         supply=run.supply,
@@ -409,7 +424,7 @@ def _unsure_warnings(limits: Limits, run: Recommendation) -> list[Note]:
     return [Note("P06", told, "warning")]
 
 
-def _board_warnings(run: Costs, best: Setting) -> list[Note]:
+def _board_warnings(run: Costs, best: Choice) -> list[Note]:
     """Which configurations the board cannot supply, and whether the best needs its limit raised."""
     if run.peak_w is None:
         return []
@@ -432,13 +447,13 @@ def _board_warnings(run: Costs, best: Setting) -> list[Note]:
 
 
 def _advise_kernels(
-    costs: Costs, run: Costs, terms: Terms, predictions: Predictions, best_of_run: Setting
+    costs: Costs, run: Costs, terms: Terms, predictions: Predictions, best_of_run: Choice
 ) -> tuple[Recommendation, ...]:
     """What is best for each kernel."""
     run_ms = float(run.base_ms[0])
     best, too_slow = best_of_kernels(costs, terms, run_ms)
     count, run_place = len(best), run.place(best_of_run.config)
-    in_run = settings_at(costs, terms, np.arange(count), np.full(count, run_place))
+    in_run = choices_at(costs, terms, np.arange(count), np.full(count, run_place))
     shares_percent = 100 * costs.launches * costs.base_ms / run_ms
     flags = kernel_flags(predictions, best, too_slow)
     return tuple(
@@ -482,20 +497,19 @@ def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[
     return (Note("P06", flag),)
 
 
-def _measured(profiles: Profiles, terms: Terms, base_ms: float) -> tuple[Setting, ...]:
+def _measured(profiles: Profiles, terms: Terms, base: Choice) -> tuple[Choice, ...]:
     """The whole run at the further points at which all its kernels were measured."""
-    measured = []
+    measured: list[Choice] = []
+    at_base = Points.single(base.engine_mhz, base.time_ms, base.power_w)
     for point in profiles.points:
         power_w = None if terms.no_power else point.power_w
         run_ms, run_w = run_in_sequence(point.time_ms, power_w, profiles.weights)
         if np.isnan(run_ms):
             continue
-        time_ms = float(run_ms)
-        watts = None if run_w is None or np.isnan(run_w) else float(run_w) + terms.added_w
-        energy_mj = None if watts is None or terms.no_energy else time_ms * watts
-        slowdown = 100 * (time_ms / base_ms - 1)
-        costs = (time_ms, watts, energy_mj)
-        measured.append(Setting(point.config, *costs, slowdown, saving_percent=np.nan))
+        watts = None if run_w is None else float(run_w) + terms.added_w
+        at = Points.single(point.config.engine_mhz, float(run_ms), watts)
+        energy_mj = None if terms.no_energy or at.power_w is None else at.time_ms * at.power_w
+        measured += choices("time", [point.config], at, base.config, at_base, energy_mj)
     return tuple(measured)
 
 

@@ -1,27 +1,44 @@
-"""The answer for a run: advice, power caps, what sets them and what to do next, as one document."""
+"""The answer, one frozen value for the terminal, CSV, JSON, the page and Python alike.
+
+A run read at clocks, a run read under caps and an LLM server differ in the fields that they have.
+`document` writes it as JSON, `verdict` tells it in words.
+"""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from mlscale.advice.advise import advise
-from mlscale.advice.document import NextStep, document
 from mlscale.advice.objectives import WITHOUT_POWER, Limits
-from mlscale.advice.recommendation import Advice, Row, Setting
+from mlscale.advice.recommendation import (
+    Advice,
+    Choice,
+    Recommendation,
+    Workload,
+)
+from mlscale.advice.sureness import Grounds, level, reasons
 from mlscale.counters.kernel_use import DESCRIBED, half_of_traffic, lack_of_peaks, traffic_needed
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
+from mlscale.data.supply import limit_notes
+from mlscale.data.surfaces import BOUNDS
 from mlscale.model.model import Model
+from mlscale.model.shipped import RUNS
 from mlscale.model.unprofiled import kernels_of_most
-from mlscale.notes import Note
-from mlscale.subject import Subject
+from mlscale.notes import Note, merged, notes_by_kernel
+from mlscale.readers.given import Given
+from mlscale.readers.source import Source
+from mlscale.subject import Subject, load_model
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
+    from mlscale.advice.commands import Commands
+    from mlscale.advice.server import ServerAdvice
 
 MODEL_SUFFIX = ".mlscale"
+Lever = Literal["clock", "cap"]
 
 
 @dataclass(frozen=True)
@@ -36,11 +53,107 @@ class RunGoal:
     objective: str | None = None
     limits: Limits = field(default_factory=Limits)
     static_power_w: float | None = None
-    lever: Literal["clock", "cap"] = "clock"
+    lever: Lever = "clock"
     caps_w: tuple[float, ...] | None = None
 
 
-def advised(model: Model, profiles: Profiles, goal: RunGoal) -> tuple[Advice, "CapAdvice | None"]:
+@dataclass(frozen=True)
+class NextStep:
+    """What would make an answer surer: a line of text, and the commands of a further run, if any.
+
+    engine_mhz: of that run, where commands can tell how to make it.
+    """
+
+    text: str
+    engine_mhz: int | None = None
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PlainAnswer:
+    """What to set, what becomes of the run there, how sure that is, and what to know of it.
+
+    base: the run, or the server, as it is now, to which every change is relative; of a server time
+    and energy are of RATED_UNITS output tokens. best: what to set; None where nothing will do.
+    expected: what is expected to just keep a limit of time, None where that is the best. menu: the
+    best under each limit of slowdown [%], None for any time. lever: what is set. sure_why: the
+    codes of `sureness`. notes: each once, warnings first. next_step: what would make it surer.
+    kernels: those of most time first. front, measured: as of an `Advice`. caps: the run under power
+    caps. server: its clocks.
+
+    What it rests on: advice and subject, of a run whose clock is known; files.
+    """
+
+    device: str | None
+    base: Choice
+    objective: str
+    limits: Limits
+    workload: Workload
+    best: Choice | None
+    model: str | None = None
+    lever: Lever = "clock"
+    expected: Choice | None = None
+    menu: Mapping[float | None, Choice] = field(default_factory=dict)
+    sure_why: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    next_step: NextStep | None = None
+    commands: "Commands | None" = None
+    kernels: tuple[Recommendation, ...] = ()
+    front: tuple[Choice, ...] = ()
+    measured: tuple[Choice, ...] = ()
+    is_bounded: bool = False
+    caps: "CapAdvice | None" = None
+    server: "ServerAdvice | None" = None
+    advice: Advice | None = None
+    subject: Subject | None = None
+    files: tuple[Source, ...] = ()
+
+    def with_notes(self, notes: Iterable[Note]) -> "PlainAnswer":
+        """The answer with notes on its files, or on the choice of the model, before its own."""
+        return replace(self, notes=merged([*notes, *self.notes]))
+
+    @property
+    def name(self) -> str:
+        """What the run is called: its files, without their folders."""
+        return ", ".join(file.path.name for file in self.files) or "data from Python"
+
+    @property
+    def sure(self) -> str:
+        """How sure it is: 'high', 'medium' or 'low'."""
+        return level(self.sure_why)
+
+    @property
+    def longest_percent(self) -> float:
+        """The slowdown that the limits allow [%], infinite without a limit of time."""
+        return self.limits.longest_percent(self.base.time_ms)
+
+    @property
+    def now_w(self) -> float | None:
+        """The power cap that is set now [W], where the answer is a cap and that is known."""
+        return self.caps.runs.now_w if self.caps and self.lever == "cap" else None
+
+
+# Of a run.
+
+
+def answer_on_run(found: Subject, goal: RunGoal, has_commands: bool) -> PlainAnswer:
+    """The answer on a run, without what its files were warned of. Raises InputError."""
+    advice, caps = _advised(found.model, found.profiles, goal)
+    name, metadata = found.model_name.removesuffix(MODEL_SUFFIX), found.profiles.metadata
+    commands = None
+    if has_commands:
+        from mlscale.advice.commands import commands_for_cap, commands_for_clocks
+
+        if caps is not None and goal.lever == "cap":
+            commands = commands_for_cap(caps, metadata)
+        else:
+            commands = commands_for_clocks(advice, metadata)
+    step = next_step(found, goal.lever, advice, caps)
+    answer = answer_by(advice, name, caps, goal.lever).with_notes(found.notes)
+    return replace(answer, commands=commands, next_step=step, subject=found, files=found.files)
+
+
+def _advised(model: Model, profiles: Profiles, goal: RunGoal) -> tuple[Advice, "CapAdvice | None"]:
     """The advice on a run, and the run under the caps that are asked for. Raises InputError."""
     if goal.lever == "cap":
         from mlscale.advice.caps import require_other_clock
@@ -57,42 +170,109 @@ def advised(model: Model, profiles: Profiles, goal: RunGoal) -> tuple[Advice, "C
     return advice, advise_caps(model, profiles, goal.caps_w, objective, *given)
 
 
-def document_of_run(
-    found: Subject,
-    goal: RunGoal,
+def answer_by(
     advice: Advice,
-    caps: "CapAdvice | None",
-    notes: Iterable[Note],
-    step: NextStep | None,
-    has_commands: bool,
-) -> Row:
-    """The answer's document. notes: on the files. step: what to do next."""
-    commands = None
-    if has_commands:
-        from mlscale.advice.commands import commands_for_cap, commands_for_clocks
+    model: str,
+    caps: "CapAdvice | None" = None,
+    lever: Lever = "clock",
+) -> PlainAnswer:
+    """The answer by an advice; model: its name. caps: the run under power caps.
 
-        metadata = found.profiles.metadata
-        if caps is not None and goal.lever == "cap":
-            commands = commands_for_cap(caps, metadata)
-        else:
-            commands = commands_for_clocks(advice, metadata)
-    name = found.model_name.removesuffix(MODEL_SUFFIX)
-    return document(advice, name, caps, goal.lever, [*notes, *found.notes], commands, step)
+    lever: 'clock', or 'cap' where the answer is the best of the caps.
+    """
+    run = advice.whole_run
+    kernels = sorted(advice.kernels, key=lambda one: one.share_percent or 0.0, reverse=True)
+    flags = {k.name: [flag for flag in k.flags if flag not in BOUNDS] for k in kernels}
+    told = [*advice.warnings, *run.flags, *_cap_notes(caps), *notes_by_kernel(flags)]
+    answer = PlainAnswer(
+        device=advice.device,
+        base=run.base,
+        objective=advice.objective,
+        limits=advice.limits,
+        workload=advice.workload,
+        best=run.best,
+        model=model,
+        expected=run.expected,
+        menu=advice.menu,
+        sure_why=advice.sure_why,
+        notes=merged(told),
+        kernels=tuple(kernels),
+        front=run.front,
+        measured=advice.measured,
+        is_bounded=advice.is_bounded,
+        caps=caps,
+        advice=advice,
+    )
+    if lever == "clock" or caps is None:
+        return answer
+    return replace(under_caps(answer, caps), sure_why=advice.sure_why_cap, kernels=())
+
+
+def under_caps(answer: PlainAnswer, caps: "CapAdvice") -> PlainAnswer:
+    """The answer where a cap is set: the best, or the base where none helps."""
+    stay, best = caps.runs.base, caps.best.run if caps.best else None
+    return replace(
+        answer,
+        objective=caps.objective,
+        limits=caps.limits,
+        lever="cap",
+        best=stay if best and not caps.helps else best,
+        expected=caps.expected.run if caps.expected else None,
+        menu={most: (point and point.run) or stay for most, point in caps.menu},
+        caps=caps,
+    )
+
+
+def answer_by_caps(caps: "CapAdvice") -> PlainAnswer:
+    """The answer on runs that were read under caps, of whose clocks nothing is known."""
+    answer = PlainAnswer(
+        device=caps.runs.device or None,
+        base=caps.runs.base,
+        objective=caps.objective,
+        limits=caps.limits,
+        workload=Workload(1, None, 100.0, gpu_count=caps.runs.supply.gpu_count),
+        best=None,
+        sure_why=reasons(Grounds(caps.runs.device, power_readings=2, has_clock=False)),
+        notes=merged(_cap_notes(caps)),
+    )
+    return under_caps(answer, caps)
+
+
+def _cap_notes(caps: "CapAdvice | None") -> list[Note]:
+    """What to know of the caps, and of the best one."""
+    if caps is None:
+        return []
+    from mlscale.advice.caps import BELOW_READINGS
+
+    notes, best = [], caps.best if caps.helps else None
+    point = best or caps.expected
+    if point and BELOW_READINGS in point.flags:
+        told = (
+            f"a cap of {point.cap_w:g} W is {BELOW_READINGS}, {caps.runs.supply.least_w:.0f} W: "
+            "there less is known; measure the run under this cap: --also FILE"
+        )
+        notes.append(Note("P03", told, "warning"))
+    if best and best.steep and caps.lock_mhz is None:
+        notes.append(Note("P03", f"at this cap {best.steep}"))
+    elif best and best.steep:
+        told = f"better lock the engine clock at {caps.lock_mhz:g} MHz in its place: there "
+        notes.append(Note("P03", told + best.steep, "warning"))
+    return [*notes, *caps.warnings]
 
 
 def next_step(
-    found: Subject, goal: RunGoal, advice: Advice, caps: "CapAdvice | None"
+    found: Subject, lever: Lever, advice: Advice, caps: "CapAdvice | None"
 ) -> NextStep | None:
-    """What would make an answer surer, or tell energy too, if anything."""
+    """What would make an answer surer, or give energy too, if anything."""
     model, profiles = found.model, found.profiles
     if advice.is_bounded:
         mhz = second_clock_mhz(profiles)
         instead = _instead(profiles)
         enough = f" One run is enough with {instead}" if instead else ""
         return NextStep(f"To be sure, run it at about {mhz} MHz too: --also FILE.{enough}", mhz)
-    if model.lead.name == "board":
-        best: Setting | None = advice.whole_run.best
-        if goal.lever == "cap":
+    if model.lead.name == "runs":
+        best: Choice | None = advice.whole_run.best
+        if lever == "cap":
             best = caps.best.run if caps and caps.best else None  # at its mean clock
         third = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
         if third is None:
@@ -120,3 +300,52 @@ def _instead(profiles: Profiles) -> str | None:
         return f"--device and a name from 'mlscale devices list', or a file: {DESCRIBED}"
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)
+
+
+# Of an LLM server.
+
+
+def answer_on_server(
+    files: Sequence[Source],
+    given: Given,
+    slo: str | Mapping[str, str] = "",
+    pool: str | None = None,
+    capacity: Sequence[Source] = (),
+    has_commands: bool = True,
+) -> PlainAnswer:
+    """The answer on a server. Raises InputError.
+
+    files: a result, its log, and so on; a log without clocks as LOG@engine=MHZ.
+    """
+    from mlscale.advice.server import advise_server, read_slos
+    from mlscale.advice.server_readings import base_of, read_readings
+    from mlscale.readers.serving import read_result
+
+    slos, results = read_slos(slo), [read_result(file.file) for file in capacity]
+    readings = read_readings(files, given)
+    base = base_of(readings, files[0].path, given.base)
+    server = advise_server(load_model(RUNS), readings, slos, pool, results, base)
+    best, expected, now = server.best(is_sure=True), server.best(), server.choice(server.now)
+    commands = None
+    if has_commands and best:
+        from mlscale.advice.commands import commands_for_further_run
+
+        commands = commands_for_further_run(base.log, best.engine_mhz)
+    held = [note for reading in readings for note in limit_notes(reading.log)]
+    lacks_capacity = server.is_open and server.now.capacity_share is None
+    why = ("S10",) * bool(server.withheld) + ("S09",) * lacks_capacity
+    return PlainAnswer(
+        device=base.log.device,
+        base=now,
+        objective="energy",
+        limits=Limits(),
+        workload=Workload(1, None, 100.0, gpu_count=base.log.gpu_count),
+        best=server.choice(best) if best else None,
+        model=RUNS.removesuffix(MODEL_SUFFIX),
+        expected=server.choice(expected) if expected and expected is not best else None,
+        sure_why=why + reasons(Grounds(base.log.device, is_law=True, power_readings=2)),
+        notes=merged([*held, *server.notes]),
+        commands=commands,
+        measured=tuple(server.choice(clock) for clock in server.clocks if clock.is_measured),
+        server=server,
+    )

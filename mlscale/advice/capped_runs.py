@@ -30,7 +30,7 @@ from mlscale.advice.caps import (
     with_steepness,
 )
 from mlscale.advice.objectives import SAME, Limits
-from mlscale.advice.recommendation import Setting
+from mlscale.advice.search import choice_of_base
 from mlscale.arrays import Floats
 from mlscale.data.checks import check
 from mlscale.data.devices import known_device
@@ -41,11 +41,11 @@ from mlscale.notes import Note
 from mlscale.text import counted
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
-NOISE = 0.02  # of times, beyond what the bend leaves open
+NOISE = 0.02  # times scatter so much, beyond what the bend leaves open
 SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
-SECOND = 0.65  # of the first's watts, where a second reading tells most
+SECOND = 0.65  # a second reading at so much of the first's watts tells most
 NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
-MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # of the next reading's: what is beyond is of other work
+MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # times the next reading's: more is other work
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def advise_capped(
     curves, steep = with_steepness(lambda nudged: _curves(nudged, alike, distinct), caps)
     run_curves = tuple(curve.times_gpus(boards) for curve in curves)
     base_w = first.power_w * boards
-    base = Setting(NO_CLOCK, first.time_ms, base_w, first.time_ms * base_w, 0.0, 0.0)
+    base = choice_of_base(NO_CLOCK, first.time_ms, base_w)
     now_w = float(np.fmax.reduce([reading.cap_w for reading in plateaus[0]]))
     runs = CapRuns(
         device=device,

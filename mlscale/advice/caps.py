@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
-from mlscale.advice.costs import Points
 from mlscale.advice.objectives import (
     SAME,
     Limits,
@@ -26,8 +25,8 @@ from mlscale.advice.objectives import (
     objective_values,
     require_objective,
 )
-from mlscale.advice.recommendation import Setting
-from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, effects
+from mlscale.advice.recommendation import Choice, Points
+from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, choice_of_base, choices
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
@@ -39,12 +38,12 @@ from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE
 from mlscale.notes import Note
 
-MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
+MOST_IDLE = 0.1  # share of a log: beyond, its mean power is not the work's
 STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a sweep; from where wide
-NUDGE = 0.02  # of a cap, up and down, over which it is told how steep the run is
-STEEP = 0.7  # of time per power, above which a locked clock is the better lever
-CLIFF = 0.35  # of power per clock, below which it is too
-HARDLY_MORE = 0.001  # of the objective, that a cap may have more than the best, being quicker
+NUDGE = 0.02  # a cap moves so far up and down to tell how steep the run is
+STEEP = 0.7  # time per power: above, a locked clock is the better lever
+CLIFF = 0.35  # power per clock: below, it is too
+HARDLY_MORE = 0.001  # a quicker cap may have so much more of the objective
 OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 BELOW_READINGS = "below what any reading drew"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
@@ -101,7 +100,7 @@ def cap_curve(
     lower = len(clocks) - 1 - np.argmax(within[:, :, ::-1], axis=2)
     upper = np.minimum(lower + 1, len(clocks) - 1)
     low_w, high_w = (np.take_along_axis(power_w, steps, axis=1) for steps in (lower, upper))
-    share = np.zeros(lower.shape)  # of the time, at the upper clock
+    share = np.zeros(lower.shape)  # part of the time at the upper clock
     dithers = upper > lower
     np.divide(caps - low_w, high_w - low_w, out=share, where=dithers)
     share = np.where(within.any(axis=2), np.clip(share, 0.0, 1.0), np.nan)
@@ -168,7 +167,7 @@ class CapPoint:
     """
 
     cap_w: float
-    run: Setting | None
+    run: Choice | None
     too_low: int
     flags: tuple[str, ...]
     can_be_set: bool = True
@@ -183,6 +182,11 @@ class CapPoint:
             return f"a cliff: 1 % of power is {1 / self.power_per_clock:.1f} % of the clock"
         is_steep = self.time_per_power > STEEP
         return f"1 % of power is {self.time_per_power:.1f} % of time" if is_steep else ""
+
+
+def cap_setting(cap_w: float, unlocks: bool) -> dict[str, float | None]:
+    """What is set by name: the cap [W], and the engine clock, None, where a lock must go."""
+    return {"power_cap_w": cap_w, **({"engine_mhz": None} if unlocks else {})}
 
 
 @dataclass(frozen=True)
@@ -210,21 +214,6 @@ class CapAdvice:
     expected: CapPoint | None = None
     lock_mhz: float | None = None
     menu: tuple[tuple[float | None, CapPoint | None], ...] = ()
-
-    @property
-    def device(self) -> str:
-        """A key of the device table, or any name."""
-        return self.runs.device
-
-    @property
-    def at_base(self) -> Setting:
-        """The run at the base."""
-        return self.runs.base
-
-    @property
-    def saved(self) -> str:
-        """What the saving of each cap is of: the objective, or energy where that is time."""
-        return _saved(self.objective)
 
 
 def advise_caps(
@@ -321,7 +310,7 @@ class CapRuns:
     cap_w: Floats
     curves: tuple[CapCurve, ...]
     steepness: tuple[Floats, Floats]
-    base: Setting
+    base: Choice
     base_peak_w: float
     tried_mhz: tuple[float, ...] = ()
     was_set_w: tuple[float, float] = (math.nan, math.nan)
@@ -344,13 +333,13 @@ def choose_cap(runs: CapRuns, objective: str, limits: Limits) -> CapAdvice:
     A limit of time holds for the longest time of the interval, as far as there are intervals: an
     open end does not keep it. Of caps HARDLY_MORE than the least, and better than the base, the
     quickest is taken, of equal ones the one that is set now, else the lowest. Least energy is
-    sought within USUAL_SLOWDOWN_PERCENT where no limit of time is given, and the menu has other
+    looked for within USUAL_SLOWDOWN_PERCENT where no limit of time is given, and the menu has other
     limits; where no cap keeps it, the widest that one keeps holds.
     """
     device, curve, base = known_device(runs.device), runs.curves[0], runs.base
     time_ms, power_w = _with_ends(runs.curves)
-    settings = _settings(curve, time_ms, power_w, base, _saved(objective))
-    points = _points(runs, settings, device)
+    saved = "energy" if objective == "time" else objective
+    points = _points(runs, _choices(curve, time_ms, power_w, base, saved), device)
     can_be_set = np.array([point.can_be_set for point in points])
     base_ms, peak_w = np.array(base.time_ms), curve.power_w.max(axis=0)
     values = objective_values(objective, time_ms[:, 0], power_w[:, 0])
@@ -521,14 +510,13 @@ def _moved(value: CapCurve, by_time: CapCurve, by_power: CapCurve, sign: int) ->
     return replace(by_power, run_time_ms=time_ms, run_power_w=power_w)
 
 
-def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Setting, float]:
+def _run_at_base(surfaces: dict[str, Surfaces], launches: Floats) -> tuple[Choice, float]:
     """The run at the base, and the power of its most demanding kernel there [W]."""
     time, power = surfaces["time"], surfaces["power"]
     at = (slice(None), *time.grid.index(time.base))
     costs = run_in_sequence(time.values[at], power.values[at], launches)
     time_ms, power_w = (float(cost) for cost in costs)
-    setting = Setting(time.base, time_ms, power_w, time_ms * power_w, 0.0, 0.0)
-    return setting, float(power.values[at].max())
+    return choice_of_base(time.base, time_ms, power_w), float(power.values[at].max())
 
 
 def _with_ends(curves: Sequence[CapCurve]) -> tuple[Floats, Floats]:
@@ -543,42 +531,20 @@ def _with_ends(curves: Sequence[CapCurve]) -> tuple[Floats, Floats]:
     return time_ms, power_w
 
 
-def _saved(objective: str) -> str:
-    """What the saving of a cap is of."""
-    return "energy" if objective == "time" else objective
-
-
-def _settings(
-    curve: CapCurve, time_ms: Floats, power_w: Floats, base: Setting, saved: str
-) -> list[Setting | None]:
+def _choices(
+    curve: CapCurve, time_ms: Floats, power_w: Floats, base: Choice, saved: str
+) -> list[Choice | None]:
     """The run under each cap, None where it is not known; saved: what the saving is of."""
+    configs = [replace(base.config, engine_mhz=mhz) for mhz in curve.run_engine_mhz.tolist()]
     at = Points(curve.run_engine_mhz, time_ms, power_w)
-    at_base = [np.array([[cost]]) for cost in (base.time_ms, base.power_w)]
-    count, cu_axis = len(time_ms), base.config.cu_axis
-    columns = {
-        "cu_count": np.full(count, base.config.cu_count),
-        "engine_mhz": curve.run_engine_mhz,
-        "memory_mhz": np.full(count, base.config.memory_mhz),
-        "time_ms": curve.run_time_ms,
-        "power_w": curve.run_power_w,
-        "energy_mj": curve.run_energy_mj,
-        **effects(saved, at, Points(np.array([base.config.engine_mhz]), *at_base)),
-    }
-    if time_ms.shape[1] > 1:
-        costs = {"time_{}_ms": time_ms, "power_{}_w": power_w, "energy_{}_mj": time_ms * power_w}
-        for name, values in costs.items():
-            columns[name.format("low")] = values.min(axis=1)
-            columns[name.format("high")] = values.max(axis=1)
-    return [
-        Setting.from_row({n: float(values[place]) for n, values in columns.items()}, cu_axis)
-        if np.isfinite(curve.run_energy_mj[place])
-        else None
-        for place in range(count)
-    ]
+    at_base = Points.single(base.engine_mhz, base.time_ms, base.power_w)
+    found = choices(saved, configs, at, base.config, at_base, time_ms * power_w, power_w)
+    is_known = np.isfinite(curve.run_energy_mj)
+    return [one if known else None for one, known in zip(found, is_known, strict=True)]
 
 
 def _points(
-    runs: CapRuns, settings: Sequence[Setting | None], device: Device | None
+    runs: CapRuns, each: Sequence[Choice | None], device: Device | None
 ) -> tuple[CapPoint, ...]:
     """Each cap with what is to be said of it."""
     curve, high, supply = runs.curves[0], runs.curves[-1], runs.supply
@@ -598,7 +564,7 @@ def _points(
             share = f": {too_low} of {kernels} kernels" if kernels > 1 else ""
             bottom = "the clocks tried" if has_clock else "the lowest reading"
             flags.append(f"below {bottom}{share}")
-        elif settings[place] is None:
+        elif each[place] is None:
             flags.append(unknown)
         elif high.too_low[place]:
             flags.append(OPEN_INTERVAL)
@@ -610,7 +576,10 @@ def _points(
         time, power = (float(values[place]) for values in runs.steepness)
         is_above = curve.highest_mhz[place] > runs.base.config.engine_mhz * (1 + SAME)
         unlocks = is_free and bool(is_above)
-        point = CapPoint(cap_w, settings[place], too_low, (), refusal is None, time, power, unlocks)
+        run = each[place]
+        if run:
+            run = replace(run, set=cap_setting(cap_w, unlocks))
+        point = CapPoint(cap_w, run, too_low, (), refusal is None, time, power, unlocks)
         flags += [BELOW_READINGS] if point.run and cap_w < (1 - NUDGE) * supply.least_w else []
         flags += [point.steep] if point.steep and point.run else []
         points.append(replace(point, flags=tuple(flags)))

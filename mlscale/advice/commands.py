@@ -8,13 +8,14 @@ of the vendor's tool; the files of a run may name it.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from mlscale.advice.recommendation import Advice
 from mlscale.data.devices import Device, known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
@@ -88,7 +89,7 @@ TEMPLATES = {
         "later releases of ROCm 7 also need the kind of limit: --power-cap ppt0 {watts}",
     ),
 }
-LEVERS: dict[str, dict[str, str]] = {  # the names in TEMPLATES, by generation
+LEVERS_OF_GENERATIONS: dict[str, dict[str, str]] = {  # the names in TEMPLATES, by generation
     "Kepler": {"engine": "-ac", "memory": "-ac", "cap": "-pl"},
     "Maxwell": {"engine": "-ac", "memory": "-ac", "cap": "-pl"},
     "Pascal": {"engine": "-ac", "memory": "-ac", "cap": "-pl"},
@@ -119,7 +120,7 @@ def levers_of(device: Device) -> dict[str, str]:
     if device.vendor == "AMD":  # 'GCN 5' of 'GCN 5.1 Vega 20', but 'RDNA 3.5' is not 'RDNA 3'
         number = number.split(".")[0] if generation == "GCN" else number
         generation = f"{generation} {number}"
-    levers = LEVERS.get(generation, {}).copy()
+    levers = LEVERS_OF_GENERATIONS.get(generation, {}).copy()
     if device.form_factor in ("laptop", "integrated"):  # it sets its limit itself
         levers.pop("cap", None)
     if device.is_consumer and levers.get("engine") == "-ac":
@@ -127,13 +128,16 @@ def levers_of(device: Device) -> dict[str, str]:
     return levers
 
 
-@dataclass(frozen=True)
-class Commands:
-    """Shell commands, in the order to run them, and what to know of them."""
+class Commands(NamedTuple):
+    """Shell commands in the order to run them: what sets, what resets, and what to know of it."""
 
-    to_set: tuple[str, ...] = ()
-    to_reset: tuple[str, ...] = ()
+    set: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __call__(self) -> NoReturn:
+        """Say that these are values, to who calls them."""
+        raise InputError("the commands are values: write .commands.set or .commands.reset")
 
 
 def commands_for_clocks(advice: Advice, metadata: Mapping[str, Any]) -> Commands:
@@ -150,30 +154,28 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
     """The commands for the best power cap, as `commands_for_clocks`; a note where none helps."""
     if caps.best is None or not caps.helps:
         return Commands(notes=("nothing to set: the power cap stays as it is",))
-    device, base = known_device(caps.device), caps.at_base.config
+    device, base = known_device(caps.runs.device), caps.runs.base.config
     gpu, notes = _gpu(device, metadata, caps.runs.supply.gpu_count)
     was_w = metadata.get("power_limit_w") or caps.runs.supply.cap_w
     commands = cap_commands(device, caps.best.cap_w, gpu, was_w)
     if caps.best.unlocks:
         lock = clock_commands(device, base, replace(base, engine_mhz=math.nan), gpu)
-        to_set, to_reset = lock.to_reset + commands.to_set, commands.to_reset + lock.to_set
-        commands = replace(commands, to_set=to_set, to_reset=to_reset)
-        again = f"{'; '.join(lock.to_set)} is for a clock that was locked: else leave it out"
-        notes += [again if lock.to_set else "unlock the engine clock first, as you locked it"]
-    if caps.runs.now_w is None and commands.to_reset:
+        to_set, to_reset = lock.reset + commands.set, commands.reset + lock.set
+        commands = commands._replace(set=to_set, reset=to_reset)
+        again = f"{'; '.join(lock.set)} is for a clock that was locked: else leave it out"
+        notes += [again if lock.set else "unlock the engine clock first, as you locked it"]
+    if caps.runs.now_w is None and commands.reset:
         notes.append("the run drew more than this default: read your limit first, to put that back")
     if caps.lock_mhz is not None:
         lock = clock_commands(device, replace(base, engine_mhz=caps.lock_mhz), base, gpu)
-        how = "; ".join(lock.to_set)
-        notes += (
-            [f"better than the cap: {how}, undone by {'; '.join(lock.to_reset)}"] if how else []
-        )
+        how = "; ".join(lock.set)
+        notes += [f"better than the cap: {how}, undone by {'; '.join(lock.reset)}"] if how else []
     return _noted(commands, notes)
 
 
-def commands_for_further_run(profiles: Profiles, engine_mhz: int) -> Commands:
+def commands_for_further_run(profiles: Profiles, engine_mhz: float) -> Commands:
     """The commands for a further run of the profiles' work at an engine clock."""
-    device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=float(engine_mhz))
+    device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=engine_mhz)
     gpu, notes = _gpu(device, profiles.metadata, profiles.gpu_count)
     return _noted(clock_commands(device, at, profiles.base, gpu), notes)
 
@@ -190,7 +192,7 @@ def clock_commands(
         >>> from mlscale.data.devices import load_device
         >>> best, base = HardwareConfig(108, 1110, 1593), HardwareConfig(108, 1410, 1593)
         >>> commands = clock_commands(load_device("a100-sxm4-80gb"), best, base)
-        >>> commands.to_set, commands.to_reset
+        >>> commands.set, commands.reset
         (('nvidia-smi -i 0 -lgc 1110,1110',), ('nvidia-smi -i 0 -rgc',))
     """
     if best == base:
@@ -213,7 +215,7 @@ def clock_commands(
     memory_mhz = _listed_mhz(device, best.memory_mhz)
     values = {"gpu": gpu, "engine": f"{best.engine_mhz:.0f}", "memory": f"{memory_mhz:.0f}"}
     commands = _commands(device, changed, values) if changed else Commands()
-    return replace(commands, notes=(*commands.notes, *notes))
+    return commands._replace(notes=(*commands.notes, *notes))
 
 
 def _listed_mhz(device: Device, memory_mhz: float) -> float:
@@ -239,7 +241,7 @@ def clock_templates(profiles: Profiles, memory_mhz: Sequence[float]) -> dict[str
     for lever in ("engine", "memory"):
         commands = _commands(device, [lever], values)
         notes = [note for note in commands.notes if "{" in note] + alike * (count > 1)
-        lines[lever] = [*commands.to_set, *(f"# {note}" for note in notes)]
+        lines[lever] = [*commands.set, *(f"# {note}" for note in notes)]
     if len(device.memory_clocks_mhz()) == 1 or device.slows_at_locked_memory:
         lines["memory"] = []
     return {**lines, "memory_mhz": [_listed_mhz(device, mhz) for mhz in memory_mhz]}
@@ -255,18 +257,18 @@ def cap_commands(
     Example:
         >>> from mlscale.data.devices import load_device
         >>> commands = cap_commands(load_device("a100-sxm4-80gb"), 300)
-        >>> commands.to_set, commands.to_reset
+        >>> commands.set, commands.reset
         (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))
     """
     default_w = device.tdp_w if device else None
     values = {"gpu": gpu, "watts": f"{cap_w:g}", "default_watts": f"{default_w or 0:g}"}
     commands = _commands(device, ["cap"], values)
-    if device is None or not commands.to_set:
+    if device is None or not commands.set:
         return commands
     notes = [*commands.notes]
     if not math.isnan(was_w):
         back = _commands(device, ["cap"], values | {"watts": f"{was_w:g}"})
-        commands = replace(commands, to_reset=back.to_set)
+        commands = commands._replace(reset=back.set)
     if device.is_half_a_module:
         notes.append("the cap is the module's, which has two of these dies")
     is_certain = default_w is not None and "tdp_w" not in device.unverified
@@ -274,8 +276,8 @@ def cap_commands(
         limits = f"nvidia-smi -i {gpu} -q -d POWER prints the limits of yours"
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
         if default_w is None:
-            commands = replace(commands, to_reset=())
-    return replace(commands, notes=tuple(notes))
+            commands = commands._replace(reset=())
+    return commands._replace(notes=tuple(notes))
 
 
 def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str, str]) -> Commands:
@@ -304,7 +306,7 @@ def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str,
 
 def _noted(commands: Commands, notes: Sequence[str]) -> Commands:
     """Commands with more notes; nothing needs them where nothing is set."""
-    return replace(commands, notes=(*commands.notes, *notes)) if commands.to_set else commands
+    return commands._replace(notes=(*commands.notes, *notes)) if commands.set else commands
 
 
 def _gpu(

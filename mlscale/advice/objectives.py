@@ -143,12 +143,13 @@ def limit_ratio(
     """The largest ratio of a value to its limit, of the shape of time_ms; 0 without limits.
 
     base_time_ms: the time at the base [ms], one that broadcasts for several kernels.
-    A configuration keeps the limits where it is at most 1; NaN where a value is missing.
+    A configuration keeps the limits where it is at most 1; NaN where time, or what is limited, is
+    missing.
     """
     largest = np.zeros(np.shape(time_ms))
     for limited in _limited(limits, time_ms, power_w, base_time_ms):
         largest = np.maximum(largest, limited.ratio)
-    return np.where(_is_known(time_ms, power_w), largest, np.nan)
+    return np.where(np.isfinite(time_ms), largest, np.nan)
 
 
 def feasible(
@@ -191,13 +192,13 @@ def best_index(
 def least_indices(keys: Sequence[Floats | None], allowed: Mask) -> Indices:
     """Where on the grid the first key is least for each of K kernels, flat (K,); -1 for nowhere.
 
-    keys, allowed (K, ...). Of equal places the one where the next key is least is taken, of these
-    the first.
+    keys, allowed (K, ...); NaN is more than any number. Of equal places the one where the next key
+    is least is taken, of these the first.
     """
     left = allowed.reshape(len(allowed), -1).copy()
     for key in keys:
         if key is not None:
-            flat = key.reshape(left.shape)
+            flat = np.where(np.isnan(key), np.inf, key).reshape(left.shape)
             least = np.where(left, flat, np.inf).min(axis=1, keepdims=True)
             left &= flat <= least * (1 + SAME)
     return np.where(left.any(axis=1), left.argmax(axis=1), -1)
@@ -268,7 +269,7 @@ def _limited(
 def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> str:
     """Why nothing keeps the limits, and for each the least that can be had beside the others."""
     limited = _limited(limits, time_ms, power_w, base_time_ms)
-    known = _is_known(time_ms, power_w)
+    known = np.isfinite(limit_ratio(limits, time_ms, power_w, base_time_ms))
     least = []
     for one in limited:
         kept = known.copy()
@@ -281,8 +282,3 @@ def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_
     return f"no configuration keeps {' and '.join(limits.words())}; the least is " + ", or ".join(
         least
     )
-
-
-def _is_known(time_ms: Floats, power_w: Floats | None) -> Mask:
-    """Where nothing is missing."""
-    return np.asarray(np.isfinite(time_ms) & (power_w is None or np.isfinite(power_w)))

@@ -1,14 +1,14 @@
 """The search: where the best of what kernels cost is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
 
-from mlscale.advice.costs import Costs, Points, Terms
 from mlscale.advice.objectives import (
     SAME,
     Limits,
@@ -20,13 +20,15 @@ from mlscale.advice.objectives import (
     saving_percent,
     slowdown_percent,
 )
-from mlscale.advice.recommendation import Recommendation, Setting
+from mlscale.advice.recommendation import Choice, Costs, Interval, Points, Recommendation, Terms
 from mlscale.arrays import Floats, Indices, Mask
+from mlscale.data.grid import HardwareConfig
 from mlscale.errors import InputError
 from mlscale.notes import Note
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for least energy and lowest clock, where no limit is given
 MENU_PERCENT = (2.0, USUAL_SLOWDOWN_PERCENT, 10.0, None)  # beside it; None for any time
+_config = lru_cache(HardwareConfig)
 TOO_SLOW = Note("P06", "cannot keep its share of the time limit: its quickest setting is shown")
 
 
@@ -115,73 +117,102 @@ def best_of_kernels(costs: Costs, terms: Terms, run_ms: float) -> tuple[Indices,
     return best, too_slow
 
 
-def effects(objective: str, at: Points, base: Points) -> dict[str, Floats]:
-    """What is saved and how much slower it is against the base, with ends of intervals, (n,) [%].
+def choices(
+    objective: str,
+    configs: Iterable[HardwareConfig],
+    at: Points,
+    base_config: HardwareConfig,
+    base: Points,
+    energy_mj: Floats | None,
+    power_ends_w: Floats | None = None,
+) -> list[Choice]:
+    """What n kernels or runs cost and save at their configurations, against the base.
 
-    The ends are those of both sides and the value, which need not be in order; NaN without them.
+    energy_mj (n, S): None where it is not known. power_ends_w (n, 2): the ends of power by itself.
+    The ends of what is saved are those of both sides and the value, which need not be in order.
     """
     values, base_values = (
         objective_values(objective, points.time_ms, points.power_w, points.engine_mhz[:, None])
         for points in (at, base)
     )
-    columns = {}
-    for name, percent in (
-        ("saving", saving_percent(values, base_values[:, :1])),
-        ("slowdown", slowdown_percent(at.time_ms, base.time_ms[:, :1])),
-    ):
-        has_ends = at.time_ms.shape[1] > 1
-        unknown = np.full(len(percent), np.nan)
-        columns[f"{name}_percent"] = percent[:, 0]
-        columns[f"{name}_low_percent"] = percent.min(axis=1) if has_ends else unknown
-        columns[f"{name}_high_percent"] = percent.max(axis=1) if has_ends else unknown
-    return columns
+    saving = saving_percent(values, base_values[:, :1])
+    slowdown = slowdown_percent(at.time_ms, base.time_ms[:, :1])
+    unknown = np.full((len(saving), 1), np.nan)
+    base_w = unknown if base.power_w is None else base.power_w[:, :1]
+    watts = unknown if at.power_w is None else at.power_w[:, :1]
+    ends_w = unknown if power_ends_w is None else power_ends_w
+    energy_mj = unknown if energy_mj is None else energy_mj
+    energy_percent = _change(energy_mj, base.time_ms[:, :1] * base_w)
+    columns = (
+        at.time_ms[:, 0].tolist(),
+        _known(watts),
+        _known(energy_mj),
+        slowdown[:, 0].tolist(),
+        saving[:, 0].tolist(),
+        _ends(slowdown),
+        _ends(saving),
+        _known(energy_percent),
+        _ends(energy_percent),
+        _known(_change(watts, base_w)),
+        _ends(_change(ends_w, base_w)),
+        _ends(at.time_ms),
+        _ends(ends_w),
+        _ends(energy_mj),
+    )
+    configs = list(configs)
+    changed = (_differing(config, base_config) for config in configs)
+    return [Choice(*row) for row in zip(configs, *columns, changed, strict=True)]
 
 
-def columns_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> dict[str, Floats]:
+def _known(values: Floats) -> list[float | None]:
+    """Values (n, S) without their ends, None for those that are not known."""
+    return [None if math.isnan(value) else value for value in values[:, 0].tolist()]
+
+
+def _ends(values: Floats) -> list[Interval]:
+    """The ends of values (n, S), None without them."""
+    if values.shape[1] == 1:
+        return [None] * len(values)
+    ends = zip(values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True)
+    return [None if math.isnan(low) else (low, high) for low, high in ends]
+
+
+def _change(values: Floats, base: Floats) -> Floats:
+    """By how many percent values (n, S) differ from the base's (n, 1); NaN where that is 0."""
+    return 100 * (values / np.where(base == 0, np.nan, base) - 1)
+
+
+def _differing(config: HardwareConfig, base: HardwareConfig) -> dict[str, float | None]:
+    """The settings that are known and not the base's."""
+    before = base.as_dict()
+    steps = config.as_dict().items()
+    return {axis: step for axis, step in steps if step != before[axis] and not math.isnan(step)}
+
+
+def choice_of_base(config: HardwareConfig, time_ms: float, power_w: float) -> Choice:
+    """A base of known power, without intervals."""
+    base = Points.single(config.engine_mhz, time_ms, power_w)
+    [choice] = choices("energy", [config], base, config, base, np.array([[time_ms * power_w]]))
+    return choice
+
+
+def choices_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> list[Choice]:
     """What some kernels (n,) cost and save, each at its own place, flat on the grid (n,).
-
-    By the names of `mlscale advise --format csv`, NaN for what is not known.
-    """
-    at = costs.at(rows, places)
-    base = costs.at(rows, np.full(len(rows), costs.base_place))
-    time_ms, power_w = at.time_ms[:, 0], np.full(len(rows), np.nan)
-    if at.power_w is not None:
-        power_w = at.power_w[:, 0]
-    return {
-        **{axis: steps[places] for axis, steps in costs.grid.settings().items()},
-        "time_ms": time_ms,
-        "power_w": power_w,
-        "energy_mj": time_ms * power_w if terms.no_energy is None else np.full(len(rows), np.nan),
-        **effects(terms.objective, at, base),
-    }
-
-
-def settings_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> list[Setting]:
-    """As `columns_at`, a setting for each, with the ends of what it costs."""
-    columns = columns_at(costs, terms, rows, places) | _ends_at(costs, terms, rows, places)
-    rows_of_values = zip(*(values.tolist() for values in columns.values()), strict=True)
-    by_name = [dict(zip(columns, row, strict=True)) for row in rows_of_values]
-    return [Setting.from_row(row, costs.grid.cu_axis) for row in by_name]
-
-
-def _ends_at(costs: Costs, terms: Terms, rows: Indices, places: Indices) -> dict[str, Floats]:
-    """The ends of what some kernels cost, as `Setting.from_row` names them, as far as known.
 
     Ends of power that were not made for energy give none of energy.
     """
-    at, ends = costs.at(rows, places), {}
-    if at.time_ms.shape[1] > 1:
-        ends["time", "ms"] = at.time_ms
-        if at.power_w is not None and terms.no_energy is None and terms.objective != "power":
-            ends["energy", "mj"] = at.time_ms * at.power_w
+    at = costs.at(rows, places)
+    base = costs.at(rows, np.full(len(rows), costs.base_place))
+    energy_mj = ends_w = None
+    if at.power_w is not None and terms.no_energy is None:
+        energy_mj = at.time_ms * at.power_w
+        energy_mj = energy_mj[:, :1] if terms.objective == "power" else energy_mj
     if costs.power_ends_w is not None:
         flat_w = costs.power_ends_w.reshape(*costs.power_ends_w.shape[:2], -1)
-        ends["power", "w"] = flat_w[rows, :, places]
-    return {
-        f"{name}_{end}_{unit}": edge
-        for (name, unit), values in ends.items()
-        for end, edge in (("low", values.min(axis=1)), ("high", values.max(axis=1)))
-    }
+        ends_w = flat_w[rows, :, places]
+    steps = [values[places].tolist() for values in costs.grid.settings().values()]
+    configs = (_config(*step, cu_axis=costs.grid.cu_axis) for step in zip(*steps, strict=True))
+    return choices(terms.objective, configs, at, costs.base, base, energy_mj, ends_w)
 
 
 def recommendations(costs: Costs, terms: Terms, best: Sequence[int]) -> list[Recommendation]:
@@ -192,10 +223,10 @@ def recommendations(costs: Costs, terms: Terms, best: Sequence[int]) -> list[Rec
         fronts = [_front(*pair) for pair in zip(possible_ms, possible_ms * power_w, strict=True)]
     places = [[at, costs.base_place, *front] for at, front in zip(best, fronts, strict=True)]
     rows = np.repeat(np.arange(len(places)), [len(kernel_places) for kernel_places in places])
-    settings = iter(settings_at(costs, terms, rows, np.concatenate(places)))
+    found_at = iter(choices_at(costs, terms, rows, np.concatenate(places)))
     found = []
     for front in fronts:
-        at_best, at_base, *on_front = islice(settings, 2 + len(front))
+        at_best, at_base, *on_front = islice(found_at, 2 + len(front))
         found.append(Recommendation(None, at_best, at_base, tuple(on_front)))
     return found
 

@@ -4,16 +4,17 @@ Between readings latencies follow `server_law`, tokens per second and power the 
 Nothing is advised outside them, above 85 % of a measured capacity, or near saturation.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from mlscale.advice.recommendation import Row, Setting
+from mlscale.advice.recommendation import Choice, Interval, Points
+from mlscale.advice.search import choices
 from mlscale.advice.server_readings import ServerReading, is_open, why_saturated
-from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
 from mlscale.data.column_names import RATED_UNITS
 from mlscale.data.profiles import MeasuredPoint
@@ -21,7 +22,7 @@ from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.shipped import model_for
 from mlscale.notes import Note
-from mlscale.predictors.board import Board
+from mlscale.predictors.runs import Runs
 from mlscale.predictors.server_law import (
     BUSY,
     ONE_KIND_WIDTH,
@@ -32,19 +33,119 @@ from mlscale.predictors.server_law import (
     split,
     width,
 )
-from mlscale.readers.serving import METRICS, ServingResult
+from mlscale.quantities import quantity
+from mlscale.readers.serving import METRICS, STATISTICS, ServingResult
 
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
-SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
 LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
+_FORM = re.compile(
+    rf"\s*({'|'.join(METRICS)})\s*=\s*(.+?)(x?)\s*@\s*({'|'.join(STATISTICS)})\s*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Slo:
+    """A limit of a latency [ms], or so many times what it is at the highest clock that was run."""
+
+    metric: str
+    statistic: str
+    limit_ms: float | None = None
+    times: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Such as 'ttft p90'."""
+        return f"{self.metric} {self.statistic}"
+
+    @property
+    def percentile(self) -> float:
+        """Such as 90; of a mean 50."""
+        return 50.0 if self.statistic == "mean" else float(self.statistic[1:])
+
+    @property
+    def is_of_long_gaps(self) -> bool:
+        """Whether gaps that are longer than most decide it."""
+        return self.metric == "itl" and self.percentile > 50
+
+    def most_ms(self, highest_ms: float) -> float:
+        """The limit [ms], where the latency at the highest clock is highest_ms."""
+        return self.times * highest_ms if self.limit_ms is None else self.limit_ms
+
+
+def read_slos(said: str | Mapping[str, str]) -> tuple[Slo, ...]:
+    """The limits that a text or {'ttft': '500ms@p90'} says. Raises InputError.
+
+    Example:
+        >>> read_slos("tpot=1.1x@p90")
+        (Slo(metric='tpot', statistic='p90', limit_ms=None, times=1.1),)
+    """
+    if isinstance(said, Mapping):
+        said = ",".join(f"{metric}={limit}" for metric, limit in said.items())
+    found = []
+    for text in filter(str.strip, str(said).split(",")):
+        if (parts := _FORM.fullmatch(text)) is None:
+            raise InputError(
+                f"'{text}' is no limit; write ttft=500ms@p90, itl=50ms@p50 or tpot=1.1x@p90, of "
+                f"{', '.join(STATISTICS)}"
+            )
+        metric, limit, is_times, statistic = parts.groups()
+        number = quantity(limit, "" if is_times else "ms")
+        if not 0 < number < float("inf"):
+            raise InputError(f"'{text}': a limit is a positive number")
+        given = {"times": number} if is_times else {"limit_ms": number}
+        found.append(Slo(metric.lower(), statistic.lower(), **given))
+    return tuple(found)
+
+
+SHOWN = (Slo("itl", "p50"), Slo("tpot", "p90"), Slo("ttft", "p90"))  # where the files have them
+
+
+class Estimate(NamedTuple):
+    """A value with the ends of its 90 % interval, None where it was measured."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def ends(self) -> Interval:
+        """Both ends; None where it was measured."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+@dataclass(frozen=True)
+class ServerClock:
+    """The server at one engine clock [MHz]: latencies by name [ms], power of all its GPUs [W].
+
+    capacity_share: the rate of requests over the capacity, None where that is not known. breaks:
+    the limits that are expected to be broken there, by name.
+    """
+
+    engine_mhz: float
+    is_measured: bool
+    latency_ms: Mapping[str, Estimate]
+    power_w: Estimate
+    output_per_s: float
+    tokens_per_joule: Estimate
+    capacity_share: float | None
+    breaks: tuple[str, ...] = ()
+
+    def broken(self, limits: Iterable[tuple[Slo, float]], is_sure: bool = False) -> tuple[str, ...]:
+        """The limits [ms] that are broken here; is_sure: by the upper ends of the intervals."""
+        ends = {
+            name: (is_sure and latency.high) or latency.value
+            for name, latency in self.latency_ms.items()
+        }
+        names = [slo.name for slo, ms in limits if ends[slo.name] > ms * (1 + 1e-9)]
+        return (*names, *["capacity"] * ((self.capacity_share or 0) > MOST_OF_CAPACITY))
 
 
 @dataclass(frozen=True, eq=False)
 class ServerAdvice:
-    """The server at N clocks, as JSON has them, between the `readings` that were used.
+    """The server at N clocks, the highest first, between the `readings` that were used.
 
-    base: the one of now. limits: each with its ms. withheld: why no clock is advised though the
+    base: the reading of now. limits: each with its ms. withheld: why no clock is advised though the
     limits may be kept.
     """
 
@@ -53,39 +154,53 @@ class ServerAdvice:
     is_open: bool
     pool: str | None
     limits: tuple[tuple[Slo, float], ...]
-    clocks: list[Row]
+    clocks: tuple[ServerClock, ...]
     withheld: str
-    notes: list[Note]
+    notes: tuple[Note, ...]
 
-    def best(self, is_sure: bool = False) -> Row | None:
+    def best(self, is_sure: bool = False) -> ServerClock | None:
         """The clock of most tokens per joule that keeps the limits; None where none does.
 
         is_sure: by the upper ends of their intervals.
         """
-        keeping = [clock for clock in self.clocks if not _broken(clock, self.limits, is_sure)]
+        keeping = [clock for clock in self.clocks if not clock.broken(self.limits, is_sure)]
         if self.withheld or not keeping:
             return None
-        return max(keeping, key=lambda clock: clock["tokens_per_joule"][0])
+        return max(keeping, key=lambda clock: clock.tokens_per_joule.value)
+
+    def at(self, engine_mhz: float) -> ServerClock:
+        """The server at one of its clocks [MHz]."""
+        return next(one for one in self.clocks if one.engine_mhz == engine_mhz)
 
     @property
-    def at_base(self) -> Row:
+    def now(self) -> ServerClock:
         """The server at the base's clock."""
-        return next(one for one in self.clocks if one["engine_mhz"] == self.base.engine_mhz)
+        return self.at(self.base.engine_mhz)
 
-    def setting(self, clock: Row) -> Setting:
+    @property
+    def rate_per_s(self) -> float | None:
+        """The rate of requests that was asked for; None where all came at once, or none was."""
+        rate = self.base.result.rate_per_s if self.is_open else None
+        return rate if rate is not None and np.isfinite(rate) else None
+
+    def choice(self, clock: ServerClock) -> Choice:
         """A clock with time, power and energy of RATED_UNITS output tokens."""
-        now, work = self.at_base, 1e3 * RATED_UNITS
-        power_w, (tokens, least, most) = clock["power_w"], clock["tokens_per_joule"]
-        return Setting(
-            replace(self.base.log.base, engine_mhz=clock["engine_mhz"]),
-            work / clock["output_per_s"],
-            power_w[0],
-            work / tokens,
-            slowdown_percent=100 * (now["output_per_s"] / clock["output_per_s"] - 1),
-            saving_percent=100 * (1 - now["tokens_per_joule"][0] / tokens),
-            power_range=(power_w[1], power_w[2]) if least else None,
-            energy_range=(work / most, work / least) if least else None,
+        now, work, log_base = self.now, 1e3 * RATED_UNITS, self.base.log.base
+        time_ms, tokens, power = work / clock.output_per_s, clock.tokens_per_joule, clock.power_w
+        energies_mj, ends_w = [time_ms * power.value], None
+        if tokens.ends and power.ends:
+            energies_mj += [work / end for end in tokens.ends]
+            ends_w = np.array([power.ends])
+        [choice] = choices(
+            "energy",
+            [replace(log_base, engine_mhz=clock.engine_mhz)],
+            Points.single(clock.engine_mhz, time_ms, power.value),
+            replace(log_base, engine_mhz=now.engine_mhz),
+            Points.single(now.engine_mhz, work / now.output_per_s, now.power_w.value),
+            np.array([energies_mj]),
+            ends_w,
         )
+        return choice
 
 
 def advise_server(
@@ -114,7 +229,7 @@ def advise_server(
         )
     shown = _shown(readings, slos, pool)
     clocks, output_per_s, power_w = _run(model, used)
-    law = cast("Board", model.lead).laws_["time"]
+    law = cast("Runs", model.lead).laws_["time"]
     has_kinds = is_rate and pool is None
     kinds = _kinds(used) if has_kinds else []
     one_kind = {slo for slo in shown if slo.is_of_long_gaps and has_kinds and not kinds}
@@ -135,24 +250,24 @@ def advise_server(
         for slo in shown
     }
     limits = tuple((slo, slo.most_ms(base.result.latency_ms(slo.name))) for slo in slos)
-    rows: list[Row] = [
-        {
-            "engine_mhz": float(clocks[at]),
-            "is_measured": not part,
-            "latency_ms": {
-                slo.name: _ends(np.exp(ms[at]), part * widths[slo]) for slo, ms in logs.items()
+    at_clocks = [
+        ServerClock(
+            engine_mhz=float(clocks[at]),
+            is_measured=not part,
+            latency_ms={
+                slo.name: _estimate(np.exp(ms[at]), part * widths[slo]) for slo, ms in logs.items()
             },
-            "power_w": _ends(power_w[at], part * POWER_WIDTH),
-            "output_per_s": float(output_per_s[at]),
-            "tokens_per_joule": _ends(output_per_s[at] / power_w[at], part * TOKENS_WIDTH),
-            "capacity_share": shares[at],
-        }
+            power_w=_estimate(power_w[at], part * POWER_WIDTH),
+            output_per_s=float(output_per_s[at]),
+            tokens_per_joule=_estimate(output_per_s[at] / power_w[at], part * TOKENS_WIDTH),
+            capacity_share=shares[at],
+        )
         for at, part in enumerate(off)
     ]
-    rows = [{**row, "breaks": _broken(row, limits)} for row in rows]
+    told = tuple(replace(clock, breaks=clock.broken(limits)) for clock in at_clocks)
     notes += _notes(readings, slos, one_kind)
     notes += [_unknown_capacity(readings)] if is_rate and not capacity else []
-    return ServerAdvice(used, base, is_rate, pool, limits, rows, withheld, notes)
+    return ServerAdvice(used, base, is_rate, pool, limits, told, withheld, tuple(notes))
 
 
 def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, Floats]:
@@ -193,19 +308,11 @@ def _latency(
     return np.asarray(values[0] + between.followed(ratio)[0])
 
 
-def _broken(clock: Row, limits: Iterable[tuple[Slo, float]], is_sure: bool = False) -> list[str]:
-    """The limits that a clock breaks; is_sure: by the upper ends of its intervals."""
-    ends = {
-        name: (is_sure and high) or value for name, (value, _, high) in clock["latency_ms"].items()
-    }
-    broken = [slo.name for slo, ms in limits if ends[slo.name] > ms * (1 + 1e-9)]
-    return broken + ["capacity"] * ((clock["capacity_share"] or 0) > MOST_OF_CAPACITY)
-
-
-def _ends(value: float, width: float) -> list[float | None]:
-    """A value with its interval, as JSON has it; width: half of it [%], 0 for none."""
-    ends = [float(value) * (1 + sign * width / 100) if width else None for sign in (-1, 1)]
-    return [float(value), *ends]
+def _estimate(value: float, width: float) -> Estimate:
+    """A value with its interval; width: half of it [%], 0 for none."""
+    if not width:
+        return Estimate(float(value))
+    return Estimate(float(value), *(float(value) * (1 + sign * width / 100) for sign in (-1, 1)))
 
 
 def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None) -> list[Slo]:

@@ -8,22 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.grid import parse_settings
 from mlscale.data.logs import SAME_CLOCK
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.readers.busy_span import BusySpan, busy_span, mean_of
 from mlscale.readers.given import Given
-from mlscale.readers.monitor import Samples, read_log
+from mlscale.readers.monitor import Samples
 from mlscale.readers.reading import read as read_run
 from mlscale.readers.serving import MOST_GROWTH, ServingResult, read_result
+from mlscale.readers.source import Source
 
 STEADY = 1.03  # highest over lowest clock, in four of five samples, that counts as one
 APART = 0.05  # least difference of two clocks
-MOST_FAILED = 0.01  # of the requests
+MOST_FAILED = 0.01  # share of requests
 SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
-MOST_EXPONENT = 2.5  # of the time to first token over the clock
+MOST_EXPONENT = 2.5  # how the time to first token may follow the clock
 # Over the benchmark's duration that of the log's busy span, but for WARM_UP_S before it, and the
 # other way round where the log begins and ends idle; and the least of a log amid the benchmark.
 OTHER_RUN, WARM_UP_S, LEAST_AMID = 1.5, 30.0, 0.1
@@ -50,21 +52,27 @@ class ServerReading:
         return self.log.base.engine_mhz
 
 
-def read_readings(
-    pairs: Sequence[tuple[Path, Path, Mapping[str, float]]], given: Given
-) -> list[ServerReading]:
-    """The readings of (result, log, what the log was set to), that of the highest clock first.
+def read_readings(files: Sequence[Source], given: Given) -> list[ServerReading]:
+    """The readings of a result, its log, and so on, that of the highest clock first.
 
-    Raises InputError.
+    A log without clocks has them in its settings. Raises InputError.
     """
-    readings = [
-        _reading(read_result(result), path, replace(given, base={**given.base, **said}))
-        for result, path, said in pairs
-    ]
+    if len(files) % 2 or not files:
+        raise InputError("give each result its log, in pairs: RESULT LOG --also RESULT LOG")
+    results, logs = files[::2], files[1::2]
+    for result, file in zip(results, logs, strict=True):
+        if file.is_benchmark:
+            told = f"is a benchmark's result, not the log of {result}"
+            raise InputError(f"{file}: {told}; give each result its log: RESULT LOG")
+    readings = []
+    for result, file in zip(results, logs, strict=True):
+        base = {**given.base, **(parse_settings(file.settings) if file.settings else {})}
+        readings.append(_reading(read_result(result.file), file, replace(given, base=base)))
+    first = readings[0].result.source
     readings.sort(key=lambda reading: -reading.engine_mhz)
     if len(readings) < 2:
         raise InputError(
-            f"{pairs[0][0]}: one clock does not show how latencies change with it; run the same at "
+            f"{first}: one clock does not show how latencies change with it; run the same at "
             "about two thirds of the clock too: --also RESULT LOG"
         )
     for upper, lower in pairwise(readings):
@@ -96,7 +104,7 @@ def base_of(
     return base
 
 
-def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
+def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading:
     """A result with its log, which must have a steady clock and power. Raises InputError."""
     if result.failed > MOST_FAILED * result.sent:
         told = f"{result.failed:g} of {result.sent:g} requests failed; run it where none does"
@@ -106,8 +114,7 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
             f"{result.source}: all requests came at once (rate inf), so latencies are those of "
             "the queue; run with --request-rate or --max-concurrency, and give this as --capacity"
         )
-    logs = read_log(path)
-    for samples in logs:
+    for samples in file.samples:
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
             continue
         try:
@@ -121,14 +128,16 @@ def _reading(result: ServingResult, path: Path, given: Given) -> ServerReading:
                 "lock it, and run again"
             )
         _require_same_run(result, samples, span)
-    has_clock = any("engine_mhz" in samples.columns for samples in logs)
+    has_clock = file.tells_engine_clock
     if not has_clock and "engine_mhz" not in given.base:
         told = "log that too (clocks.sm), or give what was set"
-        raise InputError(f"{path}: does not show the engine clock; {told}, {path.name}@engine=MHZ")
+        raise InputError(
+            f"{file}: does not show the engine clock; {told}, {file.path.name}@engine=MHZ"
+        )
     base = {axis: mhz for axis, mhz in given.base.items() if axis != "engine_mhz" or not has_clock}
-    profiles = read_run([path], replace(given, base=base, time_ms=1e3 * result.duration_s))
+    profiles = read_run([file], replace(given, base=base, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
-        raise InputError(f"{path}: does not show the board's power; log that too")
+        raise InputError(f"{file}: does not show the board's power; log that too")
     return ServerReading(result, profiles)
 
 

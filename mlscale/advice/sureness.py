@@ -12,8 +12,8 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import CDNA, known_device
 
 LEVELS = ("low", "medium", "high")
-DRAWS = 400  # of a run's energy
-HIGH = 0.0075  # of its energy: the most that an answer may cost by its draws, to be surest
+DRAWS = 400  # how often a run's energy is drawn
+HIGH = 0.0075  # the surest answer costs at most this share of energy, by its draws
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Grounds:
     readings at two clocks or more. regret: see `regret_told`; None where it is not told.
     power_readings: at how many settings power was read. needs_power: whether the answer is of power
     or energy. is_bounded: whether times are bounds. is_beyond: whether the answer lies beyond the
-    trained settings. has_clock: whether the files tell the clocks. is_simulated: whether the model
+    trained settings. has_clock: whether the files have the clocks. is_simulated: whether the model
     learnt from data that were not measured. is_short, is_at_limit, is_clock_asked and
     is_clock_doubted: what is wrong with a reading.
     """

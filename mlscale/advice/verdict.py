@@ -1,13 +1,19 @@
-"""The answer in one or two sentences, from its document: what to set, and what it costs."""
+"""The answer in a few sentences: what to set, and what it costs."""
 
+import math
+from collections.abc import Mapping
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING
 
-from mlscale.advice.objectives import Limits
-from mlscale.text import percent_in_words
+from mlscale.advice.answer import PlainAnswer
+from mlscale.advice.recommendation import Choice
+from mlscale.model.predictions import COVERAGE
+from mlscale.text import number, percent_in_words, rounded
 
-Row = dict[str, Any]
-Words = tuple[str, str]  # of a negative and of a positive change
+if TYPE_CHECKING:
+    from mlscale.advice.server import ServerAdvice, ServerClock
+
+Words = tuple[str, str]  # for a negative and a positive change
 
 _TIME: Words = ("faster", "slower")
 _AXES = {
@@ -19,64 +25,64 @@ _AXES = {
 _BOUNDS = "One clock does not show how time follows it: these are bounds"
 
 
-def answer_lines(document: Row) -> tuple[str, ...]:
+def answer_lines(answer: PlainAnswer) -> tuple[str, ...]:
     """The answer, and what else there is to choose or to know, a sentence or two each.
 
     Example:
-        >>> answer_lines(document)  # doctest: +SKIP
+        >>> answer_lines(answer)  # doctest: +SKIP
         ('Set the engine clock to 1905 MHz (now 1980): 2.4 % slower.',
          '1830 MHz would be 4.9 % slower, and above 5 % about every second time.')
     """
-    if document.get("server"):
-        from mlscale.advice.server_verdict import server_lines
+    if answer.server:
+        lines = _server_lines(answer, answer.server)
+    else:
+        lines = [_best(answer)]
+        if answer.expected:
+            lines.append(_expected(answer, answer.expected))
+        if answer.is_bounded:
+            limit = answer.limits.time_in_words()
+            kept = f", so {limit} is kept in any case" if limit else ""
+            lines.append(f"{_BOUNDS}{kept}.")
+    return (*lines, *_gpu_lines(answer))
 
-        return (*server_lines(document), *_gpu_lines(document))
-    lines = [_answer(document)]
-    if document["expected"]:
-        lines.append(_expected(document))
-    if document["run"]["is_bounded"]:
-        kept = f", so {limit} is kept in any case" if (limit := _limit(document)) else ""
-        lines.append(f"{_BOUNDS}{kept}.")
-    return (*lines, *_gpu_lines(document))
 
-
-def _gpu_lines(document: Row) -> list[str]:
+def _gpu_lines(answer: PlainAnswer) -> list[str]:
     """That power and energy are of several GPUs side by side."""
-    count = document["run"]["gpu_count"]
+    count = answer.workload.gpu_count
     said = f"On {count} GPUs side by side: power and energy are of all of them"
-    cap = ", a power cap is of each" if document["caps"] else ""
+    cap = ", a power cap is of each" if answer.caps else ""
     return [f"{said}{cap}."] if count > 1 else []
 
 
-def places(setting: Row, base: Row) -> str:
-    """What is set, briefly: '1830 MHz', '700 W, unlocked'; 'as it is' where nothing is."""
+def places(setting: Mapping[str, float | None], cu_axis: str = "") -> str:
+    """What is set, briefly: '1830 MHz', '700 W, unlocked'; 'as it is' where nothing is.
+
+    cu_axis: what stands for compute units, if anything else does.
+    """
     words = [
-        "unlocked" if value is None else _named(axis, base)[1].format(value)
+        "unlocked" if value is None else _named(axis, cu_axis)[1].format(value)
         for axis, value in setting.items()
     ]
     return ", ".join(words) or "as it is"
 
 
-def _named(axis: str, base: Row) -> tuple[str, str]:
+def _named(axis: str, cu_axis: str) -> tuple[str, str]:
     """How the value of an axis is set, and how it is told, in a format of Python's."""
-    cu_axis = base.get("cu_axis")
-    return (
-        (f"{cu_axis} to {{:g}}", f"{cu_axis} {{:g}}")
-        if cu_axis and axis == "cu_count"
-        else _AXES[axis]
-    )
+    if cu_axis and axis == "cu_count":
+        return f"{cu_axis} to {{:g}}", f"{cu_axis} {{:g}}"
+    return _AXES[axis]
 
 
-def effects(at: Row, objective: str, is_bounded: bool = False) -> str:
+def effects(choice: Choice, objective: str, is_bounded: bool = False) -> str:
     """What becomes of time, and of energy or power where that is known: '2.4 % slower, …'."""
-    time, energy, power = at["slowdown_percent"], at["energy_percent"], at["power_percent"]
-    if is_bounded and time[2] is not None:
-        words = [f"at most {side(max(time, key=abs), _TIME)}"]
-    else:
-        words = [side(time[0], _TIME)]
-    saved = ("power", power) if objective == "power" else ("energy", energy)
-    if saved[1] and objective != "time":
-        words.append(side(saved[1][0], (f"less {saved[0]}", f"more {saved[0]}")))
+    time, ends = choice.slowdown_percent, choice.slowdown_range
+    words = [side(time, _TIME)]
+    if is_bounded and ends is not None:
+        words = [f"at most {side(max(time, *ends, key=abs), _TIME)}"]
+    name = "power" if objective == "power" else "energy"
+    saved = choice.power_percent if objective == "power" else choice.energy_percent
+    if saved is not None and objective != "time":
+        words.append(side(saved, (f"less {name}", f"more {name}")))
     return ", ".join(words)
 
 
@@ -85,46 +91,46 @@ def side(percent: float, words: Words) -> str:
     return f"{percent_in_words(percent)} % {words[percent >= 0]}"
 
 
-def _answer(document: Row) -> str:
-    answer, base = document["answer"], document["base"]
-    if answer is None:
-        judged = [cap for cap in document["caps"] if cap["time_ms"]]
-        if not any(cap["can_be_set"] for cap in judged):
-            why = (judged or document["caps"])[0]["flags"][0 if judged else -1]
-            return f"None of these power caps can be {'set' if judged else 'judged'}: {why}."
-        sure = "surely " if document["expected"] else ""
-        said = _limit(document) or "the limits"
-        return f"None of these power caps can be set and {sure}keeps {said}."
-    if not answer["set"]:
-        if "power_cap_w" in base:
-            return f"Leave the power cap as it is: {nothing_better(document)}."
-        return f"Stay at {_base(base)}: {nothing_better(document)}."
-    named = []
-    for axis, value in answer["set"].items():
-        if value is not None:
-            now = "" if base[axis] is None else f" (now {base[axis]:g})"
-            named.append(_named(axis, base)[0].format(value) + now)
-    said = effects(answer, document["objective"], document["run"]["is_bounded"])
-    if None in answer["set"].values():
-        unlock, cap_w = (
-            f"Unlock the engine clock (now {base['engine_mhz']:g} MHz)",
-            base["power_cap_w"],
+def _best(answer: PlainAnswer) -> str:
+    best, base = answer.best, answer.base.config
+    if best is None:
+        return _no_cap(answer)
+    if not best.set and answer.lever == "cap":
+        return f"Leave the power cap as it is: {nothing_better(answer)}."
+    if not best.set:
+        return (
+            f"Stay at the base, {places(base.as_dict(), base.cu_axis)}: {nothing_better(answer)}."
         )
-        is_kept = answer["set"]["power_cap_w"] == cap_w
-        cap = f"leave the power cap at {cap_w:g} W" if is_kept else f"set {' and '.join(named)}"
-        return f"{unlock} and {cap}: {said}."
-    return f"Set {' and '.join(named)}: {said}."
+    now = {**base.as_dict(), "power_cap_w": answer.now_w}
+    named = []
+    for axis, value in best.set.items():
+        if value is not None:
+            before = "" if now[axis] is None else f" (now {now[axis]:g})"
+            named.append(_named(axis, base.cu_axis)[0].format(value) + before)
+    said = effects(best, answer.objective, answer.is_bounded)
+    if None not in best.set.values():
+        return f"Set {' and '.join(named)}: {said}."
+    is_kept = best.set["power_cap_w"] == answer.now_w
+    cap = f"leave the power cap at {answer.now_w:g} W" if is_kept else f"set {' and '.join(named)}"
+    return f"Unlock the engine clock (now {base.engine_mhz:g} MHz) and {cap}: {said}."
 
 
-def _base(base: Row) -> str:
-    at = {axis: base[axis] for axis in ("cu_count", "engine_mhz", "memory_mhz")}
-    return f"the base, {places(at, base)}"
+def _no_cap(answer: PlainAnswer) -> str:
+    """Why no power cap is advised."""
+    points = answer.caps.points if answer.caps else ()
+    judged = [point for point in points if point.run]
+    if not any(point.can_be_set for point in judged):
+        why = judged[0].flags[0] if judged else points[0].flags[-1]
+        return f"None of these power caps can be {'set' if judged else 'judged'}: {why}."
+    sure = "surely " if answer.expected else ""
+    said = answer.limits.time_in_words() or "the limits"
+    return f"None of these power caps can be set and {sure}keeps {said}."
 
 
-def nothing_better(document: Row) -> str:
+def nothing_better(answer: PlainAnswer) -> str:
     """Why nothing is better than the base."""
-    objective, limits = document["objective"], Limits(**document["limits"]).words()
-    sure = "surely " if document["expected"] else ""
+    objective, limits = answer.objective, answer.limits.words()
+    sure = "surely " if answer.expected else ""
     keeps = f" {sure}keeps {' and '.join(limits)}" if limits else ""
     if objective == "clock":
         return f"no lower clock{keeps}"
@@ -133,30 +139,85 @@ def nothing_better(document: Row) -> str:
     return f"nothing that {better}{keeps}" if limits else f"nothing {better}"
 
 
-def _expected(document: Row) -> str:
+def _expected(answer: PlainAnswer, expected: Choice) -> str:
     """What is expected to just keep the limit of time, and how often it fails."""
-    at, limit = document["expected"], _limit(document)
-    said = f"{places(at['set'], document['base'])} would be {effects(at, document['objective'])}"
-    often = _how_often(document)
+    limit, often = answer.limits.time_in_words(), _how_often(answer, expected)
+    where = places(expected.set, answer.base.config.cu_axis)
+    said = f"{where} would be {effects(expected, answer.objective)}"
     return f"{said}, and above {limit} {often}." if often else f"{said}, and may be above {limit}."
 
 
-def _limit(document: Row) -> str:
-    """The limits of time: '5 %'; '' without any."""
-    return Limits(**document["limits"]).time_in_words()
-
-
-def _how_often(document: Row) -> str:
+def _how_often(answer: PlainAnswer, expected: Choice) -> str:
     """How often the limit of time is passed there, if the interval is of normal errors.
 
     '' where its upper end is not known.
     """
-    value, _, high = document["expected"]["slowdown_percent"]
-    most = Limits(**document["limits"]).longest_percent(document["run"]["time_ms"])
-    if high is None:
+    value, (_, high) = expected.slowdown_percent, expected.slowdown_range or (math.nan, math.nan)
+    if not math.isfinite(high):
         return ""
-    deviation = (high - value) / NormalDist().inv_cdf((1 + document["coverage"]) / 2)
+    deviation = (high - value) / NormalDist().inv_cdf((1 + COVERAGE) / 2)
     if deviation <= 0:
         return "never"
-    share = 1 - NormalDist().cdf((most - value) / deviation)
+    share = 1 - NormalDist().cdf((answer.longest_percent - value) / deviation)
     return "about every second time" if share > 0.4 else f"about one time in {1 / share:.0f}"
+
+
+def _server_lines(answer: PlainAnswer, server: "ServerAdvice") -> list[str]:
+    """What the answer does to a server's limits, what is expected to just keep them, the load."""
+    highest, lowest = server.clocks[0], server.clocks[-1]
+    now, best, just = server.now, answer.best, answer.expected
+    if server.withheld:
+        lines = _withheld(server.withheld, highest.engine_mhz, lowest.engine_mhz)
+    elif best is None:
+        told = f"at {now.engine_mhz:g} MHz: {_told_of(server, now)}"
+        range_mhz = f"{highest.engine_mhz:g} to {lowest.engine_mhz:g} MHz"
+        lines = [f"No clock from {range_mhz} keeps the limits; {told}."]
+    else:
+        where = f"Set the engine clock to {best.engine_mhz:g} MHz (now {now.engine_mhz:g})"
+        where = where if best.set else f"Stay at {now.engine_mhz:g} MHz"
+        lines = [f"{where}: {_told_of(server, server.at(best.engine_mhz))}."]
+    if just:
+        told = _told_of(server, server.at(just.engine_mhz), has_ends=False)
+        lines.append(f"{just.engine_mhz:g} MHz is expected to just keep them: {told}.")
+    lines.append(_load(server))
+    if not server.limits:
+        lines.append("No latency is limited. To limit one: --slo ttft=500ms@p90.")
+    return lines
+
+
+def _withheld(why: str, highest_mhz: float, lowest_mhz: float) -> list[str]:
+    """Why no clock is advised, and what to do."""
+    if " clients limit the rate " in why:
+        return [f"No clock is advised: {why}."]
+    if why.startswith("overloaded"):
+        mend = "Lower the benchmark's rate, or limit its clients: --max-concurrency."
+        return [f"No clock is advised: the server is {why}.", mend]
+    return [
+        f"The server seems near its capacity; no clock is advised: {why}.",
+        f"Lower the rate, or run at 0.75 to 0.8 of {highest_mhz:g} MHz, not {lowest_mhz:g}.",
+    ]
+
+
+def _load(server: "ServerAdvice") -> str:
+    """What load the server was under."""
+    result, lowest = server.base.result, server.clocks[-1]
+    kind, load = "Open", f"{server.rate_per_s or result.request_per_s:.3g} requests/s"
+    if not server.is_open:
+        kind, load = "Closed", f"{result.clients:g} clients" if result.clients else load
+    load += f", the same {result.completed:g} requests each"
+    if lowest.capacity_share is not None:
+        share = f"{100 * lowest.capacity_share:.0f} %"
+        load += f"; {share} of the capacity at {lowest.engine_mhz:g} MHz"
+    return f"{kind} load: {load}; latencies in ms."
+
+
+def _told_of(server: "ServerAdvice", clock: "ServerClock", has_ends: bool = True) -> str:
+    """The limited latencies at a clock with their 90 % intervals, and tokens per joule."""
+    said = []
+    for slo, limit_ms in server.limits:
+        value, low, high = clock.latency_ms[slo.name]
+        within = f"{number(low, 3)} to {number(high, 3)}, " if low and has_ends else ""
+        said.append(f"{slo.name} {number(value, 3)} ms ({within}limit {rounded(limit_ms)})")
+    tokens, now = clock.tokens_per_joule.value, server.now.tokens_per_joule.value
+    more = "" if tokens == now else f" ({100 * (tokens / now - 1):+.0f} %)"
+    return "; ".join(filter(None, (", ".join(said), f"{number(tokens, 3)} tokens/J{more}")))

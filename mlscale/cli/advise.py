@@ -1,26 +1,40 @@
 """mlscale advise: the configuration to set for a run, and for each of its kernels."""
 
 import argparse
+import shlex
 import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
 
 from mlscale import subject
-from mlscale.advice.answer import RunGoal, advised, document_of_run, next_step
-from mlscale.advice.document import capped_document
-from mlscale.advice.recommendation import Advice, Row
-from mlscale.cli import answer, options, outputs, server
+from mlscale.advice.answer import (
+    PlainAnswer,
+    RunGoal,
+    answer_by_caps,
+    answer_on_run,
+    answer_on_server,
+)
+from mlscale.cli import advise_text, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
-from mlscale.data.datasets import input_file
+from mlscale.data.grid import SHORT_NAMES
+from mlscale.data.profiles import Profiles
 from mlscale.errors import UsageError, extra_named
-
-if TYPE_CHECKING:
-    from mlscale.advice.caps import CapAdvice
+from mlscale.notes import Note
+from mlscale.readers.source import Source, further
 
 FORMATS = ("table", "csv", "json")
+NO_PAGE = "a server's answer has no page; 'mlscale advise' prints it, or writes *.csv or *.json"
+_NOT_OF_SERVERS = ("model", "max_slowdown", "max_time", "max_power", "static_power", "weights",
+                   "power", "time", "power_cap", "rate", "kernel")  # fmt: skip
+
+# What the user alone knows of the further run: by the option a word that stands for it.
+_KNOWN_TO_USER = {
+    "time": ("MS", "the time of that run, in ms"),
+    "power": ("W", "the board's power in that run, or a log"),
+}
 
 _EXAMPLES = """\
 examples, of a profile of ncu, two logs of nvidia-smi, a training step, a server:
@@ -40,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
     outputs.add_notes(parser)
     outputs.add_colours(parser)
     options.add_subject(parser)
-    server.add_arguments(parser)
+    _add_server(parser)
     parser.set_defaults(rest=[])  # words that are left: logs of --also RESULT LOG
     what = "work per second of each log, such as tokens, instead of its time, e.g. 2400:2250"
     parser.add_more("--rate", metavar="N:N", type=options.rates, help=what)
@@ -55,33 +69,21 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.advise(arguments)
         return
-    is_of_server = server.is_asked(arguments)
-    if is_of_server and (arguments.output or "").endswith(".html"):
-        raise UsageError(server.NO_PAGE)
+    is_served = is_of_server(arguments)
+    if is_served and (arguments.output or "").endswith(".html"):
+        raise UsageError(NO_PAGE)
     form = outputs.format_of_output(arguments, FORMATS)
     if arguments.kernel is not None and form != "table":
         raise UsageError("--kernel is for the terminal; csv and json have all kernels")
-    if is_of_server:
-        give(server.advised(arguments), arguments, form)
-        return
-    give(answered(arguments).document, arguments, form)
+    found = _served(arguments) if is_served else answered(arguments)
+    give(found, arguments, form)
 
 
-@dataclass(frozen=True)
-class Answered:
-    """An answer's document, what it rests on, None of runs under caps, and the run's files."""
-
-    document: Row
-    files: tuple[Path, ...]
-    advice: Advice | None = None
-    read: subject.Subject | None = None
-    caps: "CapAdvice | None" = None
-
-
-def answered(arguments: argparse.Namespace) -> Answered:
+def answered(arguments: argparse.Namespace) -> PlainAnswer:
     """The answer that is asked for. Raises InputError."""
-    found = _capped if _is_of_caps(arguments) else _advised
-    return found(arguments, options.goal(arguments))
+    with held_warnings() as told:  # of files that are read to find out what they are
+        found = _capped if _is_of_caps(arguments) else _advised
+    return found(arguments, options.goal(arguments), told)
 
 
 def _is_of_caps(arguments: argparse.Namespace) -> bool:
@@ -93,56 +95,160 @@ def _is_of_caps(arguments: argparse.Namespace) -> bool:
     return capped.is_asked(arguments)
 
 
-def give(found: Row, arguments: argparse.Namespace, form: str) -> None:
+def give(found: PlainAnswer, arguments: argparse.Namespace, form: str) -> None:
     """Print or write an answer in that form, then notes on stderr. Raises NotMetError at last."""
     if form == "json":
-        text = json_text(found)
+        from mlscale.advice.document import document
+
+        text = json_text(document(found))
     elif form == "csv":
-        text = csv_text(answer.rows(found, arguments.all))
+        text = csv_text(advise_text.rows(found, arguments.all))
     else:
         has_colours = arguments.output is None and shows_colours(arguments.color)
-        layout = answer.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
-        text = answer.text(found, layout)
+        layout = advise_text.Layout(columns_wide(), has_colours, arguments.all, arguments.kernel)
+        text = advise_text.text(found, layout)
     if form == "table" and arguments.output is None:
         sys.stdout.write(text)  # fit for a terminal, and in its colours
     else:
         print_or_write(text, arguments.output)
     if form != "json":
-        tell(found["notes"], arguments.notes)
-    answer.require(found, arguments.require)
+        tell(found.notes, arguments.notes)
+    advise_text.require(found.sure, arguments.require)
 
 
-def _advised(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
-    """The advice on a run. Raises InputError."""
-    with held_warnings() as told:
+def _advised(arguments: argparse.Namespace, goal: RunGoal, before: Sequence[Note]) -> PlainAnswer:
+    """The advice on a run; before: what was told already. Raises InputError."""
+    with held_warnings(before) as told:
         asked = options.asked_run(arguments, arguments.weights)
         asked = subject.with_rates(asked, arguments.rate) if arguments.rate else asked
         found = subject.read(asked)
         if arguments.rate:
             told.append(subject.rate_note(found.profiles))
-        advice, caps = advised(found.model, found.profiles, goal)
-    step = next_step(found, goal, advice, caps)
-    if step and step.engine_mhz:
-        from mlscale.cli.further_run import commands_at
-
-        again = commands_at(step.engine_mhz, arguments, found.files, found.profiles)
-        step = replace(step, commands=again)
-    row = document_of_run(found, goal, advice, caps, told, step, arguments.commands)
-    return Answered(row, found.files, advice, found, caps)
+        answer = answer_on_run(found, goal, arguments.commands).with_notes(told)
+    step = answer.next_step
+    if step is None or step.engine_mhz is None:
+        return answer
+    again = _further_commands(step.engine_mhz, arguments, found.files, found.profiles)
+    return replace(answer, next_step=replace(step, commands=again))
 
 
-def _capped(arguments: argparse.Namespace, goal: RunGoal) -> Answered:
+def _further_commands(
+    engine_mhz: int, arguments: argparse.Namespace, files: Sequence[Source], profiles: Profiles
+) -> tuple[str, ...]:
+    """What sets that clock for the same work again, resets it, and advises with both runs.
+
+    files: of the first run.
+    """
+    from mlscale.advice.commands import commands_for_further_run
+
+    commands, first = commands_for_further_run(profiles, engine_mhz), files[0]
+    stem, dot, ending = first.path.name.partition(".")
+    file = f"{stem}-{engine_mhz}{dot}{ending}"
+    is_table = first.is_table(arguments.map)
+    is_of_monitor = not is_table and first.is_log
+    has_clock = is_table or (is_of_monitor and first.tells_engine_clock)
+    also = file if has_clock else f"{file}@engine={engine_mhz}"
+    imported: list[str] = []
+    lacking = [name for name in _KNOWN_TO_USER if getattr(arguments, name) is not None]
+    if is_of_monitor and lacking:
+        also = f"{stem}-{engine_mhz}-table.csv"
+        given = _import_options(arguments, None if has_clock else engine_mhz)
+        name = ["--application", profiles.applications[0]]
+        stands = [word for one in lacking for word in (f"--{one}", _KNOWN_TO_USER[one][0])]
+        imported = ["# replace {} with {}".format(*_KNOWN_TO_USER[one]) for one in lacking]
+        words = ["mlscale", "import", file, *given, *name, *stands, "-o", also]
+        imported.append(shlex.join(words))
+    how = "" if commands.set else "locked or by a low power cap, "
+    return (
+        *commands.set,
+        f"# run the same work again, {how}recorded as before, into {file}",
+        *commands.reset,
+        *imported,
+        shlex.join(["mlscale", *arguments.words, "--also", also]),
+    )
+
+
+def _import_options(arguments: argparse.Namespace, engine_mhz: int | None) -> list[str]:
+    """What the further log does not say either, as options of `import`; engine_mhz: if it must."""
+    base = {axis: step for axis, step in (arguments.base or {}).items() if axis != "engine_mhz"}
+    base |= {} if engine_mhz is None else {"engine_mhz": engine_mhz}
+    told = {
+        "--device": _as_given(arguments.words, "--device") or arguments.device,
+        "--base": ",".join(f"{SHORT_NAMES[axis]}={step:.15g}" for axis, step in base.items()),
+        "--gpu": arguments.gpu,
+        "--interval": arguments.interval and f"{arguments.interval:.15g}",
+    }
+    return [word for option, value in told.items() if value for word in (option, value)]
+
+
+def _as_given(words: Sequence[str], option: str) -> str | None:
+    """The value of an option on the command line, such as a device's file; None where not whole."""
+    for word, after in pairwise([*words, ""]):
+        name, has_value, value = word.partition("=")
+        if name == option:
+            return value if has_value else after
+    return None
+
+
+def _capped(arguments: argparse.Namespace, goal: RunGoal, before: Sequence[Note]) -> PlainAnswer:
     """The best cap of runs under caps, whose clock no file tells. Raises InputError."""
     from mlscale.advice.capped_runs import advise_capped
     from mlscale.advice.commands import commands_for_cap
     from mlscale.cli import capped
     from mlscale.data.supply import limiter_notes
 
-    with held_warnings() as told:
+    with held_warnings(before) as told:
         run = capped.read(arguments)
         caps_w = goal.caps_w or ()
         caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
-    notes = [*told, *limiter_notes(run.metadata, caps.runs.supply.cap_w)]
+    told += limiter_notes(run.metadata, caps.runs.supply.cap_w)
     commands = commands_for_cap(caps, run.metadata) if arguments.commands else None
-    files = tuple(map(input_file, [*arguments.file, *arguments.also]))
-    return Answered(capped_document(caps, notes, commands), files, caps=caps)
+    files = (*arguments.file, *arguments.also)
+    return replace(answer_by_caps(caps).with_notes(told), commands=commands, files=files)
+
+
+# A server.
+
+
+def _add_server(parser: Parser) -> None:
+    """Add the options of a server."""
+    what = "limits of an LLM server's latencies, e.g. ttft=500ms@p90,tpot=1.1x@p90"
+    parser.add("--slo", metavar="LIMITS", help=what)
+    what = "a server's results with --request-rate inf at the highest and the lowest clock"
+    parser.add_more("--capacity", type=options.names, metavar="FILE,FILE", help=what)
+    what = "what the server does, if only one of the two: prefill or decode"
+    parser.add_more("--pool", choices=("prefill", "decode"), metavar="POOL", help=what)
+
+
+def is_of_server(arguments: argparse.Namespace) -> bool:
+    """Whether the files are of a server. Raises UsageError on its options with others."""
+    first: Source = arguments.file[0]
+    if first.is_benchmark:
+        return True
+    for name in ("slo", "pool", "capacity"):
+        if getattr(arguments, name, None):
+            what = "needs a benchmark's result first, such as one of vllm bench serve --save-result"
+            raise UsageError(f"--{name} {what}; {first.path} is none")
+    if arguments.rest:
+        told = f"; for a server give RESULT LOG --also RESULT LOG, but {first.path} is no RESULT"
+        raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}{told}")
+    return False
+
+
+def _served(arguments: argparse.Namespace) -> PlainAnswer:
+    """The answer on a server. Raises InputError."""
+    for name in _NOT_OF_SERVERS:
+        if getattr(arguments, name) not in (None, False, []):
+            raise UsageError(f"--{name.replace('_', '-')} does not work for a server; use --slo")
+    if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
+        raise UsageError("for a server, only the clock with most tokens per joule can be advised")
+    if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
+        raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
+    result, log = arguments.file
+    logs = [*map(further, (log.name, *arguments.rest))]
+    files = list(chain(*zip([result, *arguments.also], logs, strict=True)))
+    results = [*map(Source, arguments.capacity or ())]
+    given, slo, pool = options.given(arguments), arguments.slo or "", arguments.pool
+    with held_warnings() as told:
+        answer = answer_on_server(files, given, slo, pool, results, arguments.commands)
+    return answer.with_notes(told)

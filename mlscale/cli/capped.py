@@ -1,4 +1,4 @@
-"""Advice on a power cap from runs that were read under caps, of which no file tells the clock."""
+"""Advice on a power cap from runs that were read under caps, of which no file has the clock."""
 
 import argparse
 import math
@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.cli import options
-from mlscale.data.datasets import input_file
 from mlscale.data.devices import find_device
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import gpu_count_of, hottest_gpu_ratio_of
-from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
-from mlscale.readers.monitor import read_log
-from mlscale.subject import is_log, is_model_name, rated_times_ms, tells_engine_clock
+from mlscale.readers.source import Source
+from mlscale.subject import is_model_name, rated_times_ms
 
 if TYPE_CHECKING:
     from mlscale.advice.capped_runs import CappedReading
 
-CAP_COLUMNS = ("power_cap_w", "cap_w")  # of a table, the first that it has
+CAP_COLUMNS = ("power_cap_w", "cap_w")  # the first that a table has
 _NO_USE = ("power", "time", "static_power", "weights")  # options
 
 
@@ -45,12 +43,12 @@ def is_asked(arguments: argparse.Namespace) -> bool:
 
     Raises InputError of such files, several or with caps, where the answer is to be a clock.
     """
-    files = [*arguments.file, *arguments.also]
-    is_told = "engine_mhz" in (arguments.base or {}) or any("@" in text for text in files)
+    files: list[Source] = [*arguments.file, *arguments.also]
+    is_told = "engine_mhz" in (arguments.base or {}) or any(one.settings for one in files)
     is_cap = arguments.lever == "cap"
-    if arguments.model or is_model_name(files[0]) or is_told:
+    if arguments.model or is_model_name(files[0].name) or is_told:
         return False
-    if not all(_lacks_clock(input_file(text), arguments) for text in files):
+    if not all(_lacks_clock(file, arguments) for file in files):
         return False
     if not is_cap:
         raise InputError(
@@ -61,20 +59,18 @@ def is_asked(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _lacks_clock(path: Path, arguments: argparse.Namespace) -> bool:
+def _lacks_clock(file: Source, arguments: argparse.Namespace) -> bool:
     """Whether a file is a table or a log without an engine clock."""
-    if not path.is_file():
+    if not file.is_file:
         return False
-    if is_parquet(path):
-        return "engine_mhz" not in read_table(path, columns=arguments.map).columns
-    if _is_table(path, arguments):
-        return "engine_mhz" not in {*csv_header(path), *arguments.map}
-    return is_log(path) and not tells_engine_clock(path)
+    if _is_table(file, arguments):
+        return "engine_mhz" not in file.table_columns(arguments.map)
+    return file.is_log and not file.tells_engine_clock
 
 
-def _is_table(path: Path, arguments: argparse.Namespace) -> bool:
+def _is_table(file: Source, arguments: argparse.Namespace) -> bool:
     """Whether a file is a table, or lacks but the time or the power of a table of capped runs."""
-    return is_tidy(path, {"device": "device", "power_cap_w": "power_cap_w", **arguments.map})
+    return file.is_table({"device": "device", "power_cap_w": "power_cap_w", **arguments.map})
 
 
 def read(arguments: argparse.Namespace) -> CappedRun:
@@ -86,37 +82,37 @@ def read(arguments: argparse.Namespace) -> CappedRun:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} does not work with runs under caps at unknown clocks")
     devices = {arguments.device} - {None}
-    files = [input_file(text) for text in (*arguments.file, *arguments.also)]
+    files: list[Source] = [*arguments.file, *arguments.also]
     found: dict[Path, CappedRun] = {}
-    for path in files:
-        if path in found:
-            raise InputError(f"{path}: is given twice; each reading needs its own file")
-        found[path] = (_read_rows if _is_table(path, arguments) else _read_log)(path, arguments)
-        devices |= found[path].devices
+    for file in files:
+        if file.path in found:
+            raise InputError(f"{file.path}: is given twice; each reading needs its own file")
+        run = (_read_rows if _is_table(file, arguments) else _read_log)(file, arguments)
+        found[file.path] = run
+        devices |= run.devices
     keys = {known.key if (known := find_device(name)) else name for name in devices}
     if len(keys) > 1:
         raise InputError(f"{arguments.file[0]}: the readings mix {' and '.join(sorted(keys))}")
     most_w = {path: max(one.power_w for one in run.readings) for path, run in found.items()}
-    base = max(files, key=lambda path: most_w[path])
-    if most_w[files[0]] < (1 - SAME_W) * most_w[base]:
-        warn_of_base(f"{base}, which draws the most", str(files[0]))
+    base = max(found, key=lambda path: most_w[path])
+    if most_w[files[0].path] < (1 - SAME_W) * most_w[base]:
+        warn_of_base(f"{base}, which draws the most", str(files[0].path))
     readings = tuple(one for run in found.values() for one in run.readings)
     return CappedRun(readings, frozenset(keys), found[base].metadata)
 
 
-def _rated_ms(path: Path, arguments: argparse.Namespace) -> float | None:
+def _rated_ms(file: Source, arguments: argparse.Namespace) -> float | None:
     """The time of a file's run by --rate [ms]; None without. Raises InputError."""
-    files = [input_file(text) for text in (*arguments.file, *arguments.also)]
-    rates = arguments.rate
-    return rated_times_ms(rates, len(files))[files.index(path)] if rates else None
+    files, rates = [*arguments.file, *arguments.also], arguments.rate
+    return rated_times_ms(rates, len(files))[files.index(file)] if rates else None
 
 
-def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
+def _read_rows(file: Source, arguments: argparse.Namespace) -> CappedRun:
     """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
 
-    table = read_table(path, columns=arguments.map)
-    if (time_ms := _rated_ms(path, arguments)) is not None:
+    path, table = file.path, file.table(arguments.map)
+    if (time_ms := _rated_ms(file, arguments)) is not None:
         if len(table) > 1:
             told = f"the rate is of one run, and it has {len(table)} rows; give a file for each"
             raise InputError(f"{path}: {told}")
@@ -143,18 +139,19 @@ def _read_rows(path: Path, arguments: argparse.Namespace) -> CappedRun:
     return CappedRun(tuple(readings), frozenset(table.text.get("device", ())))
 
 
-def _read_log(path: Path, arguments: argparse.Namespace) -> CappedRun:
+def _read_log(file: Source, arguments: argparse.Namespace) -> CappedRun:
     """The mean of a log while its GPUs work. Raises InputError."""
     from mlscale.advice.capped_runs import CappedReading
     from mlscale.advice.caps import refuse_pauses, refuse_unlike_limits
     from mlscale.readers.busy_span import warn_of_pauses
     from mlscale.readers.log_table import logged_runs
 
-    run, *others = logged_runs(read_log(path), options.given(arguments))
+    path = file.path
+    run, *others = logged_runs(file.samples, options.given(arguments))
     if others:
         kinds = " and ".join(one.log.name or "a GPU without a name" for one in (run, *others))
         raise InputError(f"{path}: is of GPUs of several kinds, {kinds}; name one with --gpu")
-    time_ms, power_w = _rated_ms(path, arguments) or run.span.time_ms, run.power_w
+    time_ms, power_w = _rated_ms(file, arguments) or run.span.time_ms, run.power_w
     if time_ms is None or math.isnan(power_w):
         lacking = "power" if time_ms else "how long it took; give --interval SECONDS"
         raise InputError(f"{run.log}: does not say {lacking}")

@@ -16,8 +16,8 @@ from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import carry_out
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
+from mlscale.sensors.boards import board_by_uuid
 from mlscale.sensors.clocks import given_back
-from mlscale.sensors.nvidia import board_by_uuid
 from mlscale.sensors.program import interrupted_once
 from mlscale.text import counted, number
 
@@ -77,7 +77,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if any(settings.values()) and (why := device.why_fixed):
         raise InputError(f"{device.name}: {why}")
     if arguments.micro:
-        from mlscale.collect.micro import probes
+        from mlscale.collect.plan import probes
 
         entries = tuple(entry for _, entry in probes(device))
         return Plan("micro", device, entries, (device.cu_count,), settings, repeat)
@@ -150,12 +150,12 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
 
 def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list[str]]:
     """Write the tables with their counters; the summary, and which counters are missing."""
-    from mlscale.collect import counters, recording
+    from mlscale.collect import recording
 
     missing: list[str] = []
     if plan.device.profiler:
         base = recording.base(samples)
-        counted_kernels, missing = counters.collect_counters(plan, base, folder / "counters")
+        counted_kernels, missing = recording.collect_counters(plan, base, folder / "counters")
         for line in missing:
             warn("T10", line)
         if counted_kernels:
@@ -174,7 +174,7 @@ def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list
 
 def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     """Fit the parameters and write gpu.json; what there is to say of it."""
-    from mlscale.collect.micro import probes
+    from mlscale.collect.plan import probes
     from mlscale.papers.gpu_file import gpu_document
 
     device = plan.device

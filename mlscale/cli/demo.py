@@ -55,7 +55,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _show_advice() -> None:
-    """Print the command of `mlscale advise` and its answer."""
     words = [FAST, "--also", SLOW, "--max-slowdown", str(MAX_SLOWDOWN)]
     print(f"$ mlscale advise {' '.join(words)}", flush=True)
     parser = Parser(prog="mlscale advise")

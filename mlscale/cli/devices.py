@@ -96,7 +96,6 @@ def _plain(name: str) -> str:
 
 
 def _families(devices: Sequence[Device]) -> list[Line]:
-    """The keys by family."""
     families: dict[str, list[str]] = {}
     for device in sorted(devices, key=lambda device: (device.vendor, device.key)):
         generation = device.architecture.split()[0]

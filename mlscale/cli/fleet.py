@@ -12,14 +12,15 @@ import joblib
 
 from mlscale import __version__, subject
 from mlscale.advice.advise import terms_of
-from mlscale.advice.recommendation import Row
-from mlscale.cli import answer, options, outputs
+from mlscale.advice.answer import PlainAnswer
+from mlscale.advice.document import Row
+from mlscale.cli import advise_text, options, outputs
 from mlscale.cli.terminal import columns_wide, shows_colours
 from mlscale.cli.text import json_text, tell
-from mlscale.data.datasets import input_file
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
+from mlscale.notes import notes_from
 from mlscale.progress import Progress
 from mlscale.studies.fleet import (
     FleetWork,
@@ -29,13 +30,14 @@ from mlscale.studies.fleet import (
     is_written,
     prediction_work,
     whole_document,
+    written_answer,
 )
 from mlscale.studies.parallel import connected, sweep
 from mlscale.text import counted
 
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
 HEAD_ROWS = 1000  # that stand for the fleet where the model is chosen
-MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
+MOST_PROCESSES = 5  # on one machine, so that they have 2 GiB together
 
 
 def predict(arguments: argparse.Namespace) -> None:
@@ -56,7 +58,6 @@ def advise(arguments: argparse.Namespace) -> None:
 
 
 def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
-    """Raise UsageError on another format, and without a folder for the results."""
     if arguments.format not in (None, *formats):
         raise UsageError(f"--format {arguments.format}: the results of a fleet are Parquet files")
     if arguments.output is None:
@@ -68,7 +69,7 @@ def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
     """The model, which the first rows choose, and the fleet. Raises InputError."""
     if len(asked.files) > 1:
         raise UsageError("a fleet is one Parquet file, or one folder of them")
-    groups, columns = row_groups(input_file(asked.files[0]), asked.columns)
+    groups, columns = row_groups(asked.files[0].path, asked.columns)
     rows = first_rows(groups, HEAD_ROWS, asked.profiled_only)
     head = subject.read(replace(asked, also=()), rows)
     has_power = head.profiles.power_w is not None
@@ -108,9 +109,13 @@ def _carry_out(arguments: argparse.Namespace, head: subject.Subject, work: Fleet
             }
             write_text(folder / DOCUMENT, json_text(document))
             progress.remove()
-    _tell(document, arguments)
-    if command == "advise":
-        answer.require(document, arguments.require)
+    answer = written_answer(work, head.model, document)
+    if arguments.format == "json":
+        print(json_text(document), end="")
+    else:
+        _tell(document, answer, arguments)
+    if answer:
+        advise_text.require(answer.sure, arguments.require)
 
 
 def _result(
@@ -127,17 +132,12 @@ def _result(
     return whole_document(work, head.model, parts, *names, head.notes)
 
 
-def _tell(document: Row, arguments: argparse.Namespace) -> None:
-    """Print what came of it, or the whole document."""
-    if arguments.format == "json":
-        print(json_text(document), end="")
-        return
-    if "answer" in document:
-        print(answer.text(document, answer.Layout(columns_wide(), shows_colours(arguments.color))))
-        tell(document["notes"], False)
-        kernels = document["run"]["kernels"]
-    else:
-        tell(document["notes"])
-        kernels = document["kernels"]
+def _tell(document: Row, answer: PlainAnswer | None, arguments: argparse.Namespace) -> None:
+    """Print what came of it."""
+    if answer:
+        layout = advise_text.Layout(columns_wide(), shows_colours(arguments.color))
+        print(advise_text.text(answer, layout))
+    tell(notes_from(document["notes"]), tells_all=answer is None)
+    kernels = answer.workload.kernels if answer else document["kernels"]
     counts = f"{counted(kernels, 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")

@@ -2,25 +2,33 @@
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.text import columns, print_or_write
-from mlscale.data.datasets import input_file
-from mlscale.data.table_files import is_table
+from mlscale.data.grid import AXES
+from mlscale.data.table import Table
 from mlscale.errors import InputError
+from mlscale.readers.source import Source
 from mlscale.text import counted, number, share_in_percent
 
 if TYPE_CHECKING:
     from mlscale.data.measurements import Incomplete
-    from mlscale.data.table import Table
     from mlscale.readers.given import Given
-    from mlscale.readers.reading import Imported
+    from mlscale.readers.run import Imported
 
 
+_FROM_BEST = ("exact", "nearest", "missing")  # statuses of a feature
+_BY_ROW = {
+    "launches", "busy_spans", "sample_ms", "idle_ms", "working_ms", "open_ends",
+    "utilisation_sources",
+}  # fmt: skip
+_LISTS = {"gpus", "profiled_gpus", "asked_clocks"}
 _WRITTEN_BY = """\
 profiles and logs are written by, for example:
   ncu --section SpeedOfLight --section LaunchStats --section Occupancy \\
@@ -78,12 +86,12 @@ def run(arguments: argparse.Namespace) -> None:
         text = _import_dvfs(files[0], arguments.device, arguments.incomplete, output)
     elif first == "kernel-tuner" and files:
         text = _import_tuned(files, arguments.device, arguments.base, output)
-    elif is_table(Path(first)):
-        raise InputError(f"{first}: is a tidy table; other commands read it directly")
     else:
-        paths = [input_file(name) for name in arguments.file]
+        sources = [Source(name) for name in arguments.file]
+        if sources[0].is_file and sources[0].is_table():
+            raise InputError(f"{first}: is a tidy table; other commands read it directly")
         given = options.given(arguments, arguments.application, arguments.each)
-        text = _import_run(paths, given, output, arguments.append, arguments.verbose)
+        text = _import_run(sources, given, output, arguments.append, arguments.verbose)
     print_or_write(f"{text}\n", None)
 
 
@@ -135,16 +143,16 @@ def _import_tuned(
 
 
 def _import_run(
-    paths: Sequence[Path], given: "Given", output: Path, append: bool, verbose: bool
+    sources: Sequence[Source], given: "Given", output: Path, append: bool, verbose: bool
 ) -> str:
     """Import the exports of a run, or the logs of some; what there is to say of them."""
     from tqdm import tqdm
 
     from mlscale.readers.reading import read_table
 
-    size_bytes = sum(path.stat().st_size for path in paths if path.is_file())
+    size_bytes = sum(source.file.size_bytes for source in sources if source.is_file)
     with tqdm(total=size_bytes, unit="B", unit_scale=True, disable=None, leave=False) as bar:
-        imported = read_table(paths, given, progress=bar.update)
+        imported = read_table(sources, given, progress=bar.update)
     table = imported.table
     spans: dict[str, str] = table.metadata.get("busy_spans", {})
     said = f"{counted(len(table), 'row')} on {table.text['device'][0]}"
@@ -156,12 +164,13 @@ def _import_run(
     lines = [f"{output}: {said}{_write(table, output, append)}"]
     lines += [f"{kernel}: {span}\n  {_averages(table, kernel)}" for kernel, span in spans.items()]
     if verbose and not spans:
-        lines += [f"{path}: {title}" for path, title in zip(paths, imported.titles, strict=True)]
+        titles = zip(sources, imported.titles, strict=True)
+        lines += [f"{source.path}: {title}" for source, title in titles]
         lines.append(_mapping(imported))
     return "\n".join(lines)
 
 
-def _averages(table: "Table", kernel: str) -> str:
+def _averages(table: Table, kernel: str) -> str:
     """The numbers of a row, in words."""
     row = table.text["kernel"].index(kernel)
     values = {name: float(column[row]) for name, column in table.numbers.items()}
@@ -172,10 +181,9 @@ def _averages(table: "Table", kernel: str) -> str:
     )
 
 
-def _write(table: "Table", output: Path, append: bool) -> str:
+def _write(table: Table, output: Path, append: bool) -> str:
     """Write the rows, below those of the table that is there to append; say what came of that."""
     from mlscale.data.table_files import read_table, write_table
-    from mlscale.readers.table import appended, repeated_rows
 
     if not (append and output.exists()):
         write_table(table, output)
@@ -215,3 +223,66 @@ def _mapping(imported: "Imported") -> str:
         shown = "-" if feature.value is None or math.isnan(value) else number(value)
         rows.append([name, feature.status, shown, formula])
     return columns(["feature", "status", "first row", "formula"], rows)
+
+
+def appended(table: Table, new: Table, source: str) -> Table:
+    """Both tables' rows; a counter that one of them lacks is missing in its rows.
+
+    source: what messages call the table. Raises InputError where the tables are of different
+    devices or profilers.
+    """
+    for name, cells in new.text.items():
+        if name not in table.text:
+            raise InputError(f"{source}: has no column '{name}'; it is no imported table")
+        if name == "device" and set(cells) != set(table.text[name]):
+            raise InputError(
+                f"{source}: is of '{table.text[name][0]}', the new rows are of '{cells[0]}'"
+            )
+    before, tool = table.metadata.get("counter_tool"), new.metadata["counter_tool"]
+    if before != tool:
+        raise InputError(
+            f"{source}: its counters are of {before or 'an unknown tool'}, the new ones of {tool}; "
+            "one table has counters of one tool"
+        )
+    numbers = {
+        name: np.concatenate(
+            [part.numbers.get(name, np.full(len(part), np.nan)) for part in (table, new)]
+        )
+        for name in dict.fromkeys([*table.numbers, *new.numbers])
+    }
+    text = {name: [*table.text[name], *cells] for name, cells in new.text.items()}
+    return Table(source, text, numbers, _metadata(table.metadata, new.metadata))
+
+
+def _metadata(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """What is said of both tables' rows: the new table's word, joined to the old one's."""
+    metadata = {**old, **{name: value for name, value in new.items() if name != "clocks"}}
+    for name in _BY_ROW & old.keys() & new.keys():
+        metadata[name] = {**old[name], **new[name]}
+    for name in _LISTS & old.keys() & new.keys():
+        metadata[name] = list(dict.fromkeys([*old[name], *new[name]]))
+    metadata["source"] = _each_once([old.get("source", ""), new["source"]])
+    for name, text in old.get("utilisation_sources", {}).items():
+        both = [text, new["utilisation_sources"].get(name, "")]
+        metadata["utilisation_sources"][name] = _each_once(both)
+    statuses = old.get("feature_status", {})
+    metadata["feature_status"] = {
+        name: max(status, statuses.get(name, status), key=_FROM_BEST.index)
+        for name, status in new["feature_status"].items()
+    }
+    return metadata
+
+
+def _each_once(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(part for text in texts for part in text.split("; ") if part))
+
+
+def repeated_rows(table: Table, new: Table) -> int:
+    """How many of the new rows are of a kernel and configuration that the table has already."""
+
+    def keys(one: Table) -> list[tuple[Any, ...]]:
+        settings = (one.numbers[axis].tolist() for axis in AXES)
+        return list(zip(one.text["application"], one.text["kernel"], *settings, strict=True))
+
+    known = set(keys(table))
+    return sum(key in known for key in keys(new))

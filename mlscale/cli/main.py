@@ -1,14 +1,19 @@
 """The entry point: finds the command, runs it, and turns errors into one line."""
 
 import argparse
+import atexit
 import importlib
 import io
 import os
 import shlex
+import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from stat import S_ISFIFO
 from typing import Any
 
@@ -145,9 +150,7 @@ def _run(words: Sequence[str]) -> int:
             said = f"unrecognized arguments: {' '.join(unknown)}"
             raise InputError(with_help(said, program))
         if any(os.path.exists(word) and S_ISFIFO(os.stat(word).st_mode) for word in words):  # noqa: PTH110, PTH116
-            from mlscale.cli.pipes import as_files
-
-            as_files(arguments)
+            _make_files_of_pipes(arguments)
         try:
             _check_output(arguments)
             arguments.words = words
@@ -180,10 +183,34 @@ def _check_output(arguments: argparse.Namespace) -> None:
         return
     for value in given.values():
         for word in value if isinstance(value, list) else [value]:
-            if isinstance(word, str) and os.path.isfile(word) and os.path.samefile(word, output):  # noqa: PTH113, PTH121
+            is_name = isinstance(word, str | os.PathLike)
+            if is_name and os.path.isfile(word) and os.path.samefile(word, output):  # noqa: PTH113, PTH121
                 raise UsageError(f"-o {output}: is also an input; name another file")
 
 
 def _module(command: str) -> Any:
     """Return the module of a command, which has `add_arguments` and `run`."""
     return importlib.import_module(f"mlscale.cli.{MODULES.get(command, command)}")
+
+
+def _make_files_of_pipes(arguments: argparse.Namespace) -> None:
+    """Put files in place of pipes, but for what is written and for a program's own words."""
+    for name in vars(arguments).keys() - {"output", "program_words"}:
+        setattr(arguments, name, _as_files(getattr(arguments, name)))
+
+
+def _as_files(value: Any) -> Any:
+    from mlscale.readers.source import Source
+
+    if isinstance(value, list):
+        return [_as_files(one) for one in value]
+    if isinstance(value, Source):
+        return replace(value, name=_as_files(value.name))
+    if not isinstance(value, str) or not Path(value).is_fifo():
+        return value
+    folder = tempfile.mkdtemp(prefix="mlscale-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = Path(folder) / Path(value).name
+    with Path(value).open("rb") as pipe, file.open("wb") as copy:
+        shutil.copyfileobj(pipe, copy)
+    return str(file)

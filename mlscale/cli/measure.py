@@ -7,21 +7,29 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from math import isnan
 from pathlib import Path
 from statistics import stdev
 
-from mlscale.cli import measure_text as text
 from mlscale.cli import options
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import si
 from mlscale.cli.text import print_line
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
-from mlscale.sensors.board import ENGINE, SettingError
-from mlscale.sensors.boards import VISIBLE, GpuBoard, boards_at_hand
+from mlscale.sensors.boards import (
+    BUSY,
+    ENGINE,
+    MEAN_POWER,
+    POWER,
+    VISIBLE,
+    GpuBoard,
+    SettingError,
+    boards_at_hand,
+)
 from mlscale.sensors.clocks import given_back, set_board
 from mlscale.sensors.log import (
     Measured,
@@ -34,6 +42,7 @@ from mlscale.sensors.log import (
 )
 from mlscale.sensors.program import Signals, Work
 from mlscale.sensors.recorder import USUAL_HZ, Recorder
+from mlscale.text import printable
 
 _LONGEST_NAME = 60
 _EXAMPLES = """\
@@ -143,7 +152,7 @@ def _write_and_tell(task: _Task, outcome: Outcome) -> int:
         except InputError as error:
             warn("M02", f"{error}; if another GPU worked, name it: --gpu")
     for board, found in told:
-        text.tell(text.line(found, board.index in task.held, task.arguments.rate))
+        tell(line(found, board.index in task.held, task.arguments.rate))
     for said in errors:
         print_line(f"mlscale: error: {said}")
     for board, found in told[: not errors]:
@@ -202,7 +211,7 @@ def _command(arguments: argparse.Namespace, at_mhz: int | None = None) -> str:
     words = ["sudo", *seen] if at_mhz else []  # sudo forgets what is set in a shell
     words += ["mlscale", "measure"]
     words += [word for name, value in given.items() if value for word in (name, value)]
-    return text.shell_line(
+    return shell_line(
         [*words, *(["--"] if arguments.program_words else []), *arguments.program_words]
     )
 
@@ -246,8 +255,8 @@ def _once(task: _Task) -> Outcome:
         ) as recorder:
             work = Work(words, arguments.seconds or 0.0, task.signals)
             while (status := work.status()) is None:
-                text.show_live(recorder)
-            text.show_live(None)
+                show_live(recorder)
+            show_live(None)
             is_at_work = words and not task.signals.last and not recorder.await_idle()
     except (InputError, KeyboardInterrupt):
         task.remove_partial(task.boards)
@@ -276,7 +285,7 @@ def _logged(task: _Task, board: GpuBoard, outcome: Outcome) -> Path:
         "log_time_sd": stdev(map(math.log, times_s)) if times_s else None,
     }
     if path.exists():
-        text.tell(f"{path}: existed, and is replaced")
+        tell(f"{path}: existed, and is replaced")
     write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
     task.remove_partial([board])
     if why := recorder.lost.get(board.index):
@@ -287,7 +296,7 @@ def _logged(task: _Task, board: GpuBoard, outcome: Outcome) -> Path:
         warn("M02", f"{path}: {what} ended with {outcome.status}: it may have done less work")
     if times_s:
         low, high = (si(seconds, "s") for seconds in (times_s[0], times_s[-1]))
-        text.tell(f"{len(times_s)} runs were busy for {low} to {high}")
+        tell(f"{len(times_s)} runs were busy for {low} to {high}")
     return path
 
 
@@ -314,24 +323,24 @@ def _tell_next(
 ) -> None:
     """What makes an answer of it: the same at another clock, or both logs."""
     if was_set:
-        text.tell(board.takes_away)
-        log = text.shell_line([str(found.path)])
+        tell(board.takes_away)
+        log = shell_line([str(found.path)])
         told = f"with the LOG of the clock as it was: mlscale advise LOG --also {log}"
         if arguments.seconds and not arguments.rate:
             told = f"with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT {log}"
-        text.tell(f"For the answer, {told}")
+        tell(f"For the answer, {told}")
         return
     if math.isnan(found.engine_mhz):
         return
     if arguments.seconds:
-        text.tell("For an answer, once more at 0.6 of the clock, with the --rate there")
+        tell("For an answer, once more at 0.6 of the clock, with the --rate there")
         if not arguments.rate:
-            text.tell("(this log has no rate: measure it again with --rate, the work per second,")
-            text.tell("or give a benchmark's results: mlscale advise RESULT LOG --also RESULT LOG)")
+            tell("(this log has no rate: measure it again with --rate, the work per second,")
+            tell("or give a benchmark's results: mlscale advise RESULT LOG --also RESULT LOG)")
     else:
-        text.tell("For an answer, once more at 0.6 of the clock (needs root):")
+        tell("For an answer, once more at 0.6 of the clock (needs root):")
     mhz = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz)
-    text.tell(f"  {_command(arguments, mhz)}")
+    tell(f"  {_command(arguments, mhz)}")
 
 
 # Two clocks, and the advice.
@@ -360,11 +369,11 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
             path = _logged(task, board, outcome)
             with warnings.catch_warnings(action="ignore", category=DataWarning):
                 logs.append(measured(path))  # the advice warns of it
-            text.tell(text.numbered_line(number, task.held.get(board.index), logs[-1]))
+            tell(numbered_line(number, task.held.get(board.index), logs[-1]))
     if len(logs) < 2:
         print_line(f"mlscale: the clock is put back; the program ended with {outcome.status}")
         return outcome.status
-    text.tell(board.takes_away)
+    tell(board.takes_away)
     return _advise(arguments, [str(log.path) for log in logs])
 
 
@@ -377,9 +386,74 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     words = [logs[0], "--also", logs[1]]
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
-    text.tell("The clock is put back. The answer of:")
-    text.tell("  " + text.shell_line(["mlscale", "advise", *words]))
+    tell("The clock is put back. The answer of:")
+    tell("  " + shell_line(["mlscale", "advise", *words]))
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]
     advise.run(asked)
     return 0
+
+
+def tell(line: str) -> None:
+    """Print a line, unless it is empty, to standard error: standard output is the program's."""
+    _print(f"  {printable(line)}\n" * bool(line))
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):  # nobody reads it: no log is lost of that
+        print(text, end="", file=sys.stderr, flush=True)
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Words as one line to paste into a shell; controls as bash and zsh write them."""
+    return " ".join(
+        shlex.quote(word) if printable(word) == word else f"$'{''.join(map(_escaped, word))}'"
+        for word in words
+    )
+
+
+def _escaped(letter: str) -> str:
+    if not letter.isprintable():
+        return "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
+    return f"\\{letter}" if letter in "\\'" else letter
+
+
+def show_live(recorder: Recorder | None) -> None:
+    """Show on a terminal the sensors and the energy so far in the line that moves; None: clear."""
+    if sys.stderr.isatty():
+        told = [_now(recorder, board) for board in recorder.boards] if recorder else []
+        _print(f"\r\x1b[K{'  ' * bool(told)}{'; '.join(told)}")
+
+
+def _now(recorder: Recorder, board: GpuBoard) -> str:
+    rows = recorder.rows[board.index]
+    sample = rows[-1][1] if rows else {}
+    watts = sample.get(POWER, sample.get(MEAN_POWER))
+    told = [
+        si(watts, "W"),
+        f"{sample[ENGINE]:.0f} MHz" if ENGINE in sample else "",
+        f"{sample[BUSY]:.0f} % busy" if BUSY in sample else "",
+        f"{si(recorder.energy_j(board.index), 'J')} so far",
+    ]
+    return f"GPU {board.index}: {', '.join(filter(None, told))}"
+
+
+def line(found: Measured, was_set: bool, rate: float | None) -> str:
+    """What a log says: 'A100, GPU 0: 41.2 s busy of 43.0 s, 1395 MHz, 312 W mean, … -> FILE'."""
+    if rate is None:
+        time = f"{si(found.time_s, 's')} busy of {si(found.total_s, 's')}"
+        energy = si(found.energy_j, "J")
+    else:
+        time = f"{si(found.total_s, 's')} at {rate:g}/s"
+        energy = f"{si(found.mean_w / rate, 'J')} each"
+    clock = "" if isnan(found.engine_mhz) else f"{found.engine_mhz:.0f} MHz"
+    clock += " (set)" if was_set else ""
+    told = [time, clock, "" if isnan(found.mean_w) else f"{si(found.mean_w, 'W')} mean, {energy}"]
+    return f"{found.name}, GPU {found.gpu}: {', '.join(filter(None, told))} -> {found.path}"
+
+
+def numbered_line(number: int, set_mhz: int | None, found: Measured) -> str:
+    """One of the runs of --two-clocks, at the clock that was set, if any."""
+    what = f"{set_mhz} MHz" if set_mhz else "free clock"
+    told = f"{si(found.time_s, 's'):>7}, {found.engine_mhz:4.0f} MHz, {si(found.mean_w, 'W'):>6}"
+    return f"{number}/2  {what:<11} {told} -> {found.path}"

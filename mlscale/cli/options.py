@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mlscale.cli.parser import Group, Parser
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
-from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
+from mlscale.readers.source import Source, further
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
@@ -201,12 +201,14 @@ def add_subject(parser: Parser) -> None:
 
     parser.usage = "%(prog)s FILE ... [options]"
     what = "of one run: profile, trace, log, as the tool wrote it; or a table"
-    parser.add("file", nargs="+", metavar="FILE", help=what)
+    parser.add("file", nargs="+", type=Source, metavar="FILE", help=what)
     what = (
         "the same work at another setting: a log, a table, or a trace at CONFIG, e.g. "
         "run.sqlite@engine=1335; may be given again"
     )
-    parser.add("--also", action="append", default=[], metavar="FILE[@CONFIG]", help=what)
+    parser.add(
+        "--also", action="append", type=further, default=[], metavar="FILE[@CONFIG]", help=what
+    )
     what = "model file, or a shipped one (default: what fits FILE)"
     parser.add("--model", metavar="MODEL", help=what)
     add_predictor_class(parser)
@@ -289,10 +291,10 @@ def asked_run(
     from mlscale.subject import Asked, is_model_name
 
     model, files = arguments.model, arguments.file
-    if is_model_name(files[0]):
+    if is_model_name(files[0].name):
         if model:
             raise UsageError(f"{files[0]} is a model too; give --model or MODEL PROFILE, not both")
-        model, *files = files
+        model, files = str(files[0]), files[1:]
         if not files:
             raise UsageError(f"{model} is a model; name the profile to predict too")
     return Asked(
@@ -490,14 +492,13 @@ def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Pa
 
 def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurements":
     """Read a table as the options of `add_reading` say. Raises InputError, also on an export."""
-    from mlscale.data.measurements import read
+    from mlscale.data.measurements import REQUIRED, from_table
 
-    if not is_tidy(path, arguments.map):
-        from mlscale.readers.files import open_file
-
+    source = Source(str(path))
+    if not source.is_table(arguments.map):
         sheet = None
         with suppress(InputError):
-            sheet = open_file(path)
+            sheet = source.sheet
         if sheet is not None and (sheet.table is None or sheet.table.has_moments):
             raise InputError(
                 f"{path}: is a file of {sheet.kind.title}, not a table; make a table of runs "
@@ -508,6 +509,5 @@ def read_measurements(arguments: argparse.Namespace, path: Path) -> "Measurement
                     else ""
                 )
             )
-    return read(
-        path, arguments.incomplete, arguments.repetitions, arguments.map, arguments.snap_clocks
-    )
+    table = source.table(arguments.map, REQUIRED)
+    return from_table(table, arguments.incomplete, arguments.repetitions, arguments.snap_clocks)

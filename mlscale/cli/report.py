@@ -1,20 +1,20 @@
 """mlscale report: one HTML page to look around in, of a run and the answer for it."""
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
 from mlscale import subject
-from mlscale.advice.recommendation import Row
-from mlscale.cli import advise, options, outputs, server
+from mlscale.advice.answer import PlainAnswer
+from mlscale.advice.document import Row
+from mlscale.cli import advise, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import MeasuredPoint, gpu_count_of
-from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
+from mlscale.readers.source import Source, further
 from mlscale.text import counted
 
 _EXAMPLES = """\
@@ -34,17 +34,17 @@ def add_arguments(parser: Parser) -> None:
     options.add_goal(parser)
     options.add_subject(parser)
     what = "a second run's files, for a second tab; --also, --power, --time and --weights are not"
-    parser.add("--compare", nargs="+", metavar="FILE", help=f"{what} for it")
+    parser.add("--compare", nargs="+", type=Source, metavar="FILE", help=f"{what} for it")
     what = "the same work measured at the clocks that were set, to compare with the prediction"
-    parser.add("--measured", metavar="FILE[@CONFIG]", help=what)
+    parser.add("--measured", type=further, metavar="FILE[@CONFIG]", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the page. Raises InputError."""
-    from mlscale.report.page import Shown, page
+    from mlscale.report.page import page
 
-    if server.is_asked(arguments):
-        raise UsageError(server.NO_PAGE)
+    if advise.is_of_server(arguments):
+        raise UsageError(advise.NO_PAGE)
     output = outputs.output_file(arguments.output)
     runs = [advise.answered(arguments)]
     if arguments.compare:
@@ -52,55 +52,39 @@ def run(arguments: argparse.Namespace) -> None:
         second = argparse.Namespace(**{**vars(arguments), **facts, "weights": None})
         runs.append(advise.answered(second))
     measured = _measured(arguments, runs[0]) if arguments.measured else ()
-    shown = [
-        Shown(
-            *(one.document, ", ".join(_names(one)), one.advice, one.read),
-            *(() if i else measured, one.caps),
-        )
-        for i, one in enumerate(runs)
-    ]
-    write_text(output, page(shown))
-    kernels = " and ".join(counted(one.document["run"]["kernels"], "kernel") for one in runs)
+    write_text(output, page(runs, measured))
+    kernels = " and ".join(counted(one.workload.kernels, "kernel") for one in runs)
     print(f"{output}: {kernels}, {output.stat().st_size / 1000:.0f} kB")
 
 
-def _names(one: advise.Answered) -> list[str]:
-    """The files of a run, without their folders."""
-    return [Path(name).name for name in one.files]
-
-
-def _measured(arguments: argparse.Namespace, first: advise.Answered) -> tuple[Row, ...]:
+def _measured(arguments: argparse.Namespace, first: PlainAnswer) -> tuple[Row, ...]:
     """What was measured at other settings, and what is predicted there. Raises InputError."""
     from mlscale.report.measured import against_measured
 
-    text, found = arguments.measured, first.read
+    file, found = arguments.measured, first.subject
     if first.advice is None or found is None:
-        raise InputError(f"--measured {text}: runs under caps have no known clock to compare at")
-    path, settings = subject.file_and_settings(text)
-    is_log = path.is_file() and not is_tidy(path, arguments.map) and subject.is_log(path)
+        raise InputError(f"--measured {file}: runs under caps have no known clock to compare at")
+    is_log = file.is_file and not file.is_table(arguments.map) and file.is_log
     if is_log and not is_sampled(found.profiles.metadata):
-        points = [_logged_power(path, settings, found)]
+        points = [_logged_power(file, found)]
     else:
         asked = options.asked_run(arguments, arguments.weights)
-        points = [*subject.measured_again(asked, found.profiles, text)]
+        points = [*subject.measured_again(asked, found.profiles, file)]
     return tuple(against_measured(first.advice, found.profiles, point) for point in points)
 
 
-def _logged_power(path: Path, settings: str, found: subject.Subject) -> MeasuredPoint:
-    """The mean power in a log of the run that was profiled; settings: see `file_and_settings`.
-
-    Raises InputError.
-    """
+def _logged_power(log: Source, found: subject.Subject) -> MeasuredPoint:
+    """The mean power in a log of the run that was profiled. Raises InputError."""
     from mlscale.readers.given import Given
     from mlscale.readers.reading import read_table
 
-    profiles = found.profiles
-    base = (subject.config_beside(profiles, settings) if settings else profiles.base).as_dict()
-    if not settings:
-        subject.require_engine_clock(path)
+    profiles, path, at_log = found.profiles, log.path, log.settings
+    base = (subject.config_beside(profiles, at_log) if at_log else profiles.base).as_dict()
+    if not at_log:
+        subject.require_engine_clock(log)
         del base["engine_mhz"]
     given = Given(device=profiles.device, base=base)
-    table = read_table([path], given).table
+    table = read_table([log], given).table
     if len(table) != 1 or gpu_count_of(table) > 1 or "power_w" not in table.numbers:
         raise InputError(f"{path}: does not show one GPU's power to compare with")
     at = {axis: float(table.numbers[axis][0]) for axis in AXES}

@@ -5,19 +5,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlscale import subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import Line, facts, percent, sentences, shown
 from mlscale.cli.text import json_text
-from mlscale.data.grid import SHORT_NAMES, HardwareConfig
+from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.profiles import QUANTITIES
-from mlscale.model.contents import CAPABILITIES, Row, contents
-from mlscale.predictors.base import PredictsOtherGpus
+from mlscale.model.model import Model
+from mlscale.predictors.base import (
+    GivesIntervals,
+    HasFeatures,
+    NeedsFeatures,
+    PoolsGpus,
+    Predictor,
+    PredictsOtherGpus,
+    Savable,
+    UsesMeasuredPoints,
+)
 from mlscale.text import counted, rounded
 
 MOST_NAMED = 3  # GPUs
+Row = dict[str, Any]
 Fact = tuple[str, str]
+CAPABILITIES = {
+    GivesIntervals: "gives intervals",
+    PredictsOtherGpus: "predicts GPUs that it was not trained on",
+    UsesMeasuredPoints: "uses further measured points",
+}
 _NOT_FACTS = ("kernels", "metadata", "unmeasured", "feature_status", "origin")
 
 
@@ -43,6 +60,45 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.all:
         more = [Line(), *facts(_details(document))]
     print(shown([*facts(_in_short(document)), *more]), end="")
+
+
+def contents(model: Model) -> Row:
+    """Return the grid, the base and the card of a model, and what each predictor holds, as JSON."""
+    return {
+        "device": model.device,
+        "base": model.base.as_document(),
+        "grid": {axis: list(getattr(model.grid, axis)) for axis in AXES},
+        "card": model.card,
+        "predictors": {name: _predictor(one) for name, one in model.predictors.items()},
+    }
+
+
+def _predictor(predictor: Predictor) -> Row:
+    row: Row = {
+        "name": predictor.name,
+        "what": (type(predictor).__doc__ or "").split("\n", 1)[0],
+        "parameters": predictor.get_params(),
+        "capabilities": [
+            words for kind, words in CAPABILITIES.items() if isinstance(predictor, kind)
+        ],
+    }
+    if isinstance(predictor, HasFeatures):
+        row["features"] = list(predictor.feature_names())
+        needs = predictor.needs() if isinstance(predictor, NeedsFeatures) else ()
+        row["features_needed"] = list(needs)
+    if isinstance(predictor, PoolsGpus):
+        row["learnt_from"] = list(predictor.trained_devices())
+    if isinstance(predictor, Savable):
+        row["n_numbers"] = _numbers(predictor.state())
+    return row
+
+
+def _numbers(state: Any) -> int:
+    """Return how many numbers a state holds in its arrays."""
+    if isinstance(state, np.ndarray):
+        return state.size
+    parts = state.values() if isinstance(state, dict) else state
+    return sum(map(_numbers, parts)) if isinstance(state, dict | list | tuple) else 0
 
 
 def _in_short(document: Row) -> list[Fact]:

@@ -11,8 +11,7 @@ from typing import Any
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.study_text import TRAINED, errors_in_short
-from mlscale.cli.terminal import shows_colours
+from mlscale.cli.terminal import Line, base_line, percent, sentences, shown, shows_colours, table
 from mlscale.cli.text import columns, json_text, or_dash, print_warnings
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -23,7 +22,15 @@ from mlscale.notes import Note
 from mlscale.predictors import DEFAULT, create, why_wu
 from mlscale.progress import Progress
 from mlscale.studies.base import PARTIAL_SPLITS, SEEDS, Row, Rows, Study, grouped
-from mlscale.studies.crossval import FOLDS, K_FOLD, PROTOCOLS
+from mlscale.studies.candidates import BASELINES, ORACLE
+from mlscale.studies.crossval import (
+    FOLDS,
+    HOLDOUT,
+    K_FOLD,
+    LEAVE_ONE_OUT,
+    PROTOCOLS,
+    RANDOM_KERNELS,
+)
 from mlscale.studies.parallel import connected
 from mlscale.studies.regret import LAUNCH_SIGMA, MOST_APPLICATIONS
 from mlscale.studies.statistics import error_over, paired_by
@@ -31,7 +38,7 @@ from mlscale.studies.study import options_of, plan
 from mlscale.text import counted, shortened, spreadsheet_cell
 
 ERRORS, ADVICE = "errors", "advice"
-BOARD = " (board: of other GPUs' tables, each run read at two clocks)"
+RUNS = " (runs: of other GPUs' tables, each run read at two clocks)"
 DOCUMENT = "study.json"
 OF_PREDICTORS = ("loss", "log_ratios", "counters")  # hyper-parameters that are options
 AGAIN = "may be given again"
@@ -41,8 +48,25 @@ LEGEND = (
     "(paired t test, 5 %)."
 )
 KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
+MOST_ROWS = 8
+LINES_OF_TABLES = 16
+TRIVIAL = "no-scaling"  # what anybody has without a model
+HELD_OUT = {
+    LEAVE_ONE_OUT: "one application left out at a time",
+    K_FOLD: "{folds} groups of applications left out in turn",
+    HOLDOUT: "a fifth of the applications left out",
+    RANDOM_KERNELS: "a fifth of the kernels left out",
+    "train-on": "trained on {train_on} instead",
+}
+TRAINED = {
+    "own-table": "",
+    "pooled": ", trained on all tables at once",
+    "unseen-gpu": ", trained on other GPUs alone",
+}
+HEADINGS = ("", "mean error", "worst kernel", "90 % holds")
+_NOT_TOLD = "~ best"
+_FEWEST_ROWS = 3
 
-Document = dict[str, Any]
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
 
 
@@ -54,7 +78,7 @@ def add_arguments(parser: Parser) -> None:
     }
     studies = parser.add_commands("study", summaries)
     errors, advice = studies[ERRORS], studies[ADVICE]
-    _add_predictors(errors, "bottleneck or board where it applies, and wu")
+    _add_predictors(errors, "bottleneck or runs where it applies, and wu")
     _add_training(errors)
     _add_held_out(errors)
     what = "print every predictor with medians, 90th percentiles and differences"
@@ -68,7 +92,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _add_predictors(parser: Parser, usual: str) -> None:
-    """Add who predicts, from what, and where the profile is taken."""
     parser.usage = "%(prog)s TABLE ... [options]"
     add, append = parser.add, "append"
     add("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
@@ -81,7 +104,6 @@ def _add_predictors(parser: Parser, usual: str) -> None:
 
 
 def _add_training(parser: Parser) -> None:
-    """Add what is predicted, and what is learnt from."""
     what = f"{' or '.join(QUANTITIES)}; {AGAIN} (default: both, where the table has power)"
     kinds = tuple(QUANTITIES)
     parser.add("--quantity", action="append", choices=kinds, metavar="WHAT", help=what)
@@ -117,7 +139,6 @@ def _add_held_out(parser: Parser) -> None:
 
 
 def _add_results(parser: Parser, files: str) -> None:
-    """Add how tables are read, where results go, and where the work is done."""
     outputs.add_json(parser)
     what = f"folder for study.json and {files}, and for what --resume needs"
     parser.add("-o", "--output", metavar="DIR", help=what)
@@ -131,7 +152,6 @@ def _add_results(parser: Parser, files: str) -> None:
 
 
 def _add_objectives(parser: Parser) -> None:
-    """Add what advice is for, and on what."""
     what = f"{', '.join(COSTS)}; {AGAIN} (default: energy, edp and ed2p, or time without power)"
     costs: dict[str, Any] = {"dest": "objectives", "choices": tuple(COSTS), "metavar": "WHAT"}
     parser.add("--minimize", action="append", help=what, **costs)
@@ -186,12 +206,11 @@ def _with_parameters(name: str, given: dict[str, Any]) -> Any:
 
 
 def _read_tables(texts: Sequence[str], arguments: argparse.Namespace) -> dict[str, Measurements]:
-    """Return each table by the stem of its name. Raises InputError."""
     tables = options.read_tables(arguments, texts)
     return {path.stem: data for path, data in tables.items()}
 
 
-def _carry_out(study: Study, arguments: argparse.Namespace) -> tuple[Document, list[Path]]:
+def _carry_out(study: Study, arguments: argparse.Namespace) -> tuple[Row, list[Path]]:
     """Run a study: its document, and the files that were written. Raises InputError.
 
     What is done is kept in the folder of --output until all is; an interrupt says so.
@@ -242,7 +261,6 @@ def _write(study: Study, results: Sequence[Any], folder: Path, form: str) -> lis
 
 
 def _write_rows(path: Path, rows: Any) -> Path:
-    """Write rows as Parquet, if the name ends so, or CSV; whole or not at all. InputError."""
     import pandas as pd
 
     frame = pd.DataFrame(rows)
@@ -257,16 +275,16 @@ def _write_rows(path: Path, rows: Any) -> Path:
 def _notes(study: Study) -> list[Note]:
     """Which predictor would be better than `wu` where nobody chose, and why it does not stand."""
     notes = []
-    for table, data in study.tables.items():
-        parts = [part for part in study.parts if part.table == table]
+    for name, data in study.tables.items():
+        parts = [part for part in study.parts if part.table == name]
         names = {part.candidate.name for part in parts}
         why = why_wu(data, parts[0].base) if "wu" in names else None
-        if why and names.isdisjoint(("bottleneck", "board")):
-            notes.append(Note("P08", f"{table}: {why}"))
+        if why and names.isdisjoint(("bottleneck", "runs")):
+            notes.append(Note("P08", f"{name}: {why}"))
     return notes
 
 
-def _errors_text(document: Document) -> str:
+def _errors_text(document: Row) -> str:
     """Return a block for each table and quantity; after several, their means together."""
     by_block = grouped(document["rows"], "table", "quantity")
     blocks = [_errors_block(document, rows) for rows in by_block.values()]
@@ -278,7 +296,7 @@ def _errors_text(document: Document) -> str:
     return "\n\n".join(blocks)
 
 
-def _errors_block(document: Document, rows: Rows) -> str:
+def _errors_block(document: Row, rows: Rows) -> str:
     """Return the table of one quantity of one table, under a heading, with its notes."""
     first = rows[0]
     trained = TRAINED[document.get("training", "own-table")]
@@ -292,7 +310,7 @@ def _errors_block(document: Document, rows: Rows) -> str:
             notes += f"\nLeft out of the training, as they are tested: {', '.join(left_out)}."
     cells: Columns = (
         ("predictor", lambda row: row["predictor"]),
-        ("features", _features),
+        ("features", lambda row: row["features"] or ""),
         ("MAPE", _two_digits("mape")),
         ("std. error", _two_digits("standard_error")),
         ("behind best", _behind_best),
@@ -319,17 +337,11 @@ def _table(cells: Columns, rows: Rows) -> str:
 
 
 def _two_digits(name: str) -> Callable[[Row], str]:
-    """A cell of the figure of that name with two decimals, - where there is none."""
     return lambda row: or_dash(row[name], "z.2f")
 
 
 def _percent(name: str) -> Callable[[Row], str]:
-    """A cell of the share of that name with one decimal, nothing where there is none."""
     return lambda row: "" if row[name] is None else f"{row[name]:.1f}"
-
-
-def _features(row: Row) -> str:
-    return row["features"] or ""
 
 
 def _without_faulty(row: Row) -> str:
@@ -353,7 +365,7 @@ def _behind_best(row: Row) -> str:
     return f"{row['behind_best']:z.2f} +- {error}{mark}"
 
 
-def _regrets_text(document: Document) -> str:
+def _regrets_text(document: Row) -> str:
     """Return a block for each table and objective; after several, their mean regrets together."""
     under = Limits(**document["limits"]).under()
     by_block = grouped(document["rows"], "table", "objective")
@@ -368,13 +380,13 @@ def _regrets_text(document: Document) -> str:
     return "\n\n".join(blocks)
 
 
-def _regrets_block(document: Document, rows: Rows, under: str) -> str:
+def _regrets_block(document: Row, rows: Rows, under: str) -> str:
     """Return the table of one objective on one table, under a heading. under: the limits."""
     first = rows[0]
     what, kind = ("run", "random run") if document["runs"] else ("kernel", "kernel")
     cells: Columns = (
         ("advisor", lambda row: row["advisor"]),
-        ("features", _features),
+        ("features", lambda row: row["features"] or ""),
         ("limit by", lambda row: KEPT_BY[row["rule"]]),
         ("mean", _two_digits("regret_mean")),
         ("std. error", _two_digits("regret_standard_error")),
@@ -389,7 +401,7 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
         ("by > 1 %", _percent("passes_limit_percent")),
     )
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
-    trained = BOARD * (first["table"] in document.get("board_from_other_gpus", ()))
+    trained = RUNS * (first["table"] in document.get("runs_from_other_gpus", ()))
     return (
         f"{first['table']}: regret of {objective_name(first['objective'])} [%]{under}, "
         f"{counted(first[f'n_{what}s'], kind)}{beyond if first['n_beyond_limits'] else ''}, "
@@ -400,7 +412,6 @@ def _regrets_block(document: Document, rows: Rows, under: str) -> str:
 
 
 def _with_rule(row: Row) -> str:
-    """An advisor, and by what it keeps a limit of time."""
     return f"{row['advisor']}{' by ' * bool(row['rule'])}{KEPT_BY[row['rule']]}"
 
 
@@ -440,3 +451,87 @@ def _means_together(
         for name, features in dict.fromkeys(key[2:] for key in cells)
     ]
     return columns(headers, lines)
+
+
+def errors_in_short(study: Study, document: Row, has_colours: bool) -> str:
+    """The errors: a table for each quantity of each table, best first."""
+    rows = [row for row in document["rows"] if row["predictor"] != ORACLE]
+    several = len(study.tables) > 1
+    blocks = {
+        f"{name}, {quantity}" if several else quantity: group
+        for (name, quantity), group in grouped(rows, "table", "quantity").items()
+    }
+    room = LINES_OF_TABLES // len(blocks) - 2
+    if room >= _FEWEST_ROWS:
+        lines: list[Line] = []
+        for name, group in blocks.items():
+            lines += [Line() for _ in lines[:1]]
+            lines += _block(name if len(blocks) > 1 else "predictor", group, room)
+    else:
+        best = [[name, *_cells(_shown(group, 1)[0])] for name, group in blocks.items()]
+        cells = [[name, who, *figures] for name, who, _, *figures in best[:LINES_OF_TABLES]]
+        lines = table(["", "best", *HEADINGS[1:]], cells)
+        if len(best) > len(cells):
+            lines += sentences(f"and {len(best) - len(cells)} more: --all")
+    legend = " ±: standard error."
+    if any(_NOT_TOLD in line.text for line in lines):
+        legend += f" {_NOT_TOLD}: does not differ significantly from the best."
+    more_figures = "Others, medians, p90, differences: --all, or -o DIR (tables, pictures)."
+    question, conditions = _in_words(study, document, rows)
+    bases = dict.fromkeys(HardwareConfig(**row["base"]) for row in rows)
+    highest = {data.grid.highest for data in study.tables.values()}
+    base = base_line(map(str, bases), study.base, bases.keys() <= highest)
+    below = [*sentences(more_figures, "dim"), *sentences(conditions + legend, "dim")]
+    return shown([*base, *sentences(question, "bold"), Line(), *lines, Line(), *below], has_colours)
+
+
+def _block(name: str, rows: Rows, room: int) -> list[Line]:
+    """One table, the best in colour; kinds of features are told where a predictor has several."""
+    shown = _shown(rows, min(room, MOST_ROWS))
+    names = [row["predictor"] for row in shown]
+    cells = [_cells(row) for row in shown]
+    for line, row in zip(cells, shown, strict=True):
+        if names.count(row["predictor"]) > 1 and row["features"]:
+            line[0] += f" {row['features']}"
+    most = max(row["mape"] for row in shown) or 1.0
+    shares = [row["mape"] / most for row in shown]
+    return table([name, *HEADINGS], cells, shares, ["answer", *[None] * len(cells[1:])])
+
+
+def _shown(rows: Rows, count: int) -> Rows:
+    """So many rows, best first: of predictors, then of what is trivial, then of other baselines."""
+
+    def rank(row: Row) -> tuple[bool, bool, float]:
+        return row["predictor"] in BASELINES, row["predictor"] != TRIVIAL, row["mape"]
+
+    return sorted(sorted(rows, key=rank)[:count], key=lambda row: row["mape"])
+
+
+def _cells(row: Row) -> list[str]:
+    mark = ""
+    if row["behind_best"] is not None and row["within_error_of_best"]:
+        mark = "best" if row["behind_best"] == 0 else _NOT_TOLD
+    error, held = row["standard_error"], row["coverage"]
+    mean = percent(row["mape"], "") + ("" if error is None else f" ±{error:z.1f}")
+    worst = percent(row["worst_kernel_mape"], "")
+    return [row["predictor"], mark, mean, worst, "" if held is None else f"{held:.0f} %"]
+
+
+def _in_words(study: Study, document: Row, rows: Rows) -> tuple[str, str]:
+    """What is asked, and what was tested, how often, and whether it was measured."""
+    tables = study.tables.values()
+    kernels = counted(sum(len(data.kernels) for data in tables), "kernel")
+    applications = counted(sum(len(set(data.applications)) for data in tables), "application")
+    quantities = " and ".join(dict.fromkeys(row["quantity"] for row in rows)).capitalize()
+    train_on = ", ".join(document.get("train_on", ()))
+    held_out = HELD_OUT[document["protocol"]].format(folds=document.get("folds"), train_on=train_on)
+    question = (
+        f"How far off is a prediction of a kernel that was not trained on? {quantities} of "
+        f"{kernels} of {applications} on {', '.join(dict.fromkeys(d.device for d in tables))}, "
+        f"{held_out}{TRAINED[document.get('training', 'own-table')]}."
+    )
+    origins = dict.fromkeys(data.metadata.get("origin") for data in tables)
+    data = " and ".join(str(origin) for origin in origins if origin)
+    told = [f"{data.capitalize()} data"] * bool(data)
+    tested = "; ".join([*told, counted(rows[0]["n_seeds"], "seed")])
+    return question, f"{tested[0].upper()}{tested[1:]}."

@@ -14,19 +14,19 @@ from typing import Literal
 
 from mlscale.text import printable
 
-INDENT = "  "  # of every line of an answer
+INDENT = "  "  # before every line of an answer
 SPELLED_OUT = 2  # notes, where not all are asked for
 NARROWEST = 40  # columns, of a narrower terminal too
 WIDEST = 100  # columns, of a wider terminal too
 COLOURS = ("auto", "always", "never")
-LEAST_COLUMNS = 3  # of a table, however wide they are
-Meaning = Literal["answer", "over", "bold", "dim"]
+LEAST_COLUMNS = 3  # that a table keeps, however wide they are
+Emphasis = Literal["answer", "over", "bold", "dim"]
 # What to set is green and bold, what is over a limit yellow, the scaffold dim.
-_CODES: dict[Meaning, str] = {"answer": "1;32", "over": "33", "bold": "1", "dim": "2"}
+_CODES: dict[Emphasis, str] = {"answer": "1;32", "over": "33", "bold": "1", "dim": "2"}
 _PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
 _NUMBER = re.compile(r"[-+]?\d")
 _LARGE_END = 9.95  # percent, from which on the ends of an interval are whole ones
-_FEWEST_CELLS = 4  # of a bar in a table
+_FEWEST_CELLS = 4  # a bar with less is left out
 
 
 def columns_wide() -> int:
@@ -48,7 +48,7 @@ class Line:
     """A line of an answer, without its indent, and what its colour means, if it has one."""
 
     text: str = ""
-    meaning: Meaning | None = None
+    meaning: Emphasis | None = None
 
 
 def shown(lines: Iterable[Line], has_colours: bool = False) -> str:
@@ -94,7 +94,7 @@ def table(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
     shares: Sequence[float] = (),
-    meanings: Sequence[Meaning | None] = (),
+    meanings: Sequence[Emphasis | None] = (),
     width: int | None = None,
     labels: int = 0,
 ) -> list[Line]:
@@ -137,7 +137,7 @@ def _draws_bars() -> bool:
 
 
 def sentences(
-    text: str, meaning: Meaning | None = None, after: str = "", width: int | None = None
+    text: str, meaning: Emphasis | None = None, after: str = "", width: int | None = None
 ) -> list[Line]:
     """Words as lines that fit. after: what the first line begins with; the others are below it."""
     lines = textwrap.wrap(

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from mlscale.cli.terminal import SPELLED_OUT, columns_wide
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import write_text
-from mlscale.notes import Note, note_rows
+from mlscale.notes import Note, merged
 from mlscale.text import counted, printable, spreadsheet_cell
 
 _DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
@@ -95,12 +95,12 @@ class ShownWarnings:
 
 
 @contextmanager
-def held_warnings() -> Iterator[list[Note]]:
+def held_warnings(before: Iterable[Note] = ()) -> Iterator[list[Note]]:
     """Keep what is warned of the data meanwhile, each once, for a document.
 
-    On an error warnings are shown, which may tell why.
+    before: what was held already. On an error warnings are shown, which may tell why.
     """
-    held: list[Note] = []
+    held = [*before]
     show = warnings.showwarning
 
     def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
@@ -121,11 +121,11 @@ def held_warnings() -> Iterator[list[Note]]:
 
 def print_warnings(notes: Iterable[Note]) -> None:
     """Print what a result has no place for."""
-    tell(note_rows(notes))
+    tell(merged(notes))
 
 
-def tell(notes: Sequence[Mapping[str, Any]], tells_all: bool = True) -> None:
-    """Print the rows of notes to standard error below the answer, or the first few.
+def tell(notes: Sequence[Note], tells_all: bool = True) -> None:
+    """Print notes to standard error below the answer, or the first few.
 
     Each is in a line of its own, on a terminal in lines that fit.
     """
@@ -133,8 +133,8 @@ def tell(notes: Sequence[Mapping[str, Any]], tells_all: bool = True) -> None:
     if notes and sys.stderr.isatty():
         print(file=sys.stderr)
     for note in notes if tells_all else notes[:SPELLED_OUT]:
-        about = "" if note["kernels"] == "all" else f" ({counted(len(note['kernels']), 'kernel')})"
-        print_note(f"{note['severity']} {note['code']}: {note['text']}{about}")
+        about = f" ({counted(len(note.kernels), 'kernel')})" if note.kernels else ""
+        print_note(f"{note.severity} {note.code}: {note.text}{about}")
 
 
 def print_note(text: str) -> None:

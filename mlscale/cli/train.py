@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) -> str:
     """How far off the model is on applications left out, in words; its card keeps the figures."""
-    from mlscale.studies.quick_check import left_out_errors
+    from mlscale.studies.statistics import left_out_errors
 
     if is_skipped:
         return ""
@@ -132,7 +132,6 @@ def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) ->
 
 
 def _where(names: Sequence[str]) -> str:
-    """Where to profile new kernels, and with which counters."""
     named = (
         ", ".join(names) if len(names) <= MOST_NAMED else "'mlscale show MODEL --all' lists them"
     )
@@ -140,7 +139,6 @@ def _where(names: Sequence[str]) -> str:
 
 
 def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
-    """Each table without what is left out. Raises InputError."""
     from mlscale.readers.mapping import with_obtainable
 
     paths = [input_file(text) for text in arguments.table]
@@ -208,7 +206,6 @@ def _hyper_parameters(
 
 
 def _summary(model: "Model", predictor: str) -> str:
-    """What was learnt, and from how much."""
     settings = counted(model.grid.size - len(model.unmeasured), "setting")
     origin = model.card["metadata"].get("origin")
     return (
@@ -233,7 +230,6 @@ def _features(model: "Model", profiles: "Profiles") -> tuple[list[str], list[str
 
 
 def _versions() -> dict[str, str]:
-    """Return versions of what makes a model what it is."""
     versions = {"mlscale": __version__, "python": platform.python_version()}
     for package in ("numpy", "scikit-learn", "torch"):
         with suppress(PackageNotFoundError):

@@ -72,7 +72,8 @@ function frame(host, width, height, xs, ys, words) {
   return { root, x, y, left, right: width - right, top, bottom: height - bottom };
 }
 
-const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
+const path = (points) => (points.length
+  ? `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}` : "");
 const percents = (v) => `${v > 0 ? "+" : v < 0 ? "−" : ""}${digits(Math.abs(v), 4)} %`;
 
 // Time, power or energy over one axis, as a change against the base.
@@ -102,7 +103,7 @@ function curve(host, name, axisName) {
     const at = (k, percent) => [view.x(steps[k]),
       view.y(Math.min(high + pad, Math.max(low - pad, percent)))];
     const drawn = values.map((_, k) => k).filter((k) => isFinite(values[k]));
-    if (quantity.low) {
+    if (quantity.low && drawn.length) {
       const up = drawn.map((k) => at(k, highs[k])), down = drawn.map((k) => at(k, lows[k]));
       view.root.append(draw("path", { d: `${path(up.concat(down.reverse()))}Z`, class: "band" }));
     }

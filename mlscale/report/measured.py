@@ -57,8 +57,9 @@ def _predicted(advice: Advice, profiles: Profiles, counted: Mask, config: Hardwa
     grid = advice.surfaces["time"].grid
     row: Row = {"time_ms": _ends(interpolate(time_ms, grid, config)[0])}
     row["power_w"] = row["energy_mj"] = None
-    if power_w is not None:
-        row["power_w"] = _ends(interpolate(power_w, grid, config)[0])
+    at_w = None if power_w is None else interpolate(power_w, grid, config)[0]
+    if at_w is not None and np.isfinite(at_w).all():
+        row["power_w"] = _ends(at_w)
         if advice.no_energy is None:
             row["energy_mj"] = [row["time_ms"][0] * row["power_w"][0], None, None]
     return row

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.costs import Costs
 from mlscale.advice.objectives import Limits, feasible
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.recommendation import Advice, Costs
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.profiles import Profiles
@@ -28,8 +27,8 @@ Row = dict[str, Any]
 
 MOST_SETTINGS = 10_000
 MOST_VALUES = 100_000  # kernels times settings: beyond, the kernels of least time have no surface
-STEP = 1e-4  # of ln(factor)
-MAY_BE_SET, KEEPS_MEMORY, FILLED_IN, NO_SUPPLY, ABOVE_LIMIT = "01234"  # of each setting
+STEP = 1e-4  # in ln(factor)
+MAY_BE_SET, KEEPS_MEMORY, FILLED_IN, NO_SUPPLY, ABOVE_LIMIT = "01234"  # a setting's state
 
 
 def deflated(row: Row) -> str:
