@@ -27,7 +27,7 @@ with extra_named("mlscale.sklearn", "study"):
     from sklearn.utils.validation import check_is_fitted, validate_data
 
 BASE_TIME = "base_time_ms"
-LEVELS = ["device", "base", "application", "kernel"]  # of the index
+INDEX_LEVELS = ["device", "base", "application", "kernel"]
 SETTINGS = list(AXES)
 _SCALE_COUNTERS = (
     "To scale counters alone: ColumnTransformer([('scaled', StandardScaler(), counters)], "
@@ -61,7 +61,7 @@ def to_xy(
     for (axis, steps), place in zip(table.grid.steps.items(), cell, strict=True):
         columns[axis] = np.array(steps)[place]
     names = [(table.device, profiles.base, table.applications[k], table.kernels[k]) for k in kernel]
-    index = pd.MultiIndex.from_tuples(names, names=LEVELS)
+    index = pd.MultiIndex.from_tuples(names, names=INDEX_LEVELS)
     y = pd.Series(ratios[~np.isnan(ratios)], index, name=f"{quantity}_ratio")
     groups = pd.Series(index.get_level_values("application"), index, name="application")
     return pd.DataFrame(columns, index), y, groups
@@ -137,7 +137,7 @@ def _place(X: Any, quantity: str) -> tuple[str, HardwareConfig]:
     needed = (*SETTINGS, BASE_TIME, *([BASE_POWER] if quantity == "power" else []))
     if lacking := [name for name in needed if name not in X.columns]:
         raise InputError(f"X has no column '{lacking[0]}'; keep that of to_xy")
-    if lacking := [name for name in LEVELS if name not in X.index.names]:
+    if lacking := [name for name in INDEX_LEVELS if name not in X.index.names]:
         raise InputError(f"the index of X has no level '{lacking[0]}'; keep the index of to_xy")
     for name in needed:
         values = X[name].to_numpy(np.float64)
@@ -146,7 +146,7 @@ def _place(X: Any, quantity: str) -> tuple[str, HardwareConfig]:
             row = int(is_good.argmin())
             told = f"X, row {row + 1}, column '{name}': is {values[row]:g}, which cannot be"
             raise InputError(f"{told}; keep what to_xy has there. {_SCALE_COUNTERS}")
-    places = X.index.to_frame(index=False)[LEVELS[:2]].drop_duplicates().to_numpy()
+    places = X.index.to_frame(index=False)[INDEX_LEVELS[:2]].drop_duplicates().to_numpy()
     if len(places) != 1:
         raise InputError(f"X has rows of {len(places)} devices and bases; give those of one")
     return tuple(places[0])
@@ -169,8 +169,7 @@ def _numbered(rows: "pd.DataFrame") -> tuple[Indices, Indices]:
 
 
 def _profiles(rows: "pd.DataFrame") -> Profiles:
-    """A profile of each row."""
-    devices, bases, applications, kernels = map(rows.index.get_level_values, LEVELS)
+    devices, bases, applications, kernels = map(rows.index.get_level_values, INDEX_LEVELS)
     return Profiles(
         device=devices[0],
         base=bases[0],
@@ -185,7 +184,7 @@ def _profiles(rows: "pd.DataFrame") -> Profiles:
 
 def _measurements(X: "pd.DataFrame", ratios: Floats, quantity: str) -> Measurements:
     """What the rows tell of one quantity, and of the profiles at the base. Raises InputError."""
-    kernel_of_row, firsts = _numbered(X.index.to_frame(index=False)[LEVELS])
+    kernel_of_row, firsts = _numbered(X.index.to_frame(index=False)[INDEX_LEVELS])
     profiles = _profiles(X.iloc[firsts])
     given = X.drop(columns=SETTINGS).to_numpy(np.float64)
     is_same = np.isclose(given, given[firsts][kernel_of_row], equal_nan=True).all(axis=1)

@@ -36,7 +36,7 @@ DRAM_NS, DRAM_CYCLES = 110, 90  # latency beyond the L2 [ns] and [memory cycles]
 ADDRESS_CYCLES = 4  # a wave's 64 addresses, 16 a cycle
 LDS_CYCLES = 2  # 64 lanes over 32 banks
 DISPATCH_CYCLES = 30  # between two workgroups
-SHARPNESS = 5.0  # of the p-norm in which the bounds on time meet
+SHARPNESS = 5.0  # p of the p-norm in which the bounds on time meet
 
 
 # K kernels as physical numbers, each (K,), under the names of TYPICAL. Instructions are per wave.

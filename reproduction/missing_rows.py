@@ -18,9 +18,9 @@ from common import table
 from mlscale import Measurements
 from mlscale.arrays import Floats, Mask
 from mlscale.cli.text import columns
+from mlscale.data.cells import filled
 from mlscale.data.grid import step_weights
 from mlscale.data.measurements import Incomplete, from_table
-from mlscale.data.missing import filled
 from mlscale.data.surfaces import absolute_percentage_error, by_power_laws, without_base
 from mlscale.errors import InputError
 from mlscale.predictors import create

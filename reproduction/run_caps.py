@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from run_predictions import by_board, read_at
+from run_predictions import by_law, read_at
 from run_tables import LEAST_SAMPLES, LEFT_OUT, Rows, csv_rows, one_run
 
 from mlscale import Measurements
@@ -13,12 +13,12 @@ from mlscale.advice.caps import cap_curve
 from mlscale.arrays import Floats
 from mlscale.data.points import LOW
 
-SECOND = 0.6  # of the highest clock or the most watts, for a second reading
+SECOND = 0.6  # second reading, as a share of the highest clock or the most watts
 CAP_GRID = 100  # clocks of a predicted curve, evenly up to the highest
-KEPT = 0.03  # of a cap, within which a run that it holds draws
-LEAST_CAPS = 4  # of a run
+KEPT = 0.03  # a run that a cap holds draws within this share of it
+LEAST_CAPS = 4  # for each run
 MODES = ("MI325X_1000W", "MI325X_750W_Auto", "MI325X_750W_Manual")  # the last at most 1400 MHz
-LIMIT_W, HELD_W = 1000.0, 750.0  # of these modes
+LIMIT_W, HELD_W = 1000.0, 750.0  # both modes
 SLOWER = 0.03  # than at the most watts, from which on a cap counts that may not hold the run
 
 
@@ -162,7 +162,7 @@ def errors_of_prediction(one: CappedRun) -> Floats:
     highest = table.grid.engine_mhz[-1]
     steps = {*(highest * np.arange(1, CAP_GRID + 1) / CAP_GRID).tolist(), *table.grid.engine_mhz}
     clocks = tuple(sorted(mhz for mhz in steps if mhz >= LOW * highest))
-    predicted = by_board(table, read, replace(table.grid, engine_mhz=clocks))
+    predicted = by_law(table, read, replace(table.grid, engine_mhz=clocks))
     times, powers = (
         predicted[name][1] * table.quantity(name)[:, 0, -1] for name in ("time", "power")
     )

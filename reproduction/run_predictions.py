@@ -16,10 +16,10 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.logs import tells_times
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.predictors.board import Board
+from mlscale.predictors.runs import Runs
 
 COVERAGE = 0.9
-STEP = 0.008  # of the log of the clock, from one that a GPU offers to the next
+STEP = 0.008  # in the log of the clock, from one that a GPU offers to the next
 QUANTITIES = ("time", "power", "energy")
 # Low end, value and high end over the highest clock's, (3, K, E).
 Prediction = dict[str, Floats]
@@ -27,15 +27,15 @@ Rule = Callable[[Measurements, Sequence[int]], Prediction]  # from a table and t
 
 
 @cache
-def learnt_without(device: str | None) -> tuple[Board, Board]:
+def learnt_without(device: str | None) -> tuple[Runs, Runs]:
     """Predictors of time and power from the runs of all GPUs but one."""
     others = training_tables(device or "")
     bases = [table.grid.highest for table in others]
-    time, power = (Board(quantity=quantity).fit(others, bases) for quantity in ("time", "power"))
+    time, power = (Runs(quantity=quantity).fit(others, bases) for quantity in ("time", "power"))
     return time, power
 
 
-def board_for(device: str) -> tuple[Board, Board]:
+def law_for(device: str) -> tuple[Runs, Runs]:
     """Predictors of time and power that did not learn from a GPU."""
     return learnt_without(device if device in tables() else None)
 
@@ -61,16 +61,14 @@ def ends(surfaces: Surfaces) -> Floats:
     return np.array([low, surfaces.values, high])[:, :, 0, :, 0]
 
 
-def by_board(
-    table: Measurements, read: Sequence[int], grid: ConfigGrid | None = None
-) -> Prediction:
-    """What `board` predicts that did not learn from the table's GPU, see `by_predictors`."""
-    return by_predictors(*board_for(table.device), table, read, grid)
+def by_law(table: Measurements, read: Sequence[int], grid: ConfigGrid | None = None) -> Prediction:
+    """What `runs` predicts that did not learn from the table's GPU, see `by_predictors`."""
+    return by_predictors(*law_for(table.device), table, read, grid)
 
 
 def by_predictors(
-    time: Board,
-    power: Board,
+    time: Runs,
+    power: Runs,
     table: Measurements,
     read: Sequence[int],
     grid: ConfigGrid | None = None,
@@ -95,9 +93,9 @@ def by_predictors(
     return predicted
 
 
-def by_board_without_times(table: Measurements, read: Sequence[int]) -> Prediction:
+def by_law_without_times(table: Measurements, read: Sequence[int]) -> Prediction:
     """Power alone, with the times of training runs on average."""
-    _, power = board_for(table.device)
+    _, power = law_for(table.device)
     profiles = profiles_with(table, read)
     points = [replace(point, time_ms=np.nan * point.time_ms) for point in profiles.points]
     profiles = replace(profiles, points=tuple(points))
@@ -215,7 +213,7 @@ def answers(table: Measurements, shares: Sequence[float], most: float) -> Floats
     lowest = max(clocks[0], min(LOWEST * clocks[-1], *(clocks[place] for place in read)))
     steps = np.exp(np.arange(np.log(lowest), np.log(clocks[-1]), STEP))
     offered = np.union1d(steps, [clocks[place] for place in read])
-    time, power = board_for(table.device)
+    time, power = law_for(table.device)
     grid, profiles = (
         replace(table.grid, engine_mhz=tuple(offered.tolist())),
         profiles_with(table, read),

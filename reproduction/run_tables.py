@@ -24,7 +24,7 @@ from mlscale.data.measurements import from_table
 from mlscale.data.nv_dvfs import read_nv_dvfs
 from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError
-from mlscale.predictors.board_law import LEAST_CLOCKS
+from mlscale.predictors.runs_law import LEAST_CLOCKS
 
 REGISTERED = ("a100-sampled", "rtx8000-sampled", "v100-sampled", "p100")
 HEADROOM = ("headroom-rtx5060ti", "headroom-rtx3070ti", "headroom-rtx3060", "headroom-rtx2060s")
@@ -32,9 +32,9 @@ SAME_CLOCK = 1.005  # within which rows of a run are one, such as those under ca
 # Its times rise up to three times as fast as the clock falls, which no engine clock can do:
 # something else was changed too, so that only its power is looked at.
 ODD_TIMES = "v100-sampled"
-LOWEST = 0.36  # of a run's highest clock, that is learnt from
+LOWEST = 0.36  # share of a run's highest clock from which on it is learnt from
 MOST_W = 1000.0  # that an MI350X draws
-LEAST_SAMPLES = 5  # of a busy GPU, for a mean of them
+LEAST_SAMPLES = 5  # for a mean of a busy GPU
 # Public sets of one GPU each, in the columns of mlscale's tables.
 MODERN = ("b300", "b200", "rtx-pro-6000-blackwell", "rtx-4000-ada", "rtx4050-laptop")
 LEFT_OUT = ("powervirus-2s",)  # another run at the same caps, for 2 s
@@ -67,7 +67,7 @@ FURTHER = (
     "github.com/AyeshaAfzal91/GPU-Energy-Sweetspot 78f77994 (no licence stated)",
     "github.com/apAdomas/GPU-FREQUENCY-DVFS 13eb4b4d (no licence stated)",
 )
-Rows = list[tuple[float, float, float]]  # of a run: engine clock [MHz] or cap [W], time, power [W]
+Rows = list[tuple[float, float, float]]  # engine clock [MHz] or cap [W], time, power [W]
 Tables = dict[str, list[Measurements]]
 
 

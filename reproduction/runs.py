@@ -34,8 +34,8 @@ from run_predictions import (
     QUANTITIES,
     Outcome,
     answers,
-    by_board,
-    by_board_without_times,
+    by_law,
+    by_law_without_times,
     in_proportion,
     outcome,
     read_at,
@@ -50,15 +50,15 @@ from mlscale.advice.sureness import HIGH
 from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import load_device, register_device
 from mlscale.data.logs import tells_times
-from mlscale.predictors.board_scores import ENOUGH
+from mlscale.predictors.runs_intervals import ENOUGH
 
-ZONES = {  # of the lowest reading's clock, above and up to
+ZONES = {  # shares of the lowest reading's clock, above and up to
     "between": (1.0, np.inf),
     "0.75 to 1": (0.75, 1.0),
     "0.5 to 0.75": (0.5, 0.75),
     "below 0.5": (0.0, 0.5),
 }
-LEAST_SHARE = 0.45  # of the highest clock, above which readings are compared with one another
+LEAST_SHARE = 0.45  # readings are compared above this share of the highest clock
 READINGS = (
     (),
     (0.9,),
@@ -71,7 +71,7 @@ READINGS = (
 SURE_READINGS = ((SECOND,), (0.8,), (SECOND, 0.8), (0.8, 0.5), (0.75, 0.5))
 LEAST_CLOCKS = 5
 PROMISED = 0.02  # by `S01`: of the energy
-LIMITS = (2.0, 5.0, 10.0)  # of slowdown [%]
+LIMITS = (2.0, 5.0, 10.0)  # most slowdown [%]
 OVER = 1.0  # points above a limit that count as a miss
 FULL = ("off by", "+-", "intervals hold", "half-width", "GPUs held")
 S_RULE = (0.7, 1.2)  # % of time for one of power
@@ -110,7 +110,7 @@ def triple(numbers: Sequence[float], digits: int = 1) -> str:
 def readings(report: Report) -> None:
     """Errors by the readings and by zone, intervals, and by GPU."""
     by_readings = {
-        shares: {device: outcome(found, by_board, shares) for device, found in tables().items()}
+        shares: {device: outcome(found, by_law, shares) for device, found in tables().items()}
         for shares in READINGS
     }
     rows = {
@@ -270,7 +270,7 @@ def choices_within(limit: float, table: Measurements) -> dict[str, Floats]:
     Central: of least predicted energy where the predicted time keeps the limit; cautious: where the
     upper end of time does; possible: by the truth.
     """
-    truth, predicted = true_ratios(table), by_board(table, read_at(table, (SECOND,)))
+    truth, predicted = true_ratios(table), by_law(table, read_at(table, (SECOND,)))
     _, time, latest = predicted["time"]
     most = 1 + limit / 100
     ways = {
@@ -380,7 +380,7 @@ def amd(report: Report) -> None:
     for device, file_name in files.items():
         table = power_alone(device, file_name)
         for shares in ((), (SECOND,), (0.75, 0.5)):
-            one = outcome([table], by_board_without_times, shares)
+            one = outcome([table], by_law_without_times, shares)
             read = ", ".join(f"{share:.2g}" for share in (1, *shares))
             for zone in zones(one):
                 off, _, *intervals, _ = _full({device: one}, "power", zone)
@@ -399,7 +399,7 @@ def apart(report: Report) -> None:
     rows = [row for name in files for row in csv_rows("cases", name)]
     values = [(float(r["engine_mhz"]), float(r["time_ms"]), float(r["power_w"])) for r in rows]
     table = one_run("rtx-4000-ada", "bert", values)
-    truth, predicted = true_ratios(table), by_board(table, [1, 2])
+    truth, predicted = true_ratios(table), by_law(table, [1, 2])
     clocks = table.grid.engine_mhz
     report.rows(
         f"rtx-4000-ada, one run at {clocks[0]:g} MHz from {clocks[2]:g} and {clocks[1]:g}",

@@ -25,9 +25,8 @@ from common import REPOSITORY, Report, run
 from run_tables import csv_rows
 
 from mlscale import HardwareConfig, load
-from mlscale.advice.server import ServerAdvice, advise_server
+from mlscale.advice.server import ServerAdvice, Slo, advise_server
 from mlscale.advice.server_readings import ServerReading
-from mlscale.advice.slo import Slo
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
 from mlscale.data.profiles import Profiles
@@ -40,7 +39,7 @@ AIMS = {"itl p50": 1.5, "itl p90": 2.5, "itl p99": 5, "tpot p50": 1.5, "tpot p90
         "ttft p50": 2.5, "ttft p90": 3.5, "tok/s": 1, "W": 5}  # fmt: skip
 TIMES = (1.1, 1.5)  # what latencies may be of those at the highest clock
 GAP_SERVERS = 40
-SERVED = 0.98  # of the rate of requests, below which a long run is saturated
+SERVED = 0.98  # a long run that serves less of the rate of requests is saturated
 
 
 def reading(mhz: float, power_w: float, result: ServingResult) -> ServerReading:
@@ -98,10 +97,10 @@ def advice_on(server: Row, slos: Sequence[Slo] = LATENCIES) -> ServerAdvice:
 def curves(advice: ServerAdvice) -> dict[str, Floats]:
     """Clocks [MHz], and over them latencies [ms], tokens/s, watts and tokens per joule."""
     clocks = advice.clocks
-    named = {name: [c["latency_ms"][name][0] for c in clocks] for name in clocks[0]["latency_ms"]}
-    named |= {"MHz": [c["engine_mhz"] for c in clocks], "W": [c["power_w"][0] for c in clocks]}
-    named |= {"tok/s": [c["output_per_s"] for c in clocks]}
-    named |= {"tok/J": [c["tokens_per_joule"][0] for c in clocks]}
+    named = {name: [c.latency_ms[name].value for c in clocks] for name in clocks[0].latency_ms}
+    named |= {"MHz": [c.engine_mhz for c in clocks], "W": [c.power_w.value for c in clocks]}
+    named |= {"tok/s": [c.output_per_s for c in clocks]}
+    named |= {"tok/J": [c.tokens_per_joule.value for c in clocks]}
     return {name: np.array(values)[::-1] for name, values in named.items()}
 
 
@@ -131,13 +130,13 @@ def errors(advice: ServerAdvice, true: dict[str, Floats]) -> dict[str, Floats]:
 
 def held_by(advice: ServerAdvice, true: dict[str, Floats], name: str) -> float:
     """The share of the truth between the readings that 90 % intervals hold."""
-    other = {"W": "power_w", "tok/J": "tokens_per_joule"}
-    clocks = np.array([clock["engine_mhz"] for clock in advice.clocks])
+    clocks = np.array([clock.engine_mhz for clock in advice.clocks])
     held = []
     for mhz, value in zip(true["MHz"][1:-1], true[name][1:-1], strict=True):
         clock = advice.clocks[int(np.abs(clocks - mhz).argmin())]
-        at_clock = clock[other[name]] if name in other else clock["latency_ms"][name]
-        held.append(at_clock[1] <= value <= at_clock[2])
+        others = {"W": clock.power_w, "tok/J": clock.tokens_per_joule}
+        _, low, high = {**clock.latency_ms, **others}[name]
+        held.append(low is not None and high is not None and low <= value <= high)
     return float(np.mean(held))
 
 
@@ -181,7 +180,7 @@ def limits(report: Report) -> None:
                 most = {slo.name: ms for slo, ms in advice.limits}
                 ratios = np.max([costs[name] / most[name] for name in most], axis=0)
                 best = advice.best(is_sure) or advice.clocks[0]
-                here = int(np.abs(fine - best["engine_mhz"]).argmin())
+                here = int(np.abs(fine - best.engine_mhz).argmin())
                 over.append(100 * (ratios[here] - 1))
                 allowed = costs["tok/J"][ratios <= max(1.0, ratios[-1])].max()
                 top = costs["tok/J"][-1]

@@ -3,8 +3,8 @@
     python reproduction/volkov2018.py [models warps fig1 fig2 measured] [--gpu JSON]
 
 The poster's dots are measurements of a GTX 980, which are not public. The dots here are an
-idealised simulation that rests on the assumptions of the classical bounds; with --gpu or --measured
-they are somebody's measurements. `measured` scores the models against these, or an H100.
+idealised simulation that rests on the assumptions of the classical bounds; with --gpu they are
+somebody's measurements. `measured` scores the models against these, or an H100.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from common import REPOSITORY, Panel, Report, run
 
 from mlscale.data.devices import load_device
 from mlscale.papers import volkov
-from mlscale.papers.gpu_file import read_gpu_file, read_volkov
+from mlscale.papers.gpu_file import read_gpu_file
 from mlscale.papers.volkov import (
     GRID_INTENSITIES,
     GRID_WARPS,
@@ -32,8 +32,6 @@ def dots_of(report: Report) -> tuple[volkov.ComputeUnit, list[dict[str, float]],
     if report.options.gpu:
         gpu = read_gpu_file(report.options.gpu)
         return gpu.compute_unit, list(gpu.volkov), f"measured on {gpu.name}"
-    if report.options.measured:
-        return volkov.GTX_980, list(read_volkov(report.options.measured)), "measured"
     dots = [
         {"warps": n, "intensity": a, "ipc": simulate(n, a)} for a in INTENSITIES for n in GRID_WARPS
     ]
@@ -126,8 +124,8 @@ def fig1(report: Report) -> None:
 
 
 def measured(report: Report) -> None:
-    """Each model against measured throughputs: --gpu, --measured, else the H100 that ships."""
-    if not (report.options.gpu or report.options.measured):
+    """Each model against measured throughputs: --gpu, else the H100 that ships."""
+    if not report.options.gpu:
         report.options.gpu = REPOSITORY / "datasets" / "h100-gpu.json"
     cu, dots, what = dots_of(report)
     n, alpha, ipc = (np.array([dot[key] for dot in dots]) for key in ("warps", "intensity", "ipc"))
@@ -182,7 +180,6 @@ def fig2(report: Report) -> None:
 def options(parser: argparse.ArgumentParser) -> None:
     """Add what gives the dots."""
     parser.add_argument("--gpu", type=Path, help="gpu.json of 'mlscale collect --micro'")
-    parser.add_argument("--measured", type=Path, help="CSV: warps, intensity, ipc; of a GTX 980")
 
 
 if __name__ == "__main__":

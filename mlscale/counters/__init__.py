@@ -1,6 +1,5 @@
-"""Counters: the features that predictors compute from them, and what they are in words.
+"""Counters: the features that predictors compute from them, and what kernels use of their GPU.
 
-`features` are what predictors take, `utilisation` those from nvprof's counters; `kernel_use` tells
-from any counters what a kernel uses of its GPU, `roofline` where it stands between the peaks;
-`words` says what each is.
+`features` are what predictors take, those from nvprof's counters among them; `kernel_use` says from
+any counters what a kernel uses of its GPU, `roofline` where it stands between the peaks.
 """

@@ -151,7 +151,7 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
     return {name: u.compute(profiles, device) for name, u in utilisations.items()}
 
 
-# Counters whose product stands in for a counter that is not there.
+# Counters whose product replaces a counter that is not there.
 _SUBSTITUTES = {
     "inst_executed": ("inst_per_warp", "warps"),
     "ipc": ("executed_ipc",),
@@ -160,15 +160,13 @@ _SUBSTITUTES = {
 
 
 class _Counts:
-    """The counters of each kernel, and what its base and device add."""
-
     def __init__(self, profiles: Profiles, device: Device) -> None:
         self.profiles, self.device = profiles, device
         self.seconds = profiles.time_ms / 1e3
         self.cycles = self.seconds * profiles.base.engine_mhz * 1e6 * profiles.base.cu_count
 
     def __getitem__(self, counter: str) -> Floats:
-        """A counter; for a kernel that lacks it, what stands in for it."""
+        """A counter; for a kernel that lacks it, what is used in its place."""
         values = self.profiles.optional_counter(counter)
         if counter in _SUBSTITUTES:
             names = _SUBSTITUTES[counter]
@@ -193,7 +191,7 @@ class Utilisation:
     formula: Callable[[_Counts], Floats]
 
     def missing_counters(self, profiles: Profiles) -> list[str]:
-        """The counters that the profile has not, nor what stands in for them."""
+        """The counters that the profile has not, nor what is used in their place."""
         return [
             counter
             for counter in self.counters

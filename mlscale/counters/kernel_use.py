@@ -21,14 +21,15 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
 
-L2_BYTES_PER_CYCLE = 32.0  # of one CU
+# Peaks of one CU.
+L2_BYTES_PER_CYCLE = 32.0
 TEXTURE_BYTES_PER_CYCLE = 64.0
 # The counters of DRAM traffic: nvprof's, and Table II's rates of it.
 TRAFFIC = (
     *("dram_read_transactions", "dram_write_transactions"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
-_HALVES = (  # of DRAM traffic, which tell it together alone
+_HALVES = (  # two counters that give the DRAM traffic only together
     ("dram__bytes_read.sum", "dram__bytes_write.sum"), ("FETCH_SIZE", "WRITE_SIZE"), TRAFFIC[2:],
 )  # fmt: skip
 _TRAFFIC_OF_A_TOOL = {
@@ -40,10 +41,11 @@ _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "
     "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II)"
 )
-DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"  # a GPU of one's own
+DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"  # a GPU of your own
 _INSTEAD = "name no model, or 'runs', which needs none"
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
-_LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
+# Share of DRAM's peak that a table's busiest kernel uses at least; GB/s for bytes/s are 1e-9.
+_LEAST_OF_TABLE = 1e-5
 _NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
 
 # By number of KernelUse the names of its sources.
@@ -264,7 +266,6 @@ class _Source:
 
 
 def _counted(utilisation: str, name: str, unit: float = 1.0) -> _Source:
-    """From nvprof's counts, by a formula of UTILISATIONS."""
     return _Source(
         name,
         (),
@@ -273,7 +274,6 @@ def _counted(utilisation: str, name: str, unit: float = 1.0) -> _Source:
 
 
 def _column(column: str, name: str | None = None, scale: float = 1.0) -> _Source:
-    """A column of the profile, times a scale."""
     return _Source(name, (column,), lambda profiles, _: profiles.counter(column) * scale)
 
 
@@ -398,7 +398,7 @@ def log_share(values: Floats) -> Floats:
 
 
 def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
-    """The inputs of every kernel by the names of `words.INPUTS`, (K,) each, NaN where missing.
+    """The inputs of every kernel by the names of `roofline.INPUTS`, (K,) each, NaN where missing.
 
     memory_share: DRAM use as a share of what the GPU reaches, (K,).
     """

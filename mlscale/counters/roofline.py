@@ -3,7 +3,7 @@
 A kernel that reaches 60 % of neither peak waits for latency, as Nsight Compute says of it too;
 shares within 10 points of each other are called balanced, which is a convention of ours.
 
-`meaning` and `readable` show a reader what counters and features are, and their values with units.
+`readable` shows a reader the inputs that are computed of counters, with units.
 """
 
 import math
@@ -97,52 +97,6 @@ def _unit_shares(profiles: Profiles) -> dict[str, Floats]:
     return {unit: profiles.optional_counter(column) for unit, column in columns.items()}
 
 
-# Table II of Wu et al., HPCA 2015: by name what it is, and its unit.
-_INSTRUCTIONS = {
-    "VALUInsts": "vector ALU instructions",
-    "SALUInsts": "scalar ALU instructions",
-    "VFetchInsts": "vector loads",
-    "SFetchInsts": "scalar loads",
-    "VWriteInsts": "vector stores",
-    "LDSInsts": "shared-memory (LDS) instructions",
-}
-_TABLE_2 = {
-    **{name: (f"{words}, of all instructions", "%") for name, words in _INSTRUCTIONS.items()},
-    "VALUUtilization": ("active lanes of a vector instruction", "%"),
-    "VALUBusy": ("time in which vector ALU instructions run", "%"),
-    "SALUBusy": ("time in which scalar ALU instructions run", "%"),
-    "CacheHit": ("accesses that hit the L2 cache", "%"),
-    "MemUnitBusy": ("time in which the memory unit is busy, waiting included", "%"),
-    "MemUnitStalled": ("time in which the memory unit is stalled", "%"),
-    "WriteUnitStalled": ("time in which the write unit is stalled", "%"),
-    "LDSBankConflict": ("time in which shared memory is stalled by bank conflicts", "%"),
-    "Occupancy": ("resident waves, of what a CU holds", "%"),
-    "V_IPC": ("vector instructions per cycle and CU", ""),
-    "MemTime": ("time that the DRAM traffic takes at least, of the whole", ""),
-    "FetchPerLoadByte": ("load instructions per byte read", ""),
-    "WritePerStoreByte": ("store instructions per byte written", ""),
-    "NumWorkGroups": ("workgroups", ""),
-    "ReadBandwidth": ("bytes read from DRAM per second", "B/s"),
-    "WriteBandwidth": ("bytes written to DRAM per second", "B/s"),
-}
-# Other names say their unit themselves; the first part that a name contains counts.
-_UNIT_WORDS = {
-    "bytes_per_instruction": "",
-    "bytes_per_cycle": "B",
-    "bytes_per_workgroup": "B",
-    "bytes.sum.per_second": "B/s",
-    "cycles_elapsed.avg.per_second": "Hz",
-    "pct_of_peak": "%",
-    "_pct": "%",
-    ".pct": "%",
-    "latency_ns": "ns",
-    "_power_w": "W",
-    "_bytes": "B",
-}
-_PREFIXES = ("", "k", "M", "G", "T", "P")
-_WITH_PREFIX = frozenset({"B", "B/s", "Hz"})
-
-
 def _percent_of_log(value: float) -> float:
     return 100 * math.exp(value)
 
@@ -174,32 +128,12 @@ INPUTS: dict[str, tuple[Callable[[float], float], str]] = {
 }
 
 
-def meaning(name: str) -> str | None:
-    """What a counter or feature is, in words; None where its name has to do."""
-    return _TABLE_2[name][0] if name in _TABLE_2 else None
-
-
 def readable(name: str, value: float) -> str:
-    """The value of a counter or feature with its unit, as a reader wants it.
+    """The value of an input with its unit, as a reader wants it.
 
     Example:
-        >>> readable("ReadBandwidth", 24933010000.0), readable("inst_valu", 33280.0)
-        ('24.93 GB/s', '33 280')
+        >>> readable("occupancy", 0.5), readable("issue use", 0.5)
+        ('50 %', '25 %')
     """
-    if math.isnan(value):
-        return "missing"
-    if name in INPUTS:
-        undo, unit = INPUTS[name]
-        value = undo(value)
-    else:
-        unit = _unit(name)
-    if unit in _WITH_PREFIX:
-        step = min(int(math.log10(max(abs(value), 1)) // 3), len(_PREFIXES) - 1)
-        value, unit = value / 1000**step, _PREFIXES[step] + unit
-    return f"{rounded(value)} {unit}".rstrip()
-
-
-def _unit(name: str) -> str:
-    if name in _TABLE_2:
-        return _TABLE_2[name][1]
-    return next((unit for part, unit in _UNIT_WORDS.items() if part in name), "")
+    undo, unit = INPUTS.get(name, (float, ""))
+    return f"{rounded(undo(value))} {unit}".rstrip()

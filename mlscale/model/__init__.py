@@ -2,6 +2,5 @@
 
 `model` trains and predicts; `predictions` are absolute numbers, which `plots` draws and
 `prediction_table` writes as CSV and Parquet; `unprofiled` fills in kernels without counters.
-`model_file` keeps a model in a file, `contents` says what it holds, `shipped` chooses among those
-that come with the package.
+`model_file` keeps a model in a file, `shipped` chooses among those that come with the package.
 """

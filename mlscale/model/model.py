@@ -36,7 +36,6 @@ from mlscale.predictors.base import (
     Bases,
     HasFeatures,
     Predictor,
-    PredictsEnergy,
     PredictsFromTimes,
     ScalesFeatures,
     Training,
@@ -54,6 +53,10 @@ if TYPE_CHECKING:
 
 
 LEAST_TRIED = 10  # GPUs left out, that an answer's sureness rests on
+NO_POWER_THERE = Note(
+    "P04",
+    "power at other memory clocks than the base's is not predicted, as no training table has them",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,7 +163,7 @@ class Model:
 
         profiles: or a table of them, see `read_profiles`. coverage: with intervals that hold this
         share of the truth, from predictors that have them. at: where, as {'engine': [1200, 1400]},
-        by default everywhere, see `settings_of`. Kernels of which counters tell nothing
+        by default everywhere, see `settings_of`. Kernels that counters say nothing of
         are completed at the end, see `mlscale.model.unprofiled`. What was measured at further
         points is not predicted. Raises InputError where the profiles lack what a predictor needs,
         where they have further points that it makes nothing of, where their power is of another
@@ -172,6 +175,8 @@ class Model:
             profiles = read_profiles(profiles, self.base, self.device, snap_clocks=self.snap_clocks)
         if not self.untrained:
             self._check_origin(profiles.device)
+        if profiles.points:
+            self.require_measured_points()
         if "time" not in self.predictors:
             return self._power_alone(profiles, coverage)
         if profiles.metadata.get(NO_TIMES):
@@ -179,8 +184,6 @@ class Model:
         time = self.predictors["time"]
         if isinstance(time, HasFeatures) and time.feature_names() != (BASE_POWER,):
             refuse_times_alone(profiles)
-        if profiles.points:
-            self.require_measured_points()
         warnings = tuple(warnings_for(self, profiles))
         profiled = profiles.profiled
         times = self._surfaces(time, profiled, coverage)
@@ -222,8 +225,6 @@ class Model:
 
     def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
         """Predict power; times are not looked at where none were learnt. Raises InputError."""
-        if profiles.points:
-            self.require_measured_points()
         if self.card["metadata"].get(NO_TIMES):
             profiles = replace(profiles, time_ms=np.ones(len(profiles.kernels)))
         if reason := self.why_no_power(profiles):
@@ -260,11 +261,12 @@ class Model:
         """Return one quantity's surfaces; times: those of time, where it is power."""
         known = self._known_range(profiles)
         if times is not None and isinstance(predictor, PredictsFromTimes):
-            from_times = predictor.with_times(times)
-            surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
-            if known is None:
-                return surfaces
-            return widened_within_reach(surfaces, known, predictor.quantity)
+            profiles, here = _at_base_memory(profiles, times)
+            from_times = predictor.with_times(here)
+            surfaces = predict_surfaces(from_times, profiles, here.grid, coverage)
+            if known is not None:
+                surfaces = widened_within_reach(surfaces, known, predictor.quantity)
+            return surfaces.within(times.grid)
         if known is not None:
             return predict_beyond(predictor, profiles, known, self.grid, coverage)
         grid = self.grid if self.untrained else None
@@ -284,17 +286,17 @@ class Model:
         power = self.predictors["power"]
         if coverage is None or not isinstance(power, PredictsFromTimes):
             return None
-        is_law = self.is_law_of_runs and bool(profiles.has_further_time.all())
-        from_times = power.with_times(times, is_law)
-        if not isinstance(from_times, PredictsEnergy):
-            return None
-        energy = from_times.predict_energy(profiles, coverage, times.grid)
         known = self._known_range(profiles)
-        return energy if known is None else widened_beyond(energy, known, "power")
+        is_law = self.is_law_of_runs and bool(profiles.has_further_time.all())
+        profiles, here = _at_base_memory(profiles, times)
+        energy = power.with_times(here, is_law).predict_energy(profiles, coverage, here.grid)
+        if known is not None:
+            energy = widened_beyond(energy, known, "power")
+        return energy.within(times.grid)
 
     @property
     def is_law_of_runs(self) -> bool:
-        """Whether one kind of predictor tells times, and power from times: the law of runs."""
+        """Whether one kind of predictor gives times, and power from times: the law of runs."""
         power = self.predictors.get("power")
         return isinstance(power, PredictsFromTimes) and type(self.lead) is type(power)
 
@@ -304,17 +306,12 @@ class Model:
         None but by the law of runs, from readings of every kernel at two clocks or more, by a model
         whose intervals of energy were tried on LEAST_TRIED GPUs left out.
         """
-        power, is_read = self.predictors.get("power"), profiles.has_further_time.all()
+        power = self.predictors.get("power")
+        is_read = self.is_law_of_runs and profiles.has_further_time.all()
         _, gpus = getattr(power, "held_", {}).get("energy", (0, 0))
-        if (
-            not (self.is_law_of_runs and is_read)
-            or gpus < LEAST_TRIED
-            or self.why_no_power(profiles)
-        ):
+        if not is_read or gpus < LEAST_TRIED or self.why_no_power(profiles):
             return None
         from_times = cast("PredictsFromTimes", power).with_times(times, are_of_law=True)
-        if not isinstance(from_times, PredictsEnergy):
-            return None
         at_base = profiles.weights * profiles.quantity("time") * profiles.quantity("power")
         drawn = from_times.energy_draws(profiles, times.grid, draws)
         return np.asarray(np.einsum("k,dkn->dn", at_base / at_base.sum(), drawn))
@@ -349,6 +346,12 @@ class Model:
             )
         return kinds.pop() if kinds else None
 
+    @property
+    def lacks_some_power(self) -> bool:
+        """Whether the grid has memory clocks at which power is not predicted, though time is."""
+        power = self.predictors.get("power")
+        return isinstance(power, PredictsFromTimes) and len(self.grid.memory_mhz) > 1
+
     def require_measured_points(self) -> None:
         """Raise InputError unless the predictors make use of further measured points."""
         for predictor in self.predictors.values():
@@ -357,6 +360,13 @@ class Model:
                     f"'{predictor.name}' cannot use further measured points; train a model "
                     "with --predictor bottleneck"
                 )
+
+
+def _at_base_memory(profiles: Profiles, times: Surfaces) -> tuple[Profiles, Surfaces]:
+    """Readings and times at the memory clock of the base, the one that power is predicted at."""
+    memory_mhz = profiles.base.memory_mhz
+    points = tuple(one for one in profiles.points if one.config.memory_mhz == memory_mhz)
+    return replace(profiles, points=points), times.at_memory(memory_mhz)
 
 
 def train(
@@ -440,7 +450,7 @@ def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str,
 def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     """Read a model file; no code is imported or run on its word.
 
-    predictors: the classes of predictors of one's own, which a file only names. Raises
+    predictors: the classes of predictors of your own, which a file only names. Raises
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
     """
@@ -464,6 +474,8 @@ def warnings_for(model: Model, profiles: Profiles) -> list[Note]:
     elif model.power_kind(profiles) == "dynamic":
         told = "power_w is dynamic power: energy_mj leaves static power out"
         warnings.append(Note("P04", told, "warning"))
+    elif model.lacks_some_power:
+        warnings.append(NO_POWER_THERE)
     return warnings + limit_notes(profiles) + feature_warnings(model, profiles)
 
 
@@ -562,7 +574,7 @@ def _held_warnings(model: Model, profiles: Profiles) -> list[Note]:
     for quantity, predictor in model.predictors.items():
         is_predicted = model.why_no_power(profiles) is None
         is_predicted = bool(profiles.points) if quantity == "time" else is_predicted
-        count, gpus = getattr(predictor, "held_", {}).get(name, (0, 0))  # of `board` alone
+        count, gpus = getattr(predictor, "held_", {}).get(name, (0, 0))  # `runs` alone has it
         held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
     told = f"90 % intervals contained the truth on {' and '.join(held)} GPUs left out"
     return [Note("P05", told)] if held else []

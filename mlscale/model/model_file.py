@@ -1,7 +1,7 @@
 """The model file: a zip of one JSON document and .npy arrays. Loading it runs no code.
 
 `model.json` holds the format, its version, and the model as nested JSON, in which an array
-stands as {"array": "arrays/0.npy"}. See docs/reference/files.md. A predictor of one's own is named
+stands as {"array": "arrays/0.npy"}. See docs/reference/files.md. A predictor of your own is named
 `module:Class`, and loaded only by a caller who hands over its class (decision 0011).
 """
 
@@ -70,7 +70,7 @@ def write(model: Trained, path: Path) -> None:
 def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     """Read a model file; no code is imported or run on its word.
 
-    classes: of predictors of one's own, which a file only names. Raises InputError on a file that
+    classes: of predictors of your own, which a file only names. Raises InputError on a file that
     is damaged, foreign or of another version, and on one that names a class that was not given.
     """
     content = read_bytes(path)
@@ -163,7 +163,7 @@ def _class_name(kind: type[Predictor]) -> str:
 
 
 def _class(name: str, classes: Sequence[type[Predictor]]) -> type[Predictor]:
-    """Return the class that a file names; of one's own the name of the class alone must agree."""
+    """Return the class that a file names; of your own the name of the class alone must agree."""
     if ":" not in name:
         return PREDICTORS[name]
     class_name = name.partition(":")[2]

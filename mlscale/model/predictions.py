@@ -47,9 +47,9 @@ COLUMNS = (
     "power_w_high",
     "flags",
 )
-COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
+COVERAGE = 0.9  # that the intervals have which `mlscale predict` prints
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
-_LABELS = {"time [ms]": "time_ms", "power [W]": "power_w", "energy [mJ]": "energy_mj"}  # of a plot
+_LABELS = {"time [ms]": "time_ms", "power [W]": "power_w", "energy [mJ]": "energy_mj"}  # in a plot
 MEASURED, TIME_MEASURED = "measured", "time measured"
 ABOVE_LIMIT = "above power limit"
 

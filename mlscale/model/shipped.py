@@ -24,8 +24,8 @@ from mlscale.model.unprofiled import refuse_times_alone
 from mlscale.notes import Note
 from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 
-KERNELS = "kernels.mlscale"  # of any GPU, by a profiler's counters
-RUNS = "runs.mlscale"  # of any GPU, by times and powers at one or more engine clocks
+KERNELS = "kernels.mlscale"  # for any GPU, by a profiler's counters
+RUNS = "runs.mlscale"  # for any GPU, by times and powers at one or more engine clocks
 RUNS_INSTEAD = "use 'runs', with a log at a second engine clock too (--also LOG)"
 FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     "nvidia-time": "it is called 'kernels'",
@@ -33,11 +33,11 @@ FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), RUNS_INSTEAD),
 }
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
-LEAST_CU_SHARE = 0.06  # of a GPU's CUs that time over CU counts was checked down to: 8 of 132
+LEAST_CU_SHARE = 0.06  # down to which time over CU counts was checked: 8 of 132
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
-_AT_HIGHEST = 0.995  # of the highest memory clock, which profilers print rounded
-EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
+_AT_HIGHEST = 0.995  # a memory clock from here on is the highest: profilers print it rounded
+EVEN_STEPS = 100  # tried on a GPU whose list of engine clocks is not known
 
 
 def shipped_model(profiles: Profiles) -> tuple[str, Model]:
@@ -85,7 +85,7 @@ def extrapolations(model: Model, has_points: bool) -> list[Note]:
     has_points: whether there are readings at further clocks; without, times are bounds, which are
     no wider there.
     """
-    is_bounded = model.lead.name == "board" and not has_points
+    is_bounded = model.lead.name == "runs" and not has_points
     trained = model.trained_range
     told: list[Note] = []
     for axis in AXES if trained else ():

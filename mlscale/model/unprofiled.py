@@ -40,7 +40,7 @@ def refuse_little_cover(profiles: Profiles) -> None:
     """Raise InputError where nearly all of a run would be taken to do as a few counted kernels.
 
     Names the kernels to profile. Those with times at a further clock count as known; those that
-    exchange data between GPUs, of which other kernels tell nothing, not at all.
+    exchange data between GPUs, which other kernels say nothing of, not at all.
     """
     unknown_ms = _unknown_ms(profiles)
     times_ms = np.where(exchanging(profiles), 0, profiles.run_times_ms)

@@ -2,9 +2,8 @@
 
 - The interface: `base`. What several use: `features`, `intervals` (also how far anything can be
   off near the base), `conditioning` (on further measured points), `state` (in a model file).
-- The predictors: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`,
-  trained by `wu_training`), `board` (`board_law`, `board_readings`, `board_scores`,
-  `board_memory`, `board_cus`; `server_law`: latencies of an LLM server), and the folder
+- The predictors: `baselines` (nearest kernels and trees too), `wang_chu`, `wu` (`wu_clusters`),
+  `runs` (`runs_law`, `runs_intervals`; `server_law`: latencies of an LLM server), and the folder
   `bottleneck`.
 """
 
@@ -47,7 +46,7 @@ _HOMES = {
     "wang-chu": "wang_chu:WangChu",
     "max-overlap": "wang_chu:MaxOverlap",
     "bottleneck": "bottleneck.estimator:Bottleneck",
-    "board": "board:Board",
+    "runs": "runs:Runs",
 }
 
 
@@ -73,13 +72,13 @@ DEFAULT = "default"  # stands for the predictor that suits a table
 def default_predictor(measurements: Measurements, base: Base | None = None) -> str:
     """Return the name of the predictor that suits a table best, profiled at the base.
 
-    `board` for sampled profiles over the engine clock; `mean-surface` where a table has no
+    `runs` for sampled profiles over the engine clock; `mean-surface` where a table has no
     counters, with a warning; `bottleneck` where it knows the GPU's peaks and the counters at the
     base, else `wu` (decision 0008). Raises InputError where the base is not on the grid, or where
     kernels have counters, but not there.
     """
-    if applying(("board",), measurements):
-        return "board"
+    if applying(("runs",), measurements):
+        return "runs"
     base = measurements.base(base)
     is_counter = [name not in OF_LAUNCH for name in measurements.counter_names]
     if np.isnan(measurements.counters[..., is_counter]).all():

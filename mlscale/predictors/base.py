@@ -33,7 +33,7 @@ NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in 
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
-Bases = Base | Sequence[Base]  # of one table, or of each of several
+Bases = Base | Sequence[Base]  # for one table, or for each of several
 TrainingSet = tuple[Measurements, HardwareConfig]
 
 
@@ -71,7 +71,7 @@ class Predictor(ABC):
         return {p.name: getattr(self, p.name) for p in parameters if p.kind in named}
 
     def __sklearn_tags__(self) -> Any:
-        """Say what scikit-learn takes in place of this. Raises InputError."""
+        """Say what scikit-learn needs in place of this. Raises InputError."""
         raise _for_sklearn(self)
 
     def set_params(self, **params: Any) -> Self:
@@ -173,7 +173,7 @@ class NeedsFeatures(Protocol):
 
 @runtime_checkable
 class ScalesFeatures(Protocol):
-    """Sees features by way of a `FeatureScaling`, which stands in for those that a kernel lacks."""
+    """Sees features by way of a `FeatureScaling`, which replaces those that a kernel lacks."""
 
     scaling_: FeatureScaling
 
@@ -202,9 +202,12 @@ class PredictsOtherGpus(Protocol):
 
 @runtime_checkable
 class PredictsFromTimes(Protocol):
-    """Predicts power of any GPU from the times that a predictor of time gives for it."""
+    """Predicts power of any GPU from the times that a predictor of time gives for it.
 
-    def with_times(self, times: Surfaces, are_of_law: bool = False) -> Predictor:
+    Energy too, with intervals of its own, narrower than those of time x power.
+    """
+
+    def with_times(self, times: Surfaces, are_of_law: bool = False) -> Self:
         """Return the predictor for kernels with these times, on their grid.
 
         are_of_law: whether a predictor of the same kind gave them, from readings at two clocks.
@@ -215,11 +218,6 @@ class PredictsFromTimes(Protocol):
 
     def assumption(self, profiles: Profiles) -> Note | None:
         """Return what a reader should know of how power of a GPU is predicted."""
-
-
-@runtime_checkable
-class PredictsEnergy(Protocol):
-    """Predicts energy with intervals of its own, narrower than those of time x power."""
 
     def predict_energy(
         self, profiles: Profiles, coverage: float, grid: ConfigGrid | None = None

@@ -20,8 +20,8 @@ from mlscale.data.surfaces import Surfaces, configuration_weights
 from mlscale.notes import Note
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
-KEPT_VARIANCE = 1e-14  # of a point that the outputs go through
-MISSING_VARIANCE = 1e6  # of a point that was not measured
+KEPT_VARIANCE = 1e-14  # where the outputs go through a point
+MISSING_VARIANCE = 1e6  # where a point was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
 LARGEST_SURPRISE = 4.0
@@ -146,7 +146,7 @@ class ConditionedSurfaces:
     """Surfaces of one quantity on a grid given the points, and intervals of half-widths (K, N).
 
     posterior: its last N outputs are of the quantity. Half-widths are of log ratios; at the base
-    they are taken as 0.
+    they are 0.
     """
 
     grid: ConfigGrid

@@ -8,7 +8,8 @@ most in proportion to f). So no interval is wider than that. CU counts have no s
 are dealt to CUs as wholes, so that one CU more can halve the time.
 
 Where the engine clock alone changes, the sides are known too: at a lower one time does not fall and
-power does not rise. Where the memory clock changes as well, measured kernels keep to neither side.
+power does not rise. Nor does time fall at lower clocks of memory and engine, or rise by more than
+the slower of them. At other changes of the memory clock measured kernels keep to neither side.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +26,13 @@ from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.predictors.conditioning import RATIO_NOISE
 
-LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
+LEVELS = np.linspace(0, 1, 1001)  # coverages that scores are kept for
 SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
-MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
-NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
+MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many says little
+NOISE = 0.02  # in the log of a ratio of two measurements: two standard deviations
+# How far log time lies beyond the law of a lower memory clock, down and up: an RTX 3080 Ti at a
+# tenth of it.
+BEYOND_MEMORY = 0.05, 0.1
 # 1.1: times of some GPUs rise a little more than in proportion to the clock.
 LARGEST_EXPONENTS: dict[str, dict[str, float]] = {
     "time": {"engine_mhz": 1.1, "memory_mhz": 1},
@@ -158,7 +162,8 @@ def reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> Floats:
 def one_sided_reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:
     """The least and the most log of a factor where the engine clock alone changes, (C, E, M) each.
 
-    From 0, or the law at its extreme, each NOISE further out; -inf and inf at other configurations.
+    From 0, or the law at its extreme, each NOISE further out. Of time also at lower memory clocks,
+    BEYOND_MEMORY the law of the slower clock; -inf and inf at other configurations.
     """
     settings = grid.settings()
     ratio = np.log(settings["engine_mhz"] / base.engine_mhz)
@@ -166,6 +171,12 @@ def one_sided_reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> tu
     is_alone = (settings["cu_count"] == base.cu_count) & (settings["memory_mhz"] == base.memory_mhz)
     least = np.where(is_alone, np.minimum(extreme, 0) - NOISE, -np.inf)
     most = np.where(is_alone, np.maximum(extreme, 0) + NOISE, np.inf)
+    if quantity == "time":
+        slower = np.log(base.memory_mhz / settings["memory_mhz"])
+        is_lower = (settings["cu_count"] == base.cu_count) & (slower > 0) & (ratio <= 0)
+        below, above = BEYOND_MEMORY
+        least = np.where(is_lower, -below, least)
+        most = np.where(is_lower, np.maximum(slower, -ratio) + above, most)
     return least.reshape(grid.shape), most.reshape(grid.shape)
 
 

@@ -1,7 +1,7 @@
 """How latencies of an LLM server follow the engine clock, between two readings: NumPy.
 
 f is the clock, Q a latency, R = Q2 / Q1 at the readings f1 > f2. With a fixed number of clients Q
-follows the law of time of `board`. Where requests come at a rate, a slower step lets more of them
+follows the law of time of `runs`. Where requests come at a rate, a slower step lets more of them
 run side by side: by Little's law a step takes a / (1 - q s), so
 
     s2 = R / (1 - q + q R),    Q(f) = Q1 s(f) (1 - q) / (1 - q s(f)),
@@ -18,13 +18,13 @@ from typing import Self
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.predictors.board_law import Population, log_times
 from mlscale.predictors.conditioning import MeasuredRatios, condition
+from mlscale.predictors.runs_law import Population, log_times
 
-BUSY = {"itl": 0.5, "tpot": 0.5, "ttft": 0.3}  # q, of simulated servers
-QUANTILES = 200  # of a kind of gaps, evenly
+BUSY = {"itl": 0.5, "tpot": 0.5, "ttft": 0.3}  # q, as simulated servers have it
+QUANTILES = 200  # that stand for a kind of gaps, evenly
 LEAST_SHORT, LEAST_LONG = 50, 20  # gaps of a kind, below which they are not told apart
-BINS = 256  # of the log of gaps
+BINS = 256  # over the log of gaps
 # Half-widths of 90 % intervals [%] midway between the readings: at the median, the 90th and the
 # 99th percentile, by whether requests come at a rate; and of gaps of which no kind is known, power,
 # and tokens per joule.

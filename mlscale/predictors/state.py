@@ -88,7 +88,6 @@ def _is_inline(hint: Any) -> bool:
 
 
 def _values(kind: Any, state: State) -> dict[str, Any]:
-    """Return the values of a class's fields."""
     values: dict[str, Any] = {}
     if "grid" in _fields(kind):
         values["grid"], values["base"] = restore_grid(state)
@@ -102,7 +101,6 @@ def _values(kind: Any, state: State) -> dict[str, Any]:
 
 
 def _value(hint: Any, saved: Any, name: str) -> Any:
-    """Return one value as it is annotated."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         value = _value(inner[0], saved, name)
@@ -110,7 +108,7 @@ def _value(hint: Any, saved: Any, name: str) -> Any:
             if callable(rule):
                 rule(np.asarray(value), name)
         return value
-    if origin is UnionType:  # of something and None
+    if origin is UnionType:  # something or None
         return None if saved is None else _value(inner[0], saved, name)
     if origin is np.ndarray:
         return np.asarray(saved)

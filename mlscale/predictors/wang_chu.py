@@ -27,7 +27,7 @@ from mlscale.papers.wang_chu_inputs import (
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.baselines import Untrained
 
-Clocks = tuple[ArrayLike, ArrayLike]  # of the engine and of the memory [MHz]
+Clocks = tuple[ArrayLike, ArrayLike]  # engine and memory [MHz]
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters.
 
-`wu_clusters` has the scaling values, the walk and the networks, `wu_training` trains them.
+`wu_clusters` has the scaling values, the walk, and the networks with their training.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,13 @@ from mlscale.predictors.features import FeatureScaling, LearnsFeatures, training
 from mlscale.predictors.state import Learner, learnt
 from mlscale.predictors.wu_clusters import (
     LOSSES,
+    ClassifierTask,
     ClusterSet,
     WalkTables,
+    cluster,
     region_values,
     scaling_values,
+    train_networks,
 )
 
 DEFAULT_CLUSTERS = 8  # from there on the errors are flat within their standard error
@@ -71,8 +74,6 @@ class Wu(LearnsFeatures, Learner, Predictor):
     @extra_named("training 'wu'", "train")
     def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
         """Fit many models; the networks of all of them train as one batch."""
-        from mlscale.predictors.wu_training import ClassifierTask, cluster, train_networks
-
         tasks: list[ClassifierTask] = []
         centroids: list[dict[int, Floats]] = []
         for model, training, base in jobs:

@@ -23,7 +23,6 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import (
     SCHEDULERS,
     KernelUse,
@@ -35,22 +34,22 @@ from mlscale.counters.kernel_use import (
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
 from mlscale.data.profiles import Profiles
 
-Array = Any  # of NumPy or torch
+Array = Any  # NumPy's or torch's
 
 TOP = 3  # peaks are the mean of so many largest uses
-LEAST_PEAK = 1e-6  # of a use that no kernel shows
-TYPICAL_SOFTNESS = 0.7  # of a CU's capacity: the waves that can issue twice what one can
+LEAST_PEAK = 1e-6  # where no kernel shows a use
+TYPICAL_SOFTNESS = 0.7  # waves that can issue twice what very many can, each
 LEAST_USE = 1e-3  # a use below is not told from none
-LEFT = 0.02  # of the p-th power of a kernel's time, that the largest use leaves to the other parts
+LEFT = 0.02  # the largest use leaves this share of time^p to the other parts
 LEAST_SHARE = 1e-9
-TURNS_SCALE = 0.3  # of the kernel's own exponent of the turns, per unit of its latent
+TURNS_SCALE = 0.3  # what a unit of its latent adds to a kernel's exponent of the turns
 CLOCK_TABLES = ("cu", "engine", "memory")
 # A DRAM access without contention: Wang and Chu (2018), Eq. (4), measured on a GTX 980, of which
 # DRAM's part is taken at the highest memory clock that they had, 1000 MHz.
 ENGINE_CYCLES, DRAM_US = 277.32, 222.78 / 1000
-MEMORY_SHARE = 0.5  # of DRAM's part that follows the memory clock: theirs does so by all
-BYTES_PER_LANE = 4  # that a request moves
-LARGEST_LOAD = 0.98  # of DRAM, that a queue is told for
+MEMORY_SHARE = 0.5  # so much of DRAM's part follows the memory clock; all of theirs does
+BYTES_PER_LANE = 4  # moved by a request
+LARGEST_LOAD = 0.98  # a queue before DRAM is told up to this use
 # Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
 SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(TYPICAL_SOFTNESS))
 
@@ -107,8 +106,13 @@ class KernelLoad:
     waiting: Array
 
     @classmethod
-    def from_traits(cls, traits: "KernelTraits", gpu: GpuPeaks, cu_count: Floats) -> Self:
-        """Take what kernels use. A launch that is not known fills every CU alike."""
+    def from_traits(
+        cls, traits: "KernelTraits", gpu: GpuPeaks, cu_count: Floats, shares: int
+    ) -> Self:
+        """Take what kernels use. A launch that is not known fills every CU alike.
+
+        shares: of the model; one of several CU counts has no waiting part, on any grid.
+        """
         use, base = traits.use, gpu.base.cu_count
         waves, at_base = waves_per_simd(use, cu_count), waves_per_simd(use, np.array([float(base)]))
         held = np.fmax(use.resident_waves, use.waves_per_workgroup)[:, None] / SCHEDULERS
@@ -122,7 +126,7 @@ class KernelLoad:
             unit=np.nan_to_num(use.unit) / active_share(use, base),
             turns=turns,
             busiest=np.where(np.isnan(use.issue), 1.0, busiest),
-            waiting=traits.waiting(gpu),
+            waiting=traits.waiting(gpu) if shares == 1 else np.zeros((len(use.memory), 1)),
         )
 
 
@@ -186,46 +190,28 @@ def latency_log_ratios(
 
 @dataclass(frozen=True, eq=False)
 class KernelTraits:
-    """What profiles tell of K kernels, before any model of them.
-
-    launch: logs of the launch, and Table II's counters, (K,) each, by which kernels are told to be
-    alike. dram_share (K,): see `dram_share`.
-    """
+    """What profiles tell of K kernels, before any model of them; dram_share (K,): see there."""
 
     use: KernelUse
-    launch: dict[str, Floats]
     dram_share: Floats
 
     @classmethod
     def from_profiles(cls, profiles: Profiles, trained: UseSources | None = None) -> Self:
         """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
         use = kernel_use(profiles, trained)
-        with np.errstate(divide="ignore"):
-            launch = {
-                "log workgroups": np.log(use.workgroups),
-                "log waves": np.log(use.waves_per_workgroup),
-            }
-        table_2 = {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
-        return cls(use, {**launch, **table_2}, dram_share(profiles, use))
+        return cls(use, dram_share(profiles, use))
 
     def select(self, rows: Indices) -> Self:
         """Return the same of some kernels."""
-        return type(self)(
-            KernelUse(**{name: values[rows] for name, values in vars(self.use).items()}),
-            {name: values[rows] for name, values in self.launch.items()},
-            self.dram_share[rows],
-        )
+        use = KernelUse(**{name: values[rows] for name, values in vars(self.use).items()})
+        return type(self)(use, self.dram_share[rows])
 
     def waiting(self, gpu: GpuPeaks) -> Floats:
         """Return the log time in engine cycles of what waits, (K, F); 0 where that is not known."""
-        clocks = replace(gpu.grid, cu_count=(gpu.base.cu_count,))
-        share = np.nan_to_num(self.dram_share) * (gpu.grid == clocks)  # not with a CU axis
-        logs = latency_log_ratios(share, self.use.memory / gpu.memory_peak, clocks, gpu.base)
+        clocks, share = replace(gpu.grid, cu_count=(gpu.base.cu_count,)), self.dram_share
+        load = self.use.memory / gpu.memory_peak
+        logs = latency_log_ratios(np.nan_to_num(share), load, clocks, gpu.base)
         return logs + np.log(clocks.settings()["engine_mhz"] / gpu.base.engine_mhz)
-
-    def similarity(self, gpu: GpuPeaks) -> dict[str, Floats]:
-        """Return what makes kernels alike: the curve's inputs, the launch, Table II's counters."""
-        return {**gpu.inputs(self.use), **self.launch}
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,9 +282,9 @@ def waiting_slowdown(xp: Any, load: KernelLoad, sharpness: Array) -> Array:
     """
     memory = xp.clip(load.memory, LEAST_USE, 1.0) ** sharpness
     busiest = xp.clip(load.busiest, LEAST_USE, 1.0) ** sharpness
-    waits = 1 - xp.clip(busiest / (1 - memory + LEFT), None, 1.0)
+    explained = xp.clip(busiest / (1 - memory + LEFT), None, 1.0)[..., None]
     p = sharpness[..., None]
-    return xp.log(1 + waits[..., None] * (xp.exp(p * load.waiting) - 1)) / p
+    return xp.log(explained + (1 - explained) * xp.exp(p * load.waiting)) / p
 
 
 def p_norm(
@@ -316,7 +302,7 @@ def p_norm(
     total = rest_share[..., None, None] * xp.exp(p * rest)
     for part, slowdown in zip(odds, slowdowns, strict=True):
         total = total + (part * rest_share)[..., None, None] * xp.exp(p * slowdown)
-    return xp.log(total) * (1 / p)  # whose gradient takes half the passes of a quotient's
+    return xp.log(total) * (1 / p)  # a quotient's gradient takes twice the passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +337,7 @@ class BottleneckCurve:
         """Make a curve of the trained numbers by name; see `curve_priors`.
 
         number: of the GPU among the trained ones; None for a GPU without training data, whose
-        clocks are taken to be what they are called.
+        clocks are assumed to be what they are called.
         """
         log_sharpness, offset = values["sharpness"], 0 * values["gain"]
         cu_table, engine, memory = 0 * ratios.cu_count, 0 * ratios.engine, 0 * ratios.memory

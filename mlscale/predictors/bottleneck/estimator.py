@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from mlscale.arrays import Floats
-from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import (
     TRAFFIC,
     UseSources,
@@ -16,8 +15,8 @@ from mlscale.counters.kernel_use import (
 from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces, positions
-from mlscale.errors import InputError, extra_named
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError, extra_named, warn
 from mlscale.notes import Note
 from mlscale.predictors.base import (
     Bases,
@@ -31,16 +30,17 @@ from mlscale.predictors.base import (
 from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, KernelTraits
 from mlscale.predictors.bottleneck.model import (
     IntervalScores,
+    PowerModel,
     TimeModel,
     holding_bounds,
 )
-from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
 from mlscale.predictors.features import training_profiles
 from mlscale.predictors.state import Learner, State, learnt
 
-OTHER_GRID = Note(
-    "P02", "not on the training grid: predicted by the curve alone, without its correction"
+OLDER = (
+    "the model is of an older mlscale: its correction by like kernels is left out, so that its "
+    "intervals are no longer checked; train it again: mlscale train"
 )
 NO_OTHER_GPU = Note(
     "P05", "intervals come from the trained GPU: errors on other GPUs were not measured", "warning"
@@ -69,7 +69,7 @@ class Bottleneck(Learner, Predictor):
     profiles' device and base are then not those of a training table, a grid must be given, and
     `learn_peaks` should have seen profiles of it. intervals: calibrate `predict_interval` while
     fitting. amplitude: prior standard deviation of what inputs add to the physics; None is 1, and
-    with several CU counts chosen on training kernels held out.
+    with several CU counts 0.1 or 3, chosen on training kernels held out.
     """
 
     name = "bottleneck"
@@ -125,8 +125,7 @@ class Bottleneck(Learner, Predictor):
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep the names of the training kernels' counters, and what their numbers come from."""
         self.others_: tuple[GpuPeaks, ...] = ()
-        known = dict.fromkeys((*TRAFFIC, *TABLE_2))
-        self.counters_ = tuple(name for name in known if name in sets[0][0].counter_names)
+        self.counters_ = tuple(name for name in TRAFFIC if name in sets[0][0].counter_names)
         self.sources_ = {}
         for table, base in sets:
             for number, names in use_sources(table.profiles(base)).items():
@@ -201,7 +200,7 @@ class Bottleneck(Learner, Predictor):
 
     def needs(self) -> tuple[str, ...]:
         """Return the counters of DRAM traffic; others may be missing."""
-        return tuple(name for name in self.counters_ if name in TRAFFIC)
+        return self.counters_
 
     def other_sources(self, profiles: Profiles) -> UseSources:
         """Return by number where a profile has it from, other than the training kernels had."""
@@ -211,7 +210,7 @@ class Bottleneck(Learner, Predictor):
         return {number: names for number, names in others.items() if names}
 
     def feature_names(self) -> tuple[str, ...]:
-        """Return the inputs of the curve, and the counters that tell which kernels are alike."""
+        """Return the inputs of the curve, and the counters of DRAM traffic."""
         return (*self.time_.process.names, *self.counters_)
 
     def conditioned(
@@ -256,9 +255,7 @@ class Bottleneck(Learner, Predictor):
             )
         if not trained:
             return self._untrained(profiles, grid)
-        gpu = gpus[trained[0]]
-        notes = () if positions(gpu.grid, grid) is not None else (OTHER_GRID,)
-        return Target(replace(gpu, grid=grid), trained[0], notes=notes)
+        return Target(replace(gpus[trained[0]], grid=grid), trained[0])
 
     def _untrained(self, profiles: Profiles, grid: ConfigGrid) -> Target:
         """Return a GPU that there are no training data of at this base."""
@@ -280,7 +277,9 @@ class Bottleneck(Learner, Predictor):
         return {**grid_state(first.grid, first.base), **super().state()}
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave."""
+        """Take over what `state` gave, of an older model all but its correction."""
+        if "corrections" in state["time"]:
+            warn("P05", OLDER)
         super().restore(state)
         self.others_ = ()
         return self

@@ -1,7 +1,10 @@
 """Fits of the time and of the power of `bottleneck`: many of one kind as one batch in torch.
 
-Maximum a posteriori: torch gives the gradients, `optimiser` moves all fits. B fits, P parameters
-each; n kernels of each, filled up to the most that one has; N configurations.
+Maximum a posteriori: torch gives the gradients, `minimize_together` moves all fits, since a call of
+torch costs by the call. B fits, P parameters each; n kernels of each, filled up to the most that
+one has; N configurations. L-BFGS is by Nocedal and Wright, Numerical Optimization (2006):
+algorithm 7.4 gives the directions, with the start of (7.20); a line search gives steps that meet
+the weak Wolfe conditions, (3.6).
 """
 
 import math
@@ -29,12 +32,11 @@ from mlscale.predictors.bottleneck.curve import (
     curve_priors,
     latent_count,
 )
-from mlscale.predictors.bottleneck.model import TimeModel
-from mlscale.predictors.bottleneck.optimiser import minimize_together
-from mlscale.predictors.bottleneck.power import (
+from mlscale.predictors.bottleneck.model import (
     INPUTS,
     PowerModel,
     PowerSplit,
+    TimeModel,
     energy_weights,
     power_inputs,
 )
@@ -42,13 +44,21 @@ from mlscale.predictors.bottleneck.process import Process, scaling, standardised
 
 CURVE_STEPS, POWER_STEPS = 120, 200
 NUMBERS_PER_BATCH = 250_000  # kernels x configurations of the fits that run together
-IDLE_SHARE = 0.6  # of the least power at the base: what the idle watts are thought to be
+IDLE_SHARE = 0.6  # idle watts are thought to be this share of the least power at the base
 # The robust loss: squared below this log ratio, absolute above; its weight against the priors.
 ROBUST_SCALE, DATA_WEIGHT = 0.015, 4 / 0.03
+
+MEMORY = 20  # steps whose gradients are remembered
+WOLFE_DECREASE, WOLFE_CURVATURE = 1e-3, 0.9
+MOST_TRIES = 20  # steps of one line search; after so many rounding hides any decrease
+LEAST_SLOPE, LEAST_GAIN = 1e-5, 2.2e-9  # a fit with less has converged
+LONGER = 4.0  # how many times a step that was too short the next one is
+INSIDE = 0.1  # a step between two others is so far from both at least, as a share
 
 Tensor = torch.Tensor
 Values = dict[str, Tensor]
 Loss = Callable[[Values], Tensor]
+Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +151,7 @@ class CurveFit(Fit):
         return {**priors, "alpha": Prior((latent_count(self.shares), points), 0.0, 1.0)}
 
     def model(self, values: dict[str, Floats], place: Indices) -> TimeModel:
-        """Return the model without corrections and misfits; place: the kernels' in the batch."""
+        """Return the model without misfits; place: the kernels' in the batch."""
         gpus, (process, _) = tuple(kernels.gpu for kernels in self.kernels), self.process
         alpha = values["alpha"][:, place[: len(process.points)]]
         return TimeModel(
@@ -149,7 +159,6 @@ class CurveFit(Fit):
             values={name: value for name, value in values.items() if name != "alpha"},
             process=replace(process, weights=alpha @ process.whitening),
             shares=self.shares,
-            corrections=(None,) * len(gpus),
             misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus),
         )
 
@@ -203,7 +212,7 @@ Model = TypeVar("Model", TimeModel, PowerModel)
 
 
 def fit_curves(fits: Sequence[CurveFit]) -> list[TimeModel]:
-    """Train a time model, without corrections and misfits, for every fit."""
+    """Train a time model, without misfits, for every fit."""
 
     def train(alike: Sequence[CurveFit]) -> list[TimeModel]:
         values = curve_posterior(alike).most_probable(CURVE_STEPS)
@@ -290,33 +299,13 @@ def _joined(priors: dict[str, Prior], field: str) -> Floats:
     )
 
 
-class RobustLoss(torch.autograd.Function):
-    """See `robust_loss`; with its gradient by hand, for it is most of the work of training."""
-
-    @staticmethod
-    def forward(ctx: Any, predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
-        """Return the losses (B,), and keep the slope by the error, error / size."""
-        error = predicted - measured
-        size = torch.sqrt_((error**2).add_(ROBUST_SCALE**2))
-        losses = (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
-        ctx.save_for_backward(error.div_(size), weight)
-        return losses
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradient by what is predicted (B, K, N)."""
-        slope, weight = ctx.saved_tensors
-        each = gradients[0][:, None] * weight * (DATA_WEIGHT / slope.shape[2])
-        return slope * each[..., None], None, None
-
-
 def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
     """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
 
     weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
     """
-    losses: Tensor = RobustLoss.apply(predicted, measured, weight)  # type: ignore[no-untyped-call]
-    return losses
+    size = torch.sqrt((predicted - measured) ** 2 + ROBUST_SCALE**2)
+    return (DATA_WEIGHT * weight * (size.mean(2) - ROBUST_SCALE)).sum(1)
 
 
 def _starts(fits: Sequence[CurveFit]) -> list[int]:
@@ -339,7 +328,7 @@ def curve_posterior(fits: Sequence[CurveFit]) -> Posterior:
     """Return the posterior of fits of the curve that run together."""
     *starts, size = _starts(fits)
     losses = [
-        _gpu_loss(number, [fit.kernels[number] for fit in fits], start)
+        _gpu_loss(number, [fit.kernels[number] for fit in fits], start, fits[0].shares)
         for number, start in enumerate(starts)
     ]
     places, bases = _places(fits), [fit.process[1] for fit in fits]
@@ -358,11 +347,12 @@ def curve_posterior(fits: Sequence[CurveFit]) -> Posterior:
 
 
 def _gpu_loss(
-    number: int, kernels: Sequence[GpuKernels], start: int
+    number: int, kernels: Sequence[GpuKernels], start: int, shares: int
 ) -> Callable[[Values, Tensor], Tensor]:
     """Return minus the log likelihoods (B,) of one GPU's kernels at values and latents.
 
-    number: of the GPU. kernels: of each fit. start: where they stand among all kernels.
+    number: of the GPU. kernels: of each fit. start: where they stand among all kernels. shares: of
+    the model.
     """
     gpu = kernels[0].gpu
     ratios = GridRatios.from_grid(gpu.grid, gpu.base)
@@ -372,8 +362,9 @@ def _gpu_loss(
         cu_count=torch.from_numpy(ratios.cu_count),
         tables=tuple(map(torch.from_numpy, ratios.tables)),
     )
-    loads = [vars(KernelLoad.from_traits(k.traits, k.gpu, ratios.cu_count)) for k in kernels]
-    load = KernelLoad(**{name: _stacked([one[name] for one in loads]) for name in loads[0]})
+    loads = [KernelLoad.from_traits(k.traits, k.gpu, ratios.cu_count, shares) for k in kernels]
+    names = KernelLoad.__dataclass_fields__
+    load = KernelLoad(**{name: _stacked([getattr(one, name) for one in loads]) for name in names})
     log_time = _stacked([k.log_ratios["time"] for k in kernels])
     real = _stacked([np.ones(len(k)) for k in kernels], fill=0.0)
 
@@ -421,3 +412,105 @@ def _stacked(arrays: Sequence[Floats], fill: float = 1.0) -> Tensor:
     for row, array in zip(stack, arrays, strict=True):
         row[: len(array)] = array
     return torch.from_numpy(stack)
+
+
+@np.errstate(all="ignore")  # steps may end where a function is no number
+def minimize_together(evaluate: Evaluate, starts: Floats, steps: int) -> Floats:
+    """Minimise B functions from starts (B, P), by so many steps at most, and return where they end.
+
+    evaluate: points (B, P) to values (B,) and gradients (B, P). No function moves another.
+    """
+    points = starts.copy()
+    values, gradients = evaluate(points)
+    memory, taken = Memory(*points.shape), np.zeros(len(points), int)
+    directions = -gradients / np.linalg.norm(gradients, axis=1, keepdims=True).clip(1e-300)
+    search = LineSearch(values, dot(gradients, directions))
+    goes_on = np.abs(gradients).max(axis=1) > LEAST_SLOPE
+    while goes_on.any():
+        tried = points + search.step[:, None] * directions
+        new_values, new_gradients = evaluate(tried)
+        arrived = search.judge(new_values, dot(new_gradients, directions)) & goes_on
+        goes_on &= search.tries < MOST_TRIES
+        memory.add(arrived, tried - points, new_gradients - gradients)
+        gain = (values - new_values) / np.maximum(1, np.maximum(abs(values), abs(new_values)))
+        points[arrived], values[arrived] = tried[arrived], new_values[arrived]
+        gradients[arrived] = new_gradients[arrived]
+        taken += arrived
+        is_flat = (gain <= LEAST_GAIN) | (np.abs(gradients).max(axis=1) <= LEAST_SLOPE)
+        goes_on &= ~(arrived & (is_flat | (taken == steps)))
+        directions[arrived] = memory.directions(gradients)[arrived]
+        search.restart(arrived, values, dot(gradients, directions))
+    return points
+
+
+def dot(a: Floats, b: Floats) -> Floats:
+    """Return the inner products (B,) of the rows of two arrays (B, P)."""
+    return np.asarray(np.einsum("bp,bp->b", a, b))
+
+
+class Memory:
+    """The last steps and what the gradient changed by on them, both (M, B, P), the newest last."""
+
+    def __init__(self, functions: int, variables: int) -> None:
+        self.steps, self.changes = np.zeros((2, MEMORY, functions, variables))
+        self.weights = np.zeros((MEMORY, functions))  # 0 of a step that is not there
+        self.scale = np.ones(functions)
+
+    def add(self, rows: Mask, steps: Floats, changes: Floats) -> None:
+        """Remember steps and changes (B, P) of some functions, unless one curves downwards."""
+        curvature, length = dot(steps, changes), dot(changes, changes)
+        rows = rows & (curvature > np.finfo(float).eps * length)
+        for kept, new in ((self.steps, steps), (self.changes, changes)):
+            kept[:, rows] = np.roll(kept[:, rows], -1, axis=0)
+            kept[-1, rows] = new[rows]
+        self.weights[:, rows] = np.roll(self.weights[:, rows], -1, axis=0)
+        self.weights[-1, rows] = 1 / curvature[rows]
+        self.scale[rows] = curvature[rows] / length[rows]
+
+    def directions(self, gradients: Floats) -> Floats:
+        """Return where the functions fall from points with these gradients, (B, P)."""
+        result, shares = -gradients, np.zeros_like(self.weights)
+        for m in reversed(range(MEMORY)):
+            shares[m] = self.weights[m] * dot(self.steps[m], result)
+            result -= shares[m, :, None] * self.changes[m]
+        result *= self.scale[:, None]
+        for m in range(MEMORY):
+            back = self.weights[m] * dot(self.changes[m], result)
+            result += (shares[m] - back)[:, None] * self.steps[m]
+        return np.asarray(result)
+
+
+class LineSearch:
+    """How far to go along B directions: `step` (B,), tried after `tries` (B,) others.
+
+    values, slopes (B,): of each function and along its direction, where the search starts.
+    """
+
+    def __init__(self, values: Floats, slopes: Floats) -> None:
+        self.values, self.slopes = values.copy(), slopes.copy()
+        # The longest step that was too short, with value and slope there; the shortest too long.
+        self.low, self.low_values, self.low_slopes = 0 * values, values.copy(), slopes.copy()
+        self.high, self.step = np.full_like(values, np.inf), np.ones_like(values)
+        self.tries = np.zeros(len(values), int)
+
+    def restart(self, rows: Mask, values: Floats, slopes: Floats) -> None:
+        """Begin anew for some functions."""
+        for name, new in vars(LineSearch(values, slopes)).items():
+            getattr(self, name)[rows] = new[rows]
+
+    def judge(self, values: Floats, slopes: Floats) -> Mask:
+        """Return which steps are right, by what is found there (B,); the others are changed."""
+        enough = values <= self.values + WOLFE_DECREASE * self.step * self.slopes
+        too_short = enough & (slopes < WOLFE_CURVATURE * self.slopes)
+        width = self.step - self.low
+        bend = values - self.low_values - self.low_slopes * width
+        lowest = self.low - 0.5 * self.low_slopes * width**2 / bend
+        self.high = np.where(enough, self.high, self.step)
+        for name, new in (("low", self.step), ("low_values", values), ("low_slopes", slopes)):
+            setattr(self, name, np.where(too_short, new, getattr(self, name)))
+        between = self.high - self.low
+        inside = np.where(enough | ~np.isfinite(lowest), self.low + 0.5 * between, lowest)
+        inside = np.clip(inside, self.low + INSIDE * between, self.high - INSIDE * between)
+        self.step = np.where(np.isinf(self.high), LONGER * self.step, inside)
+        self.tries += 1
+        return np.asarray(enough & ~too_short)

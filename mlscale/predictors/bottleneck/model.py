@@ -1,17 +1,16 @@
-"""What a trained `bottleneck` knows of time, and how it predicts: NumPy only.
+"""What a trained `bottleneck` knows of time and of power, and how it predicts: NumPy only.
 
-The curve, what it misses of kernels that are alike (`Correction`), and the scores that make
-intervals. On a GPU that was not learnt from those of kernels that use no unit hold all that parts
-of the time may do: stay as they are, or follow one of the clocks.
+Time is by the curve; power is watts that are always there, and energy per work divided by time.
+Scores make the intervals. On a GPU that was not learnt from those of kernels that use no unit hold
+all that parts of the time may do: stay as they are, or follow one of the clocks.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask
+from mlscale.arrays import Floats, Mask
 from mlscale.counters.kernel_use import KernelUse, device_with_peaks
 from mlscale.data.devices import LARGEST_SHARE
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
@@ -19,37 +18,24 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, carried, positions, scaling_bounds
 from mlscale.notes import Note
 from mlscale.predictors.bottleneck.curve import (
+    Array,
     BottleneckCurve,
     GpuPeaks,
     GridRatios,
     KernelLoad,
     KernelTraits,
+    table_weights,
 )
-from mlscale.predictors.bottleneck.process import (
-    JITTER,
-    Process,
-    at_rows,
-    columns_of,
-    inducing_rows,
-    known_names,
-    scaling,
-    squared_distance,
-    standardised,
-)
+from mlscale.predictors.bottleneck.process import Process, columns_of, standardised
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.intervals import LEVELS, distance_from_base, least_scale, reaching, score_at
 
 ABOVE_PEAK = "{:.2f} times the possible DRAM traffic: time, clocks, GPU or counters are wrong"
-UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
-# What the curve leaves of a log time on an untrained GPU, at a clock e times the base's; chosen on
-# four tables as if never trained on: docs/decisions/0008-bottleneck.md.
-UNTRAINED_DRIFT = 0.07
-# Of corrections.
-LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
-UNREPEATED_VARIANCE = 0.5  # variance of what does not repeat, against 1 of what does
-ALIKE_DIRECTIONS = 3  # coordinates of the predicted surface that count as inputs
-# Of kernels that wait.
-WAITING_USE = 0.3  # of the busiest unit's peak
+UNEXPLAINED_VARIANCE = 0.5  # latents vary by so much, whatever the inputs
+# What the curve leaves of a log time on an untrained GPU, at a clock or a CU count e times the
+# base's: docs/decisions/0008-bottleneck.md.
+UNTRAINED_DRIFT, UNTRAINED_DRIFT_OF_CUS = 0.07, 0.5
+WAITING_USE = 0.3  # a kernel waits whose busiest unit is used below this share of its peak
 FLAG = Note(
     "P05",
     f"no unit reaches {WAITING_USE:.0%} use, so no counter shows which clock matters: the "
@@ -64,143 +50,57 @@ SHORT_FLAG = Note(
 )
 FLUSHED_FLAG = Note(
     "P05",
-    "a launch moves fewer DRAM bytes than the L2 holds, which ncu empties before it counts: time "
-    "may follow the engine clock alone, which the interval holds; give ncu --cache-control none",
+    "a launch moves fewer DRAM bytes than the L2 holds, and ncu empties that before it counts "
+    "unless told --cache-control none: time may follow the engine clock alone, as the interval "
+    "allows; a reading at a second clock tells",
     "warning",
 )
 
-
-@dataclass(frozen=True, eq=False)
-class Correction:
-    """Kernel regression on the log times that training kernels were mispredicted by when held out.
-
-    Alike are kernels near each other in D inputs: those of `KernelTraits.similarity`, then the
-    coordinates of the predicted log surface along its main directions. mean, spread (D,)
-    standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D) of the
-    kernels that stand for all, `inducing_rows`; weights (n, N). A kernel unlike all others gets no
-    correction.
-    """
-
-    names: tuple[str, ...]
-    centre: Annotated[Floats, "N"]
-    directions: Annotated[Floats, "A N"]
-    mean: Annotated[Floats, "D"]
-    spread: Annotated[Floats, "D"]
-    points: Annotated[Floats, "n D"]
-    weights: Annotated[Floats, "n N"]
-
-    @classmethod
-    def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
-        """Learn from K kernels' inputs, held-out log time ratios (K, N), and the true ones."""
-        names = known_names(named)
-        centre = predicted.mean(axis=0)
-        directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:ALIKE_DIRECTIONS]
-        raw = np.hstack([columns_of(named, names), (predicted - centre) @ directions.T])
-        mean, spread = scaling(raw)
-        points = standardised(raw, mean, spread)
-        rows = inducing_rows(lambda rows: _alike(points[rows], points[rows]), len(points))
-        weights = _weights(points, rows, actual - predicted)
-        return cls(names, centre, directions, mean, spread, at_rows(points, rows), weights)
-
-    def predict(self, named: dict[str, Floats], predicted: Floats) -> Floats:
-        """Return what to add to the log time ratios predicted, (K, N)."""
-        coordinates = (predicted - self.centre) @ self.directions.T
-        raw = np.hstack([columns_of(named, self.names), coordinates])
-        return _alike(standardised(raw, self.mean, self.spread), self.points) @ self.weights
-
-
-def _alike(a: Floats, b: Floats) -> Floats:
-    return np.asarray(np.exp(-0.5 * squared_distance(a, b) / LENGTH_SCALE**2))
-
-
-def _weights(points: Floats, rows: Indices, missed: Floats) -> Floats:
-    """Return the weights (n, N) of the kernels in those rows, by what was missed (K, N) of all.
-
-    Kernel regression where the rows are all; else by the subset of regressors (Quinonero-Candela
-    and Rasmussen, JMLR 6, 2005, section 5).
-    """
-    unrepeated = UNREPEATED_VARIANCE * np.eye(len(rows))
-    alike = _alike(at_rows(points, rows), points)
-    if len(rows) == len(points):
-        return np.asarray(np.linalg.solve(alike + unrepeated, missed))
-    whitening = np.linalg.inv(np.linalg.cholesky(alike[:, rows] + JITTER * np.eye(len(rows))))
-    features = whitening @ alike
-    seen = features @ features.T + unrepeated
-    return np.asarray(whitening.T @ np.linalg.solve(seen, features @ missed))
+INPUTS = (
+    *("memory share", "issue use", "l2 use", "texture use", "shared use", "fp64 use"),
+    "eligible waves",
+)
+POWER_GOES_ON = ("highest",)  # above the trained clocks; below, voltages have a floor
+LEAST_DYNAMIC_W = 1.0
+SPLIT_VARIANCE = 0.5  # log odds of phi vary by so much, whatever the inputs
 
 
 @dataclass(frozen=True, eq=False)
 class TimeModel:
     """A trained model. values: the curve's numbers by name, see `curve_priors`.
 
-    shares: 1 (memory), or 2 where a training table has several CU counts. Of each GPU,
-    corrections: what the curve misses; misfits: see `SurfacePrior`. parts: with several CU counts
-    the models without a group of applications, whose mean the curve gives.
+    shares: 1 (memory), or 2 where a training table has several CU counts. misfits: of each GPU,
+    see `SurfacePrior`.
     """
 
     gpus: tuple[GpuPeaks, ...]
     values: dict[str, Floats]
     process: Process
     shares: int
-    corrections: tuple[Correction | None, ...]
     misfits: tuple[Floats, ...]
-    parts: tuple["TimeModel", ...] = ()
-
-    @property
-    def alone(self) -> Self:
-        """The curve alone: without parts and corrections."""
-        none = (None,) * len(self.gpus)
-        return replace(self, corrections=none, parts=())
 
     def prior(self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None) -> SurfacePrior:
         """Return what is known of the log time ratios (K, N) before any further measured point.
 
         number: of the GPU among the trained ones, None for another. On a grid that goes beyond the
-        trained one, corrections and misfit stay what they are at its nearest step; on one that
-        does not hold all of its steps, and on another GPU, there is no correction, and the misfit
-        is a random walk.
+        trained one the misfit stays what it is at its nearest step; on one that does not hold all
+        of its steps, and on another GPU, it is a random walk.
         """
-        points = self.process.points_of(gpu.inputs(kernels.use))
-        mean, variance = self.process.latents(points, number)
-        by_curve = self._by_curve(kernels, gpu, number)
-        missed, home = np.zeros(gpu.grid.size), None
-        if number is not None:
-            trained = self.gpus[number]
-            home = positions(trained.grid, gpu.grid)
-            if gpu.grid == trained.grid:
-                if self.parts or self.corrections[number]:
-                    missed = self._missed(kernels, number, by_curve(mean))
-            elif home is not None:
-                at_home = self.prior(kernels, trained, number).predicted()
-                missed = carried(at_home - by_curve(mean)[:, home], trained.grid, gpu.grid)
-        if number is None or home is None:
-            misfit = _untrained_misfit(gpu)
-        else:
-            misfit = carried(self.misfits[number], trained.grid, gpu.grid)
-        missed = _from_base(missed, gpu)
-        variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
-        return SurfacePrior(lambda latents: by_curve(latents) + missed, mean, variances, misfit)
-
-    def _by_curve(
-        self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None
-    ) -> Callable[[Floats], Floats]:
-        """Return the curve as a function from latents (L, K) to log time ratios (K, N)."""
         trained = gpu.grid if number is None else self.gpus[number].grid
         ratios = GridRatios.from_grid(gpu.grid, gpu.base, trained)
-        load = KernelLoad.from_traits(kernels, gpu, ratios.cu_count)
+        load = KernelLoad.from_traits(kernels, gpu, ratios.cu_count, self.shares)
         curve = BottleneckCurve.from_values(np, self.values, number, load, ratios)
-        return lambda latents: _from_base(curve.log_time(latents), gpu)
-
-    def _missed(self, kernels: KernelTraits, number: int, by_curve: Floats) -> Floats:
-        """Return what to add to log time ratios (K, N) of this one curve on the trained grid."""
-        correction, gpu = self.corrections[number], self.gpus[number]
-        best = by_curve
-        if self.parts:
-            priors = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
-            best = np.mean([prior.predicted() for prior in priors], axis=0)
-        if correction is not None:
-            best = best + correction.predict(kernels.similarity(gpu), best)
-        return best - by_curve
+        mean, variance = self.process.latents(
+            self.process.points_of(gpu.inputs(kernels.use)), number
+        )
+        if number is None or positions(trained, gpu.grid) is None:
+            misfit = _untrained_misfit(gpu)
+        else:
+            misfit = carried(self.misfits[number], trained, gpu.grid)
+        variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
+        return SurfacePrior(
+            lambda latents: _from_base(curve.log_time(latents), gpu), mean, variances, misfit
+        )
 
     def interval_scale(self, kernels: KernelTraits, gpu: GpuPeaks, prior: SurfacePrior) -> Floats:
         """Return what the intervals' half-widths are proportional to, (K, N) in log ratio.
@@ -231,7 +131,8 @@ def _untrained_misfit(gpu: GpuPeaks) -> Floats:
     """Return the misfit (R, N) where no training kernel shows it: a walk along each axis."""
     settings = gpu.grid.settings()
     distances = [np.log(settings[axis] / getattr(gpu.base, axis)) for axis in AXES]
-    return np.vstack([random_walk(distance, UNTRAINED_DRIFT) for distance in distances])
+    drifts = (UNTRAINED_DRIFT_OF_CUS, UNTRAINED_DRIFT, UNTRAINED_DRIFT)
+    return np.vstack(list(map(random_walk, distances, drifts)))
 
 
 def _from_base(logs: Floats, gpu: GpuPeaks) -> Floats:
@@ -263,7 +164,7 @@ class IntervalScores:
     def at(self, coverage: float, number: int | None, knows_peaks: bool) -> float:
         """Return the score for a coverage on the trained GPU of that number, or on another.
 
-        Another is taken to be no easier than any trained one: few were held out.
+        Another is assumed to be no easier than any trained one: few were held out.
         """
         if number is not None:
             return score_at(self.trained[number], coverage)
@@ -284,15 +185,15 @@ def waits(profiles: Profiles, use: KernelUse) -> Mask:
 
 
 def may_stay_in_cache(profiles: Profiles, use: KernelUse) -> Mask:
-    """Return which kernels, launched again, may find in L2 what ncu, which empties it, saw in DRAM.
+    """Return which kernels may find in L2 what ncu, which empties it, saw in DRAM, (K,).
 
-    (K,); none of a table that says how its caches were (`counter_caches`).
+    None of a table that says how its caches were (`counter_caches`).
     """
     device, counted = device_with_peaks(profiles.device), profiles.metadata
     is_flushed = counted.get("counter_tool") == "ncu" and "counter_caches" not in counted
     gb_per_s = use.memory * device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz)
     is_small = gb_per_s * profiles.time_ms * 1e6 < (device.l2_bytes or 0)
-    return is_flushed & is_small & (use.memory >= WAITING_USE) & (profiles.weights > 1)
+    return is_flushed & is_small & (use.memory >= WAITING_USE)
 
 
 def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
@@ -312,3 +213,109 @@ def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Su
     return reaching(
         surfaces, may_stay_in_cache(profiles, use) & is_new, (slower, slower), FLUSHED_FLAG
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSplit:
+    """Power on one grid: P = idle + dynamic [(1 - phi) core + phi memory] / time ratio, in watts.
+
+    The one formula for NumPy, which predicts, and torch, which trains; `xp` is the one or the
+    other, and an axis of fits may come before all others. K kernels, N configurations.
+
+    idle_w (N,): watts of every configuration, whatever the kernel. base_w (K,): watts at the base;
+    dynamic is what they have above the idle ones there, 1 W at least. log_core, log_memory (N,):
+    log of the energy per unit of work at the engine and the memory clock, relative to the base.
+    base: its position among the N.
+    """
+
+    xp: Any
+    idle_w: Array
+    base_w: Array
+    log_core: Array
+    log_memory: Array
+    base: int
+
+    def log_power(self, odds: Array, log_time: Array) -> Array:
+        """Return log power ratios (K, N).
+
+        odds (K,): log odds of phi, memory's share of the dynamic energy at the base.
+        log_time (K, N): log time ratios.
+        """
+        xp = self.xp
+        phi = (0.5 + 0.5 * xp.tanh(0.5 * odds))[..., None]
+        core, memory = (xp.exp(log)[..., None, :] for log in (self.log_core, self.log_memory))
+        energy = (1 - phi) * core + phi * memory
+        base = slice(self.base, self.base + 1)
+        dynamic_w = xp.clip(self.base_w - self.idle_w[..., base], LEAST_DYNAMIC_W, None)
+        watts = self.idle_w[..., None, :] + dynamic_w[..., None] * energy * xp.exp(-log_time)
+        return xp.log(watts / watts[..., base])
+
+
+def energy_weights(grid: ConfigGrid, base: Any, trained: ConfigGrid | None = None) -> list[Floats]:
+    """Return weights (E, N), (M, N) of engine and memory steps at a grid's configurations.
+
+    trained: the grid of these steps, None where it is the same. A step at the base has none.
+    """
+    settings = grid.settings()
+    return [table_weights(trained or grid, a, base, settings[a], POWER_GOES_ON) for a in AXES[1:]]
+
+
+@dataclass(frozen=True, eq=False)
+class PowerModel:
+    """A trained model. idle_w (N,): as in `PowerSplit`, log_core (E,) and log_memory (M,) by step.
+
+    The log odds of phi are split[0] + split[1:] . z; z (D,) standardised by mean and spread, the
+    training kernels' mean and standard deviation. misfit (R, 2 N): of log time and log power
+    ratios, see `SurfacePrior`.
+    """
+
+    idle_w: Floats
+    log_core: Annotated[Floats, "E"]
+    log_memory: Annotated[Floats, "M"]
+    split: Floats
+    mean: Annotated[Floats, "D"]
+    spread: Annotated[Floats, "D"]
+    misfit: Floats
+
+    def prior(
+        self,
+        use: KernelUse,
+        base_w: Floats,
+        gpu: GpuPeaks,
+        time: SurfacePrior,
+        trained: ConfigGrid | None = None,
+    ) -> SurfacePrior:
+        """Return the prior of the log time ratios and, after them, the log power ratios: (K, 2 N).
+
+        base_w (K,): watts at the base. Its latents are those of the time and the log odds of phi.
+        trained: the grid of training where the GPU's is another one. Below it, idle watts and
+        energies per work are what they are at its lowest step, as voltages have a floor; above it
+        they go on as between its two highest.
+        """
+        base = gpu.grid.position(gpu.base)
+        core, memory = energy_weights(gpu.grid, gpu.base, trained)
+        log_core, log_memory = self.log_core @ core, self.log_memory @ memory
+        idle_w, misfit = self.idle_w, self.misfit
+        if trained is not None:
+            idle_w = np.exp(carried(np.log(idle_w), trained, gpu.grid, POWER_GOES_ON))
+            halves = np.split(misfit, 2, axis=1)
+            misfit = np.hstack([carried(half, trained, gpu.grid) for half in halves])
+        split = PowerSplit(np, idle_w, base_w, log_core, log_memory, base)
+
+        def log_ratios(latents: Floats) -> Floats:
+            log_time = time.log_ratios(latents[:-1])
+            return np.hstack([log_time, split.log_power(latents[-1], log_time)])
+
+        raw = power_inputs(use, gpu)
+        points = standardised(raw, self.mean, self.spread, farthest=np.inf)
+        odds = self.split[0] + points @ self.split[1:]
+        variance = np.full((1, len(odds)), SPLIT_VARIANCE)
+        return SurfacePrior(
+            log_ratios, np.vstack([time.mean, odds]), np.vstack([time.variance, variance]), misfit
+        )
+
+
+def power_inputs(use: KernelUse, gpu: GpuPeaks) -> Floats:
+    """Return what tells core from memory energy, (K, D), NaN where missing."""
+    named = {**gpu.inputs(use), "memory share": use.memory / gpu.memory_peak}
+    return columns_of(named, INPUTS)

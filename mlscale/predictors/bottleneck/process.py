@@ -1,6 +1,6 @@
-"""The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
+"""The Gaussian process that adds to the physics of the bottleneck curve: NumPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Self, TypeVar
@@ -21,8 +21,6 @@ FARTHEST = 3.0  # standard deviations of an input from the training mean; it is 
 # grows as K^3 and memory as K^2; with n that stand for them, as K n^2 and K n. Decision 0017 says
 # what that costs in accuracy.
 MOST_POINTS = 400  # where there are fewer kernels, each stands for itself
-CANDIDATES = 2000  # kernels, drawn from all, that the points are taken from
-LEAST_VARIANCE = 1e-6  # that the other points leave of one that tells something new
 
 Array = TypeVar("Array", Floats, Indices)
 
@@ -67,10 +65,7 @@ class Process:
         gpu = np.repeat(np.arange(len(sizes)), sizes)
         low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
 
-        def among(rows: Indices) -> Floats:
-            return covariance(points[rows], points[rows], gpu[rows], gpu[rows])
-
-        rows = inducing_rows(among, len(points))
+        rows = inducing_rows(len(points))
         kept, gpu_kept, none = at_rows(points, rows), at_rows(gpu, rows), np.zeros((0, len(rows)))
         process = cls(names, mean, spread, low, high, kept, gpu_kept, none, none, amplitude)
         process = replace(process, inverse=process.whitening.T @ process.whitening)
@@ -151,20 +146,13 @@ def standardised(raw: Floats, mean: Floats, spread: Floats, farthest: float = FA
     return np.nan_to_num(np.clip((raw - mean) / spread, -farthest, farthest))
 
 
-def inducing_rows(covariance: Callable[[Indices], Floats], count: int) -> Indices:
-    """Return the rows, in order, of the kernels that stand for all: MOST_POINTS at most.
+def inducing_rows(count: int) -> Indices:
+    """Return the rows, in order, of the kernels that stand for all: MOST_POINTS at most, drawn.
 
-    covariance: from C rows to the covariance (C, C) of these kernels. count: of all kernels. Each
-    next point is that which those before leave least certain: Cholesky's decomposition with
-    pivots (Fine and Scheinberg, JMLR 2, 2001). The same kernels give the same points.
+    count: of all kernels. The same kernels give the same rows.
     """
-    if count <= MOST_POINTS:
-        return np.arange(count)
-    from scipy.linalg.lapack import dpstrf
-
-    candidates = np.random.default_rng(0).permutation(count)[:CANDIDATES]
-    _, pivots, rank, _ = dpstrf(covariance(candidates), tol=LEAST_VARIANCE)
-    return np.sort(candidates[pivots[: min(rank, MOST_POINTS)] - 1])
+    drawn = np.random.default_rng(0).permutation(count)[:MOST_POINTS]
+    return np.sort(drawn)
 
 
 def at_rows(values: Array, rows: Indices) -> Array:

@@ -1,14 +1,13 @@
 """Training `bottleneck`, with applications and GPUs held out in turn.
 
-How kernels are mispredicted by models that never saw them gives the process' amplitude, the
-corrections, and how wide the intervals must be. Two phases, each one batch for all predictors that
-are trained together: first the fits of time, a dozen for a table and four more for each of several
-GPUs; then as many of power, which need the times.
+How kernels are mispredicted by models that never saw them gives the process' amplitude, and how
+wide the intervals must be. Two phases, each one batch for all predictors that are trained together:
+first the fits of time, a dozen for a table and four more for each of several GPUs; then as many of
+power, which need the times.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -19,15 +18,14 @@ from mlscale.arrays import Floats, Indices
 from mlscale.predictors.base import TrainingSet
 from mlscale.predictors.bottleneck.curve import GpuPeaks
 from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, PowerFit, fit_curves, fit_powers
-from mlscale.predictors.bottleneck.model import Correction, IntervalScores, TimeModel
-from mlscale.predictors.bottleneck.power import PowerModel
+from mlscale.predictors.bottleneck.model import IntervalScores, PowerModel, TimeModel
 from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 # Groups of applications that are held out in turn; fewer where a fit is dear, or GPUs are, too.
 GROUPS, GROUPS_OF_CU_AXIS, GROUPS_OF_OTHER_GPUS = 10, 4, 4
-AMPLITUDES = (0.1, 1.0, 3.0)
-LEAST_APPLICATIONS = 3  # that intervals can be learnt from
+AMPLITUDES = (0.1, 3.0)  # standard deviations of the process; which, kernels held out decide
+LEAST_APPLICATIONS = 3  # intervals are learnt from so many
 
 Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
 Model = TypeVar("Model")
@@ -95,14 +93,13 @@ class TimePlan:
     """The fits of time on one or several tables.
 
     groups: of applications, the rows of their kernels in every table. gpus: held out for scores.
-    several: whether a table has several CU counts. with_scores: the intervals' are wanted.
+    with_scores: the intervals' are wanted.
     """
 
     tables: list[GpuKernels]
     amplitudes: tuple[float, ...]
     groups: list[list[Indices]]
     gpus: list[GpuLeftOut]
-    several: bool
     with_scores: bool
 
     def fits(self) -> list[CurveFit]:
@@ -128,7 +125,7 @@ def plan_time(job: Job, with_scores: bool) -> TimePlan:
         amplitudes = (job.amplitude,)
     groups = _groups(tables, GROUPS_OF_CU_AXIS if several else GROUPS)
     gpus = _gpus_to_leave_out(tables) if with_scores else []
-    return TimePlan(tables, amplitudes, groups, gpus, several, with_scores)
+    return TimePlan(tables, amplitudes, groups, gpus, with_scores)
 
 
 def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
@@ -169,7 +166,7 @@ class HeldOutGroup:
     """Some rows of a GPU's kernels, and what a time model that never saw them knows of them.
 
     number: of the GPU in the model, None for another. gpu: with the peaks that the model has of
-    it. predicted and actual: log time ratios (n, N), by the curve alone and as measured.
+    it. predicted: log time ratios (n, N).
     """
 
     def __init__(
@@ -178,7 +175,13 @@ class HeldOutGroup:
         self.rows, self.model, self.gpu = rows, model, gpu
         self.kernels = table.select(rows)
         self.prior = model.prior(self.kernels.traits, gpu, number)
-        self.predicted, self.actual = self.prior.predicted(), self.kernels.log_ratios["time"]
+        self.predicted = self.prior.predicted()
+
+    @property
+    def error(self) -> float:
+        """Sum over the kernels of their mean |log error| of time."""
+        off = np.abs(self.predicted - self.kernels.log_ratios["time"])
+        return float(off.mean(axis=1, where=self.kernels.measured).sum())
 
     def scores(self, quantity: str, predicted: Floats) -> list[Floats]:
         """Return of each kernel |log error| where measured, of predicted, see `interval_scale`."""
@@ -191,117 +194,63 @@ class HeldOutGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutKernels:
-    """All training kernels of one GPU, in groups that were held out in turn."""
+class TrainedTime:
+    """A time model, of each table the groups that were held out in turn, and the scores of time."""
 
-    kernels: GpuKernels
-    groups: list[HeldOutGroup]
-
-    @property
-    def correction(self) -> Correction | None:
-        """Learnt from all kernels that were held out; None from fewer than two."""
-        return self._learnt_from(self.groups)
-
-    @cached_property
-    def corrected(self) -> list[Floats]:
-        """Each group's log time ratios (n, N), with the correction that the others teach."""
-        corrected = []
-        for group in self.groups:
-            predicted = group.predicted
-            correction = self._learnt_from([other for other in self.groups if other is not group])
-            if correction is not None:
-                predicted = predicted + correction.predict(self._similarity([group]), predicted)
-            corrected.append(predicted)
-        return corrected
+    model: TimeModel
+    tables: list[GpuKernels]
+    held_out: list[list[HeldOutGroup]]
+    scores: IntervalScores
 
     @property
     def error(self) -> float:
-        """Sum over the kernels of their mean |log error| by the curve alone."""
-        errors = [
-            np.abs(group.predicted - group.actual).mean(axis=1, where=group.kernels.measured)
-            for group in self.groups
-        ]
-        return float(sum(error.sum() for error in errors))
-
-    def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:
-        """Return a correction, None from fewer than two kernels."""
-        if sum(len(group.rows) for group in groups) < 2:
-            return None
-        predicted = np.concatenate([group.predicted for group in groups])
-        actual = np.concatenate([group.actual for group in groups])
-        return Correction.fit(self._similarity(groups), predicted, actual)
-
-    def _similarity(self, groups: Sequence[HeldOutGroup]) -> dict[str, Floats]:
-        """Return what makes the kernels alike, with the peaks that all kernels show."""
-        rows = np.concatenate([group.rows for group in groups])
-        return self.kernels.traits.select(rows).similarity(self.kernels.gpu)
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedTime:
-    """A time model, each GPU's kernels held out, and the intervals' scores of time."""
-
-    model: TimeModel
-    held_out: list[HeldOutKernels]
-    scores: IntervalScores
+        """Sum over all kernels held out of their mean |log error|."""
+        return sum(group.error for group in chain(*self.held_out))
 
 
 def trained_time(plan: TimePlan, models: Sequence[TimeModel]) -> TrainedTime:
     """Return what becomes of a plan's fits: of the amplitude that errs least held out."""
     size = len(models) // len(plan.amplitudes)
-    candidates = []
-    for first in range(0, len(models), size):
-        model, *others = models[first : first + size]
-        parts, elsewhere = others[: len(plan.groups)], others[len(plan.groups) :]
-        model = replace(model, parts=tuple(parts) if plan.several else ())
-        candidates.append((model, _held_out(plan, parts), elsewhere))
-    model, held_out, elsewhere = min(
-        candidates, key=lambda candidate: sum(kernels.error for kernels in candidate[1])
-    )
-    misfits = []
-    for number, table in enumerate(plan.tables):
-        predicted = model.alone.prior(table.traits, table.gpu, number).predicted()
-        misfits.append(misfit_of(table.log_ratios["time"] - predicted))
-    corrections = tuple(kernels.correction for kernels in held_out)
-    model = replace(model, corrections=corrections, misfits=tuple(misfits))
-    scores = _time_scores(plan, held_out, elsewhere) if plan.with_scores else IntervalScores()
-    return TrainedTime(model, held_out, scores)
+    each = [_trained_at(plan, models[n : n + size]) for n in range(0, len(models), size)]
+    return min(each, key=lambda time: time.error)
 
 
-def _held_out(plan: TimePlan, parts: Sequence[TimeModel]) -> list[HeldOutKernels]:
-    """Return the kernels of each GPU; parts: the models trained without each group."""
-    return [
-        HeldOutKernels(
-            table,
-            [
-                HeldOutGroup(table, group[number], part, number, part.gpus[number])
-                for part, group in zip(parts, plan.groups, strict=True)
-                if group[number].size
-            ],
-        )
+def _trained_at(plan: TimePlan, models: Sequence[TimeModel]) -> TrainedTime:
+    """Return what becomes of the fits of one amplitude, in the order of `TimePlan.fits`."""
+    model, *others = models
+    without_group, without_gpu = others[: len(plan.groups)], others[len(plan.groups) :]
+    held_out = [
+        [
+            HeldOutGroup(table, group[number], part, number, part.gpus[number])
+            for part, group in zip(without_group, plan.groups, strict=True)
+            if group[number].size
+        ]
         for number, table in enumerate(plan.tables)
     ]
+    misfits = []
+    for number, table in enumerate(plan.tables):
+        predicted = model.prior(table.traits, table.gpu, number).predicted()
+        misfits.append(misfit_of(table.log_ratios["time"] - predicted))
+    model = replace(model, misfits=tuple(misfits))
+    scores = _time_scores(plan, held_out, without_gpu) if plan.with_scores else IntervalScores()
+    return TrainedTime(model, plan.tables, held_out, scores)
 
 
 def _time_scores(
-    plan: TimePlan, held_out: Sequence[HeldOutKernels], elsewhere: Sequence[TimeModel]
+    plan: TimePlan, held_out: Sequence[Sequence[HeldOutGroup]], without_gpu: Sequence[TimeModel]
 ) -> IntervalScores:
-    """Return the scores of held-out kernels, each as it will be predicted: corrected.
+    """Return the scores of kernels held out.
 
-    But the other kernels' corrections come from curves that saw them, and the amplitude was
-    chosen with them. A GPU with fewer than three applications takes the scores of all. elsewhere:
-    the models trained without a GPU; it is predicted with its own peaks and with mean ones.
+    A GPU with fewer than three applications takes the scores of all. without_gpu: the models
+    trained without a GPU; it is predicted with its own peaks and with mean ones.
     """
-    by_gpu = [list(zip(one.groups, one.corrected, strict=True)) for one in held_out]
-    with_grid = [
-        pairs for one, pairs in zip(held_out, by_gpu, strict=True) if one.kernels.gpu.grid.size > 1
-    ]
-    common = _application_scores("time", list(chain(*with_grid)))
+    each = [_application_scores("time", [(g, g.predicted) for g in groups]) for groups in held_out]
+    with_grid = [group for group in chain(*held_out) if group.gpu.grid.size > 1]
+    common = _application_scores("time", [(group, group.predicted) for group in with_grid])
     if not common.size:
         return IntervalScores()
-    each = [_application_scores("time", pairs) for pairs in by_gpu]
     known_peaks, mean_peaks = [], []
-    for model, left_out in zip(elsewhere, plan.gpus, strict=True):
+    for model, left_out in zip(without_gpu, plan.gpus, strict=True):
         for table, rows in left_out.tested:
             # As when predicting: what other CU counts do is known of a table of several alone.
             if model.shares > 1 or len(table.gpu.grid.cu_count) == 1:
@@ -336,28 +285,25 @@ def _power_fits(job: Job, time: TrainedTime) -> list[PowerFit]:
     """Return the fits of power: of all kernels, and for intervals without each group of them."""
     if job.quantity == "time":
         return []
-    first = time.held_out[0]
-    groups = first.groups if job.intervals else []
-    fits = [PowerFit((without_rows(first.kernels, g.rows),), g.model.gpus[0]) for g in groups]
-    return [PowerFit((first.kernels,), time.model.gpus[0]), *fits]
+    kernels, groups = time.tables[0], time.held_out[0] if job.intervals else []
+    fits = [PowerFit((without_rows(kernels, g.rows),), g.model.gpus[0]) for g in groups]
+    return [PowerFit((kernels,), time.model.gpus[0]), *fits]
 
 
 def _trained(job: Job, time: TrainedTime, powers: Sequence[PowerModel]) -> Trained:
     """Return the whole training; powers: the models of `_power_fits`."""
     if job.quantity == "time":
         return time.model, None, time.scores if job.intervals else IntervalScores()
-    # Power is better with the time as it is before its corrections: decision 0008.
-    model, first = time.model.alone, time.held_out[0]
-    kernels, gpu = first.kernels, model.gpus[0]
-    power, *parts = powers
-    curve = model.prior(kernels.traits, gpu, 0)
+    kernels, gpu = time.tables[0], time.model.gpus[0]
+    power, *without_group = powers
+    curve = time.model.prior(kernels.traits, gpu, 0)
     prior = power.prior(kernels.traits.use, kernels.base_w, gpu, curve)
     actual = np.hstack([kernels.log_ratios["time"], kernels.log_ratios["power"]])
     power = replace(power, misfit=misfit_of(actual - prior.predicted()))
     predicted = []
-    for part, group in zip(parts, first.groups if job.intervals else [], strict=True):
+    for part, group in zip(without_group, time.held_out[0] if job.intervals else [], strict=True):
         use, base_w = group.kernels.traits.use, group.kernels.base_w
         logs = part.prior(use, base_w, group.model.gpus[0], group.prior).predicted()
         predicted.append((group, logs[:, gpu.grid.size :]))
     scores = _application_scores("power", predicted)
-    return model, power, IntervalScores(scores.reshape(-1, LEVELS.size))
+    return time.model, power, IntervalScores(scores.reshape(-1, LEVELS.size))

@@ -1,20 +1,29 @@
-"""The scores of `board`'s intervals, from GPUs predicted by the others: NumPy.
+"""The intervals of `runs`: their scores, from GPUs predicted by the others, and widths: NumPy.
 
 A score is |log error| over what half-widths are proportional to. K training runs, M clocks of each.
+Over CU counts, of which no GPU has a table, they are set by hand.
 """
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.predictors.board_law import Population, Sweeps
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import scaling_bounds
 from mlscale.predictors.conditioning import SurfacePosterior, condition
 from mlscale.predictors.intervals import calibrated_scores, score_at
+from mlscale.predictors.runs_law import Population, Sweeps
 
-LEAST_SPREAD = {"time": 0.01, "power": 0.045, "energy": 0.04}  # of the log, that intervals have
-SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # of the base's, that GPUs left out are read at
-ENOUGH = 0.85  # of a left-out GPU's truth, that 90 % intervals held: the GPU counts as held
+LEAST_SPREAD = {"time": 0.01, "power": 0.045, "energy": 0.04}  # that intervals have, in the log
+SECOND_CLOCKS = (0.9, 0.8, 0.67, 0.55)  # that GPUs left out are read at, over the base's
+ENOUGH = 0.85  # a left-out GPU counts as held where 90 % intervals held this share of its truth
+# Half-widths over CU counts, in the log, the least; and times a Gaussian's: 90 % of the two suites'
+# times at other counts were held, from a second reading at 96, 64 or 32 SMs of 132.
+LEAST_CU_SPREAD, CU_SCORE = 0.03, 1.2
+WAVES = 0.05  # in the log: workgroups are dealt to CUs as wholes, so that times rise in steps
 
 Scores = dict[str, Floats]  # from 'two' readings or more, from 'one', and of 'energy' from two
 Held = dict[str, tuple[int, int]]  # on how many GPUs left out, of how many, intervals held
@@ -31,13 +40,14 @@ def calibrated(quantity: str, laws: dict[str, Population], sweeps: Sweeps) -> tu
         is_left = sweeps.devices == device
         others, left = sweeps.select(~is_left), sweeps.select(is_left)
         known = {
-            name: Population.learn(others, name, law).of_family(device)
-            for name, law in laws.items()
+            name: Population.learn(others, name, law).for_gpu(device) for name, law in laws.items()
         }
         for name, found in _scores(quantity, known, left).items():
             scores[name] += found
             groups[name] += [device] * len(found)
-    limits = {name: _limits(found, groups[name]) for name, found in scores.items()}
+    limits = {
+        name: calibrated_scores(found, groups[name], alike=True) for name, found in scores.items()
+    }
     return limits, {name: _held(found, groups[name]) for name, found in scores.items()}
 
 
@@ -79,10 +89,6 @@ def _fitted(
     return condition(prior, left.points(quantity, read))
 
 
-def _limits(scores: Sequence[Floats], devices: Sequence[str]) -> Floats:
-    return calibrated_scores(scores, devices, alike=True)
-
-
 def _held(scores: Sequence[Floats], devices: Sequence[str]) -> tuple[int, int]:
     """On how many GPUs, of how many, 90 % intervals by the others' scores held ENOUGH."""
     names, held = list(dict.fromkeys(devices)), 0
@@ -91,7 +97,8 @@ def _held(scores: Sequence[Floats], devices: Sequence[str]) -> tuple[int, int]:
     for device in names:
         pairs = list(zip(scores, devices, strict=True))
         others = [(score, name) for score, name in pairs if name != device]
-        limit = score_at(_limits(*map(list, zip(*others, strict=True))), 0.9)
+        their_scores, gpus = map(list, zip(*others, strict=True))
+        limit = score_at(calibrated_scores(their_scores, gpus, alike=True), 0.9)
         shares = [np.mean(score <= limit) for score, name in pairs if name == device]
         held += bool(np.mean(shares) >= ENOUGH)
     return held, len(names)
@@ -114,3 +121,23 @@ def energy_covariance(power: SurfacePosterior, time: SurfacePosterior, follows: 
 def scale_of(variance: Floats, quantity: str) -> Floats:
     """What half-widths of the log are proportional to."""
     return np.sqrt(np.maximum(variance, 0) + LEAST_SPREAD[quantity] ** 2)
+
+
+def ends_over_cus(
+    profiles: Profiles, grid: ConfigGrid, fit: SurfacePosterior, coverage: float
+) -> list[Floats]:
+    """Low and high log time ratios (K, N) on a grid of CU counts, given all readings.
+
+    From each reading time is unchanged to in proportion to the count, WAVES further out.
+    """
+    score = CU_SCORE * NormalDist().inv_cdf((1 + coverage) / 2)
+    is_base = grid.settings()["cu_count"] == profiles.base.cu_count
+    width = np.where(is_base, 0, score * np.sqrt(fit.after + LEAST_CU_SPREAD**2))
+    low, high = fit.logs - width, fit.logs + width
+    at_base = np.ones(len(profiles.kernels))
+    for config, factors in [(profiles.base, at_base), *profiles.measured_factors("time")]:
+        least, most = (np.log(end).ravel() for end in scaling_bounds(grid, config))
+        reading = np.log(factors)[:, None]
+        low = np.fmax(low, reading + least - WAVES)
+        high = np.fmin(high, reading + most + WAVES)
+    return [np.minimum(low, fit.logs), np.maximum(high, fit.logs)]

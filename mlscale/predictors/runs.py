@@ -1,13 +1,16 @@
-"""`board`: time, power and energy of a whole run over the engine clock, on any GPU: NumPy.
+"""`runs`: time, power and energy of a whole run over the engine clock, on any GPU: NumPy.
 
 Time also over CU counts at one clock, from readings at two counts.
 
-`board_law` has the laws and what is learnt of how runs differ. A run's readings move its unknowns
+`runs_law` has the laws and what is learnt of how runs differ. A run's readings move its unknowns
 (`conditioning`): its times those of time, alone, so that power changes nothing about time; its
 power, with the times, those of power. Energy is their sum in the log, with a covariance over the
 clocks: a run that takes longer than predicted draws less.
 
-K runs, N configurations.
+Time does not rise with the clock and power does not fall, so readings that do are taken for what
+noise makes of equal ones: each is their mean. So the order of readings changes nothing.
+
+K runs, N configurations, P readings.
 """
 
 import copy
@@ -21,7 +24,7 @@ from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.logs import is_engine_sweep, without_power_faults
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import Profiles
+from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.notes import Note
@@ -33,8 +36,24 @@ from mlscale.predictors.base import (
     training_grid,
     training_sets,
 )
-from mlscale.predictors.board_cus import CU_LAW, ends_over_cus
-from mlscale.predictors.board_law import (
+from mlscale.predictors.conditioning import (
+    RATIO_NOISE,
+    MeasuredRatios,
+    SurfacePosterior,
+    condition,
+    measured_ratios,
+)
+from mlscale.predictors.intervals import ReadingBounds, require_scores, score_at
+from mlscale.predictors.runs_intervals import (
+    Held,
+    calibrated,
+    ends_over_cus,
+    energy_covariance,
+    following,
+    scale_of,
+)
+from mlscale.predictors.runs_law import (
+    CU_LAW,
     FIRST,
     LEAST_CLOCKS,
     Population,
@@ -44,59 +63,31 @@ from mlscale.predictors.board_law import (
     log_powers,
     log_times,
 )
-from mlscale.predictors.board_memory import (
-    MISFIT_PER_MEMORY_CLOCK,
-    SPREAD_PER_MEMORY_CLOCK,
-    on_grid,
-)
-from mlscale.predictors.board_readings import from_highest_reading, without_crossings
-from mlscale.predictors.board_scores import (
-    Held,
-    calibrated,
-    energy_covariance,
-    following,
-    scale_of,
-)
-from mlscale.predictors.conditioning import (
-    RATIO_NOISE,
-    MeasuredRatios,
-    SurfacePosterior,
-    condition,
-    measured_ratios,
-)
-from mlscale.predictors.intervals import (
-    ReadingBounds,
-    require_scores,
-    score_at,
-)
 from mlscale.predictors.state import Learner, learnt
 from mlscale.text import listed
 
-SEED = 1  # of draws
+SEED_OF_DRAWS = 1
 UNREAD = Note(
     "R07",
     "its time was measured at one clock only: it is predicted as training runs' on average, "
     "with an interval from no change to one in proportion to the clock",
 )
-MEMORY_CLOCKS = Note(
-    "P02", "power at other memory clocks is estimated from a GTX 980 and a GTX 1080 Ti"
-)
 
 
 @dataclass
-class Board(Learner, Predictor):
+class Runs(Learner, Predictor):
     """Time or power of a whole run on any GPU, from one reading or more.
 
     Time needs two; from one it is bounded, from unchanged to in proportion to the clock, and a flag
     says so. Power takes its times from `with_times`, else those of training runs on average. A grid
-    of power has the CU count of the base; one of time its memory clock, and either its CU count or
-    its engine clock. The reading of the highest clock is the base of all that is computed, so that
+    has the memory clock of the base; one of power its CU count, one of time that or its engine
+    clock. The reading of the highest clock is the base of all that is computed, so that
     the order of readings changes nothing. Intervals are calibrated on GPUs left out in turn,
     `held_` tells on how many of how many they held; those over CU counts are by `CU_LAW`.
     scores_ and held_: of 'two' readings or more, of 'one', and of 'energy' from two.
     """
 
-    name = "board"
+    name = "runs"
     quantities: ClassVar[tuple[str, ...]] = ("time", "power")
     quantity: str = "time"
     laws_: dict[str, Population] = learnt()
@@ -143,8 +134,8 @@ class Board(Learner, Predictor):
     def with_times(self, times: Surfaces, are_of_law: bool = False) -> Self:
         """The predictor of power for runs with these times, on their grid.
 
-        are_of_law: whether they are a `Board`'s from readings at two clocks or more, so that their
-        covariance over the clocks is known, and with it energy's.
+        are_of_law: whether they are those of `Runs` from readings at two clocks or more, so that
+        their covariance over the clocks is known, and with it energy's.
         """
         other = copy.copy(self)
         other.times_, other.are_of_law_ = times, are_of_law
@@ -154,6 +145,8 @@ class Board(Learner, Predictor):
         """Why power on the profiles' GPU, on a grid, cannot be predicted; None where it can."""
         if grid.cu_count != (profiles.base.cu_count,):
             return "power at other CU counts is not predicted, as no training table has them"
+        if profiles.base.memory_mhz not in grid.memory_mhz:
+            return "power is predicted at the memory clock of the base alone"
         if known_device(profiles.device) or not _from_one_clock(profiles):
             return None
         return (
@@ -210,6 +203,12 @@ class Board(Learner, Predictor):
         is_energy: bool = False,
     ) -> Surfaces:
         grid = grid or training_grid(self.trained_, profiles)
+        memory_mhz = profiles.base.memory_mhz
+        if grid.memory_mhz != (memory_mhz,):
+            raise InputError(
+                f"'{self.name}' predicts at one memory clock, that of the run: give readings and "
+                f"settings at memory={memory_mhz:g}"
+            )
         highest = without_crossings(from_highest_reading(profiles, self.quantity, grid))
         if self.quantity == "time":
             surfaces = self._times(highest, grid, coverage)
@@ -222,10 +221,6 @@ class Board(Learner, Predictor):
 
     def _times(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
         base, settings = profiles.base, grid.settings()
-        if grid.memory_mhz != (base.memory_mhz,):
-            raise InputError(
-                f"'{self.name}' predicts times at one memory clock, memory={base.memory_mhz:g}"
-            )
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_count = np.log(settings["cu_count"] / base.cu_count)
         if profiles.points and log_clock.any() and log_count.any():
@@ -271,9 +266,6 @@ class Board(Learner, Predictor):
         base, count = profiles.base, len(profiles.kernels)
         times, fit, logs = self._fitted(profiles, grid)
         log_time = np.log(times.values).reshape(count, -1)
-        settings = grid.settings()
-        log_engine = np.log(settings["engine_mhz"] / base.engine_mhz)
-        log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
         ends: list[Floats] = []
         if coverage is not None and self.scores_["two"].size:
             from_one = np.isin(profiles.kernels, _from_one_clock(profiles))[:, None]
@@ -288,7 +280,7 @@ class Board(Learner, Predictor):
                 scale = scale_of(np.diagonal(covariance, axis1=1, axis2=2), "energy")
                 width = score_at(self.scores_["energy"], coverage) * scale
                 shorter = longer = np.zeros_like(scale)
-            width = width * (log_engine != 0) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
+            width = width * (np.array(grid.engine_mhz) != base.engine_mhz)
             # Watts that follow the rate of work fall as time rises: energy is more, power is less.
             if is_energy:
                 down, up = (1 - follows) * shorter, (1 - follows) * longer
@@ -300,8 +292,7 @@ class Board(Learner, Predictor):
             logs, *ends = (values + log_time for values in (logs, *ends))
         else:
             ends = [_rising(end, grid) for end in ends]
-        note = (MEMORY_CLOCKS,) if log_memory.any() else ()
-        return Surfaces.from_log_ratios(grid, base, logs, (note,) * count, ends)
+        return Surfaces.from_log_ratios(grid, base, logs, ends=ends)
 
     def _fitted(
         self, profiles: Profiles, grid: ConfigGrid
@@ -309,26 +300,20 @@ class Board(Learner, Predictor):
         """Times; power after the readings; its logs (K, N) within what these allow. InputError."""
         if refusal := self.refusal(profiles, grid):
             raise InputError(f"power of '{profiles.device}' is not predicted: {refusal}")
-        base, settings, times = profiles.base, grid.settings(), self._times_on(profiles, grid)
-        highest_mhz = self._highest_clock(profiles, grid)
-        x, x_base = np.array(grid.engine_mhz) / highest_mhz, base.engine_mhz / highest_mhz
-        at_base_memory, to_grid = on_grid(profiles, times)
-        prior = (
-            self.laws_["power"]
-            .of_family(profiles.device)
-            .prior(
-                lambda z: to_grid(log_powers(x, x_base, at_base_memory, z)),
-                np.log(settings["engine_mhz"] / base.engine_mhz),
-                len(profiles.kernels),
-                MISFIT_PER_MEMORY_CLOCK * np.log(settings["memory_mhz"] / base.memory_mhz)[None],
-            )
+        count, times = len(profiles.kernels), self._times_on(profiles, grid)
+        log_time, clocks = np.log(times.values).reshape(count, -1), np.array(grid.engine_mhz)
+        base_mhz, highest_mhz = profiles.base.engine_mhz, self._highest_clock(profiles, grid)
+        x, x_base = clocks / highest_mhz, base_mhz / highest_mhz
+        known = self.laws_["power"].for_gpu(profiles.device)
+        prior = known.prior(
+            lambda z: log_powers(x, x_base, log_time, z), np.log(clocks / base_mhz), count
         )
         fit = condition(prior, _readings(profiles, grid, "power"))
         return times, fit, _rising(ReadingBounds.by(profiles, grid, "power").within(fit.logs), grid)
 
     def _follows(self, profiles: Profiles, fit: SurfacePosterior, log_time: Floats) -> Floats:
         """The share of the watts (K, N) that follows the rate of work."""
-        known = self.laws_["power"].of_family(profiles.device)
+        known = self.laws_["power"].for_gpu(profiles.device)
         return following(log_time, known.unknowns(fit.latents)[0])
 
     def _energy_covariance(
@@ -349,7 +334,7 @@ class Board(Learner, Predictor):
         log_time = np.log(times.values).reshape(powers.shape)
         values, vectors = np.linalg.eigh(self._energy_covariance(highest, grid, fit, log_time))
         roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-        normal = np.random.default_rng(SEED).standard_normal((draws, grid.size))
+        normal = np.random.default_rng(SEED_OF_DRAWS).standard_normal((draws, grid.size))
         off = (normal @ roots.transpose(0, 2, 1)).swapaxes(0, 1)
         ratio = [getattr(highest, one) / getattr(profiles, one) for one in ("time_ms", "power_w")]
         return np.asarray(np.prod(ratio, axis=0)[:, None] * np.exp(log_time + powers + off))
@@ -376,7 +361,7 @@ class Board(Learner, Predictor):
         return highest_clock(device, reached)
 
     def check_restored(self) -> None:
-        """There are no times yet. Raises ValueError on a state that cannot be a `Board`'s."""
+        """There are no times yet. Raises ValueError on a state that cannot be that of `Runs`."""
         if not self.trained_ or any(not 0 <= held <= gpus for held, gpus in self.held_.values()):
             raise ValueError("it does not say the GPUs that it learnt from")
         for quantity in {"time", self.quantity}:
@@ -404,9 +389,74 @@ def _rising(logs: Floats, grid: ConfigGrid) -> Floats:
 
 
 def _from_one_clock(profiles: Profiles) -> list[str]:
-    """The kernels without power at a further point."""
+    """The kernels without power at a further point of the base's memory clock."""
     lack = np.ones(len(profiles.kernels), dtype=bool)
     for point in profiles.points:
-        if point.power_w is not None:
+        if point.power_w is not None and point.config.memory_mhz == profiles.base.memory_mhz:
             lack &= np.isnan(point.power_w)
     return [name for name, lacks in zip(profiles.kernels, lack, strict=True) if lacks]
+
+
+def from_highest_reading(profiles: Profiles, quantity: str, grid: ConfigGrid) -> Profiles:
+    """The same profiles with the reading of the highest engine clock as the base, points by clock.
+
+    Or of the most CUs. Of readings of every run. The base stays where it is outside the grid's
+    range.
+    """
+    base, name = profiles.base, QUANTITIES[quantity]
+    top = first = MeasuredPoint(
+        base, profiles.time_ms, profiles.power_w, log_time_sd=profiles.log_time_sd
+    )
+    for point in profiles.points if grid.spans(base) else ():
+        values = getattr(point, name)
+        is_known = values is not None and not np.isnan(values).any()
+        if is_known and _core(point) > _core(top):
+            top = point
+    others = [point for point in (first, *profiles.points) if point is not top]
+    others.sort(key=_core)
+    return replace(
+        profiles, base=top.config, time_ms=top.time_ms, power_w=top.power_w, points=tuple(others),
+        log_time_sd=top.log_time_sd,
+    )  # fmt: skip
+
+
+def without_crossings(profiles: Profiles) -> Profiles:
+    """The same profiles, of readings that cross the mean of their logs; see `pooled`."""
+    base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
+    readings = {one.config: one for one in (*profiles.points, base)}
+    by_core = sorted(readings.values(), key=_core)
+    for name, rising in (("time_ms", by_core[::-1]), ("power_w", by_core)):
+        having = [one.config for one in rising if getattr(one, name) is not None]
+        values = pooled(np.array([getattr(readings[config], name) for config in having]))
+        for config, made in zip(having, values, strict=True):
+            readings[config] = replace(readings[config], **{name: made})
+    base = readings[base.config]
+    points = tuple(readings[point.config] for point in profiles.points)
+    return replace(profiles, time_ms=base.time_ms, power_w=base.power_w, points=points)
+
+
+def pooled(values: Floats) -> Floats:
+    """Values (P, K) that nowhere fall from row to row: those that do become their mean in the log.
+
+    Pool adjacent violators, each kernel by itself; NaN stays. Ayer et al., Ann. Math. Stat. 26,
+    1955.
+    """
+    values = values.copy()
+    for column in values.T:
+        known = np.flatnonzero(np.isfinite(column))
+        blocks: list[list[float]] = []
+        for value in column[known].tolist():
+            blocks.append([value])
+            while len(blocks) > 1 and _mean(blocks[-2]) > _mean(blocks[-1]):
+                blocks[-2:] = [blocks[-2] + blocks[-1]]
+        column[known] = [_mean(block) for block in blocks for _ in block]
+    return values
+
+
+def _mean(block: list[float]) -> float:
+    """The geometric mean; of one value itself, to the last bit."""
+    return block[0] if len(block) == 1 else float(np.exp(np.log(block).mean()))
+
+
+def _core(point: MeasuredPoint) -> float:
+    return point.config.cu_count * point.config.engine_mhz

@@ -1,4 +1,4 @@
-"""The laws of `board`, and how runs differ by them: NumPy.
+"""The laws of `runs`, and how runs differ by them: NumPy.
 
 f is the engine clock, b the base, x = f / the GPU's highest (decisions 0016 and 0024):
 
@@ -34,14 +34,14 @@ from mlscale.predictors.conditioning import (
 )
 from mlscale.predictors.intervals import equal_weights
 
-LEAST_CLOCKS = 3  # of a training table
-CLOCKS, RUNS = 12, 24  # of a training table, at most, evenly over it
-BEND = 0.08  # W of the law: of the highest clock, how wide the bend at the voltage's floor is
+LEAST_CLOCKS = 3  # that a training table must have
+MOST_CLOCKS, MOST_RUNS = 12, 24  # that are learnt from in a training table, evenly over it
+BEND = 0.08  # W of the law: how wide the bend at the voltage's floor is, over the highest clock
 LOG_P_RANGE, LOG_S_RANGE = (-1.0, 3.0), (-1.5, 2.5)
 LEAST_DRIFT, LEAST_SD = 0.005, 0.04
 TRAINING_NOISE = 0.03  # standard deviation of the log of a ratio of two training measurements
-STEPS = 3  # of Gauss and Newton in each round, from where the last one ended
-ROUNDS, ROUNDS_AGAIN = 12, 4  # of expectation and maximisation; from nearly the same runs'
+GAUSS_NEWTON_STEPS = 3  # in each round, from where the last one ended
+ROUNDS, ROUNDS_AGAIN = 12, 4  # to expect and maximise; the latter from nearly the same runs'
 
 # How the architectures of GPUs alike begin: by the process node, then by the generation.
 FAMILIES = (
@@ -99,14 +99,14 @@ class Sweeps:
 
     @classmethod
     def from_table(cls, table: Measurements, base: HardwareConfig) -> Self:
-        """At most RUNS of a table, at CLOCKS of the engine clocks that were kept. InputError."""
-        require_engine_sweep("board", table, LEAST_CLOCKS)
+        """At most MOST_RUNS of a table, at MOST_CLOCKS of the clocks that were kept. InputError."""
+        require_engine_sweep("runs", table, LEAST_CLOCKS)
         clocks = np.array(table.grid.engine_mhz)
         lost = clocks_not_reached(table)
         kept = np.flatnonzero([mhz not in lost or mhz == base.engine_mhz for mhz in clocks])
-        at = np.union1d(_evenly(kept, CLOCKS), np.flatnonzero(clocks == base.engine_mhz))
-        at = np.pad(at, (0, CLOCKS + 1 - len(at)), constant_values=table.grid.index(base)[1])
-        runs = _evenly(np.arange(len(table.kernels)), RUNS)
+        at = np.union1d(_evenly(kept, MOST_CLOCKS), np.flatnonzero(clocks == base.engine_mhz))
+        at = np.pad(at, (0, MOST_CLOCKS + 1 - len(at)), constant_values=table.grid.index(base)[1])
+        runs = _evenly(np.arange(len(table.kernels)), MOST_RUNS)
         highest_mhz = highest_clock(table.device, clocks)
         time, power = (
             table.log_ratios(name, base)[np.ix_(runs, at)]
@@ -183,7 +183,7 @@ class Population:
         """That of the runs of several GPUs, by expectation and maximisation.
 
         Of time from those that are timed. start: that of nearly the same runs, if there is one.
-        Of power the covariance is about the means of families, see `of_family`.
+        Of power the covariance is about the means of families, see `for_gpu`.
         """
         if quantity == "time":
             sweeps = sweeps.select(sweeps.are_timed)
@@ -206,11 +206,11 @@ class Population:
             whole = population.covariance
             return replace(population, covariance=whole + (whole - within) / len(gpus))
         population = replace(population, gpus=tuple(gpus.tolist()), means=means)
-        off = means - [population.of_family(name, name).mean for name in population.gpus]
+        off = means - [population.for_gpu(name, name).mean for name in population.gpus]
         return replace(population, covariance=within + off.T @ off / len(off))
 
-    def of_family(self, device: str, left_out: str = "") -> Self:
-        """That of a GPU of its family: of those of FAMILIES that it is in, one within the other.
+    def for_gpu(self, device: str, left_out: str = "") -> Self:
+        """That for a GPU, by its family: those of FAMILIES that it is in, one within the other.
 
         The mean is moved to that of the n GPUs alike, by n / (n + 1), where there are two or more.
         left_out: a GPU that does not count.
@@ -220,7 +220,7 @@ class Population:
         mean = np.mean([one for _, one in known], axis=0) if left_out and known else self.mean
         for families in FAMILIES:
             family = next((one for one in families if architecture.startswith(one)), ())
-            alike = [of_gpu for gpu, of_gpu in known if _architecture(gpu).startswith(family)]
+            alike = [one for gpu, one in known if _architecture(gpu).startswith(family)]
             if len(alike) > 1:
                 mean = mean + len(alike) / (len(alike) + 1) * (np.mean(alike, axis=0) - mean)
         return replace(self, mean=mean)
@@ -235,7 +235,7 @@ class Population:
         start = np.linalg.solve(root, (begin - self.mean).T)
         points = sweeps.points(quantity, away, TRAINING_NOISE)
         prior = self.prior(law, sweeps.log_clock, len(away))
-        fit = condition(prior, points, start, STEPS)
+        fit = condition(prior, points, start, GAUSS_NEWTON_STEPS)
         slopes = fit.slopes * away
         told = np.einsum("lkp,kpq,mkq->klm", slopes, fit.inverse, slopes)
         unsure = root @ (np.eye(len(root)) - told) @ root.T
@@ -247,20 +247,14 @@ class Population:
         """The unknowns (L, K) at latents (L, K), which are in units of their spread."""
         return np.asarray(self.mean[:, None] + np.linalg.cholesky(self.covariance) @ latents)
 
-    def prior(
-        self, law: Law, log_clock: Floats, count: int, misfit: Floats | None = None
-    ) -> SurfacePrior:
-        """What is believed of that many runs over ln(f / f_b), (N,) or (K, N), by latents.
-
-        misfit (R, N): besides that of the clock.
-        """
+    def prior(self, law: Law, log_clock: Floats, count: int) -> SurfacePrior:
+        """What is believed of that many runs over ln(f / f_b), (N,) or (K, N), by latents."""
         zeros = np.zeros((len(self.mean), count))
-        walk = random_walk(log_clock, self.drift)
         return SurfacePrior(
             lambda latents: law(self.unknowns(latents)),
             zeros,
             np.ones_like(zeros),
-            walk if misfit is None else np.vstack([walk, misfit]),
+            random_walk(log_clock, self.drift),
         )
 
 
@@ -268,6 +262,11 @@ FIRST = {  # before there are runs
     "time": Population(np.array([1.0, 0.7]), np.diag([2.0, 0.7]) ** 2, 0.03),
     "power": Population(np.array([0.0, 0.7, 0.7]), np.diag([1.5, 0.15, 0.4]) ** 2, 0.03),
 }
+# Of time over CU counts, n for f. No model file holds a table of it for any GPU, so that what is
+# known of kernels before they are read is set here. 178 kernels at 6 SM counts of an H100 and an
+# H200 (datasets/) have a bend p of 1.2 in median; kernels that fill an RTX A6000 or an L40 have 2.5
+# to 7.
+CU_LAW = Population(np.array([1.5, 1.0]), np.diag([2.5, 0.8]) ** 2, 0.05)
 
 
 def _architecture(device: str) -> str:
