@@ -17,8 +17,8 @@ from table import heading, line
 sys.path.append(str(Path(__file__).parents[1] / "reproduction"))  # for make_hd7970
 
 BENCHMARKS = (
-    *("train_speed", "predict_speed", "command_speed", "scaling", "fit_speed", "training_growth"),
-    *("survey_speed", "import_speed", "install_size", "sampling"),
+    *("predict_speed", "command_speed", "scaling", "training_growth", "import_speed"),
+    *("install_size", "sampling"),
 )
 
 

@@ -2,29 +2,35 @@
 
 Made kernels: the made HD 7970 set's, drawn with replacement; each takes its surface, interpolated
 to the grid and raised to a power of its own, and its counters with 5 % noise. Fitting and
-predicting are of as many kernels; the data's own memory is in the peak.
+predicting are of as many kernels; the data's own memory is in the peak. The peer is Wu's method of
+scikit-learn's parts, on one thread.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import peer
 from make_hd7970 import make_hd7970
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import MinMaxScaler
 from table import Row
+from threadpoolctl import threadpool_limits
 from timing import in_own_process, peak_mib, timed
 
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import interpolate
 from mlscale.predictors.wu import Wu
-from mlscale.predictors.wu_clusters import region_values, scaling_values
+from mlscale.predictors.wu_clusters import WEIGHT_DECAY, region_values, scaling_values
 
 KERNELS = (100, 1000, 10_000)
 SHAPES = ((2, 5, 5), (8, 8, 7), (10, 20, 20))
 CLUSTERS, SEED = 12, 0
+MAX_ITERATIONS_OF_LBFGS = 3000
 
 
 def made_kernels(count: int, shape: tuple[int, int, int]) -> Measurements:
@@ -71,13 +77,17 @@ def measure(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, floa
 
 
 def fit_peer(data: Measurements, counters: NDArray[np.float32]) -> None:
-    """K-means and a network for each region by scikit-learn."""
+    """K-means and a network for each region by scikit-learn, in single precision as ours."""
+    points = MinMaxScaler((-1, 1)).fit_transform(counters)
     scaling = scaling_values(data.time_ms, data.grid.index(data.grid.mid))
-    clusterings = {
-        region: peer.cluster(values, CLUSTERS, SEED)
-        for region, values in region_values(scaling).items()
-    }
-    peer.train(MinMaxScaler((-1, 1)).fit_transform(counters), clusterings, CLUSTERS, SEED)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for values in region_values(scaling).values():
+            means = KMeans(CLUSTERS, n_init=10, random_state=SEED).fit(values.astype(np.float32))
+            MLPClassifier(
+                (CLUSTERS,), "logistic", solver="lbfgs", alpha=WEIGHT_DECAY,
+                max_iter=MAX_ITERATIONS_OF_LBFGS, random_state=SEED,
+            ).fit(points, means.labels_)  # fmt: skip
 
 
 def rows() -> Iterator[Row]:

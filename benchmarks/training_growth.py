@@ -33,7 +33,7 @@ Predict = Callable[[Profiles], Floats]
 
 
 def train_mlscale(data: Measurements) -> Predict:
-    """`bottleneck` for time, with the fits that its correction and intervals rest on."""
+    """`bottleneck` for time, with the fits that its intervals rest on."""
     model = create("bottleneck").fit(data, data.grid.mid)
     return lambda profiles: np.asarray(model.predict(profiles).values)
 

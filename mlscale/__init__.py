@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _MODULES = {
-    "mlscale.answer": ("Answer",),
     "mlscale.api": (
+        "Answer",
         "advise",
         "devices",
         "import_profile",
@@ -54,7 +54,7 @@ _MODULES = {
     "mlscale.predictors.bottleneck.estimator": ("Bottleneck",),
     "mlscale.predictors.wang_chu": ("MaxOverlap", "WangChu"),
     "mlscale.predictors.wu": ("Wu",),
-    "mlscale.studies.validation": ("cross_validate",),
+    "mlscale.studies.study": ("cross_validate",),
     "mlscale.errors": ("InputError", "DataWarning"),
 }
 _INSTEAD = {

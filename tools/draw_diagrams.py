@@ -19,10 +19,10 @@ import numpy as np
 
 import mlscale
 from mlscale.arrays import Floats
-from mlscale.predictors.board_law import log_times
+from mlscale.predictors.runs_law import log_times
 
-WIDTH = 600  # of each picture; a telephone shows it at about 350 px
-SIZE, LINE = 18, 24  # of the letters, and from one line to the next
+WIDTH = 600  # a telephone shows a picture at about 350 px
+SIZE, LINE = 18, 24  # letters, and from one line to the next
 INK, SOFT, EDGE, PAPER, TINT = "#24292f", "#57606a", "#c4cbd3", "#ffffff", "#f3f6f9"
 BLUE, RED, GREEN, PURPLE = "#0072b2", "#c44e00", "#00795a", "#8a4f7d"
 SANS, MONO, MONO_SIZE = "sans-serif", "monospace", 15
@@ -32,7 +32,7 @@ LOG_FILES = (LOGS / "training-1755.csv", LOGS / "training-1170.csv")
 READ_MHZ, FIRST_MHZ, LIMIT = (1755, 1170), 1050, 5
 CLOCKS, TIMES = (1020, 1830), (-12, 82)  # the ranges of the small plots [MHz, % more time]
 USUAL = (-2, -1, 0, 1, 3)  # logit of the share that follows the clock, of made runs
-LOG_P = 0.88  # of these, as the shipped model `runs` learnt it
+LOG_P = 0.88  # as the shipped model `runs` learnt it
 # Of a made kernel: how busy it kept the GPU, and the shares of its time.
 BUSY = (("DRAM", 0.62, BLUE), ("pipes of the cores", 0.41, RED), ("issue slots", 0.35, RED))
 LIMITS = (
@@ -41,7 +41,7 @@ LIMITS = (
     ("waiting: the engine's", 0.25, PURPLE),
 )
 PARTS, SHARP = (0.05, 0.8, 0.15), 5  # shares of waiting, memory and cores at the base, and p
-KEYS = (  # of the lines of that picture
+KEYS = (  # what each line of that picture is
     ("time of the kernel: near the highest of the three", INK),
     ("memory: follows the memory clock alone", BLUE),
     ("compute units: as the engine clock falls, time rises", RED),

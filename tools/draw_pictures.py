@@ -26,7 +26,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch
 from matplotlib.ticker import MaxNLocator
 from run_caps import SECOND, capped_a100
-from run_predictions import COVERAGE, Prediction, by_board, read_at, true_ratios
+from run_predictions import COVERAGE, Prediction, by_law, read_at, true_ratios
 from run_tables import tables
 
 import mlscale
@@ -55,12 +55,12 @@ STYLE = {
 }
 WIDTH = 5.2  # inches: a phone's 390 px show it nearly in its size
 MARGIN, ROUND = 0.03, 0.14  # inches, of the card
-POINTS = 28  # of a curve
+POINTS_OF_CURVE = 28
 Look = dict[str, str]
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 KEY: dict[str, Any] = {"handlelength": 1.2, "columnspacing": 1.2, "ncols": 3, "borderpad": 0}
 HERO = "rtx5060ti-16gb", "layernorm"
-CAP_W, CAP_STEPS = 225, 60  # of the capped run that is drawn
+CAP_W, CAP_STEPS = 225, 60  # in the picture of caps
 FOUR = {
     "gtx980-low": "GTX 980 low",
     "gtx980-high": "GTX 980 high",
@@ -90,7 +90,7 @@ NAMES = {
     "rtx-pro-6000-blackwell": "RTX PRO 6000",
     "h100-sxm5": "H100",
 }
-MOST = 55  # of percent of more energy, that is drawn
+MOST_DRAWN_PERCENT = 55  # more energy
 
 
 def card(height: float, look: Look) -> Figure:
@@ -138,10 +138,10 @@ def a_run(device: str, kernel: str) -> Measurements:
 def curve(table: Measurements) -> tuple[Floats, Prediction]:
     """What is predicted from two readings over the clock [MHz], but for what was read."""
     clocks, read = np.array(table.grid.engine_mhz), read_at(table, (SECOND,))
-    steps = np.union1d(np.linspace(clocks[0], clocks[-1], POINTS), clocks[read])
+    steps = np.union1d(np.linspace(clocks[0], clocks[-1], POINTS_OF_CURVE), clocks[read])
     grid = ConfigGrid(table.grid.cu_count, tuple(steps.tolist()), table.grid.memory_mhz)
     new = ~np.isin(steps, clocks[read[:-1]]) | (steps == clocks[0])
-    predicted = by_board(table, read, grid)
+    predicted = by_law(table, read, grid)
     return steps[new], {name: values[:, :, new] for name, values in predicted.items()}
 
 
@@ -200,7 +200,7 @@ def named_rows(panel: Axes, names: Sequence[str], title: str) -> None:
 
 def chosen(table: Measurements) -> dict[str, float]:
     """The clocks [MHz] of least predicted energy, of least measured energy, and the highest."""
-    predicted = by_board(table, read_at(table, (SECOND,)))["energy"][1, 0]
+    predicted = by_law(table, read_at(table, (SECOND,)))["energy"][1, 0]
     clocks, measured = table.grid.engine_mhz, true_ratios(table)["energy"][0]
     places = {"advised": predicted.argmin(), "best": measured.argmin(), "highest": -1}
     return {name: clocks[place] for name, place in places.items()}
@@ -221,7 +221,7 @@ def choices(table: Measurements) -> list[list[str]]:
 def inside(table: Measurements) -> str:
     """How many energies lie inside their intervals, of the clocks that were not read."""
     read, energy = read_at(table, (SECOND,)), true_ratios(table)["energy"][0]
-    low, _, high = by_board(table, read)["energy"][:, 0]
+    low, _, high = by_law(table, read)["energy"][:, 0]
     holds = np.delete((low <= energy) & (energy <= high), read)
     return f"{holds.sum()} of {len(holds)}"
 
@@ -301,9 +301,9 @@ def regret(look: Look) -> Figure:
         values = [float(row[column]) for row in rows]
         panel.barh(heights, values, 0.25, color=color, label=label)
         for height, value in zip(heights, values, strict=True):
-            if value > MOST:
-                panel.text(MOST + 1, height, f"{value:.0f} %", va="center", size=9)
-    panel.set(xlim=(0, MOST), ylim=(-0.6, len(rows) - 0.4))
+            if value > MOST_DRAWN_PERCENT:
+                panel.text(MOST_DRAWN_PERCENT + 1, height, f"{value:.0f} %", va="center", size=9)
+    panel.set(xlim=(0, MOST_DRAWN_PERCENT), ylim=(-0.6, len(rows) - 0.4))
     named_rows(panel, [full_name(row["GPU"]) for row in rows], "Energy above the least possible")
     figure.legend(loc="outside lower center", **KEY)
     return figure

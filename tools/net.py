@@ -85,7 +85,7 @@ def answer(words: list[str], folder: Path) -> dict[str, object]:
     elif written.suffix == ".csv" or "--format" in words:
         text = ran.stdout if written == folder else written.read_text(encoding="utf-8")
         said = list(csv.DictReader(text.splitlines()))
-    else:  # of a model its predictions tell
+    else:  # a model is known by its predictions
         said = None if written.suffix else json.loads(ran.stdout)
     return {"status": 0, "said": said}
 

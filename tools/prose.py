@@ -2,15 +2,17 @@
 
     python tools/prose.py [FILE...]
 
-Reads Markdown, notebooks' Markdown cells, and the messages of Python files (strings of several
-words that are no docstrings); without FILE all documents but the decisions, and mlscale. The forms,
-and what to write instead, are in tools/forbidden.txt. Ends with exit status 1 where one is found.
+Reads Markdown, notebooks' Markdown cells, and of Python files messages, docstrings and comments;
+without FILE all documents but the decisions, and mlscale. The forms, and what to write instead, are
+in tools/forbidden.txt. Ends with exit status 1 where one is found.
 """
 
 import ast
+import io
 import json
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def passages(path: Path) -> Iterator[tuple[int, str]]:
             if cell["cell_type"] == "markdown":
                 yield number, without_code("".join(cell["source"]))
     elif path.suffix == ".py":
-        yield from messages(text)
+        yield from words_in_python(text)
     else:
         yield 1, without_code(text)
 
@@ -44,14 +46,15 @@ def without_code(text: str) -> str:
     return CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
 
 
-def messages(source: str) -> Iterator[tuple[int, str]]:
-    """Strings of several words that are no docstrings."""
-    tree = ast.parse(source)
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+def words_in_python(source: str) -> Iterator[tuple[int, str]]:
+    """Strings of several words, docstrings among them, and comments."""
+    for node in ast.walk(ast.parse(source)):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in bare and " " in node.value.strip():
-            yield node.lineno, node.value
+        if is_text and " " in node.value.strip():
+            yield node.lineno, without_code(node.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], without_code(token.string)
 
 
 def found(path: Path) -> Iterator[str]:

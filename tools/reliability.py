@@ -45,9 +45,9 @@ from mlscale.data.table_files import write_table
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 PROCESSOR_S = 10
 TOO_LONG = 124  # exit status, as that of timeout
-SPARE_BYTES = 1 << 30  # of memory, for a file
+SPARE_MEMORY_BYTES = 1 << 30
 WALL_S = 300.0  # the machine may be busy
-SECONDS_TO_END = 30.0  # of the processes that a killed one had begun
+SECONDS_TO_END = 30.0  # for processes that a killed one had begun
 MLSCALE = (sys.executable, "-m", "mlscale")
 DOCUMENT = "model.json"
 TRAIN = ("train", "--base", "mid", "--predictor", "nearest")
@@ -147,7 +147,7 @@ def _limits() -> Iterator[None]:
 
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    size = pages * os.sysconf("SC_PAGE_SIZE") + SPARE_BYTES
+    size = pages * os.sysconf("SC_PAGE_SIZE") + SPARE_MEMORY_BYTES
     signal.signal(signal.SIGPROF, too_long)
     signal.setitimer(signal.ITIMER_PROF, PROCESSOR_S)
     resource.setrlimit(resource.RLIMIT_AS, (size, before[1]))

@@ -8,7 +8,7 @@ out, is by reproduction/run_tables.py and run_predictions.py. A model holds fitt
 names of the kernels, no row of a table; its card names sources, licences and what it is for.
 
 Two public sets cannot serve the law of runs, so that none is learnt from: Zeus's sweeps of power
-caps have no clocks, and gpupowermodel's of clocks have no times (tests/predictors/test_board.py
+caps have no clocks, and gpupowermodel's of clocks have no times (tests/predictors/test_runs.py
 has its power as a test).
 """
 
@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from run_predictions import QUANTITIES, board_for, by_board, outcome
+from run_predictions import QUANTITIES, by_law, law_for, outcome
 from run_tables import source, sources, tables, training_tables
 
 from mlscale.arrays import Floats
@@ -31,7 +31,7 @@ from mlscale.data.points import SECOND_CLOCK
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import DataWarning, InputError
 from mlscale.model.model import Model, train
-from mlscale.predictors.board import Board
+from mlscale.predictors.runs import Runs
 from mlscale.studies.study import plan
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -72,7 +72,7 @@ def kernels() -> Model:
     model = train(
         first, first.grid.mid, "bottleneck", others=[(table, table.grid.mid) for table in others]
     )
-    power = board("power")
+    power = law("power")
     model = replace(model, predictors={"time": model.predictors["time"], "power": power})
     card = {
         "sources": [*dict.fromkeys([*map(source, NVIDIA), *sources()])],
@@ -105,26 +105,27 @@ def time_left_out() -> dict[str, dict[str, float]]:
 def power_held(model: Model) -> dict[str, float]:
     """Share of power within the 90 % intervals [%] on the tables that time was learnt from.
 
-    Power was not, or is left out here. From the mid-grid, over the whole grid but the base, with
-    the times that the model predicts.
+    Power was not, or is left out here. From the mid-grid, over the engine clocks but the base's,
+    with the times that the model predicts.
     """
     held: dict[str, float] = {}
     for name in NVIDIA:
         table = measurements(name)
-        _, power = board_for(table.device)
+        _, power = law_for(table.device)
         held[name] = held_on(replace(model, predictors=model.predictors | {"power": power}), table)
         print(f"{name}: 90 % intervals of power hold {held[name]} %")
     return held
 
 
 def held_on(model: Model, table: Measurements) -> float:
-    """Share of power within the 90 % intervals [%], from the mid-grid of a table."""
+    """Share of power within the 90 % intervals [%], at engine clocks, from a table's mid-grid."""
     base = table.grid.mid
     profiles = table.profiles(base)
     turned = model.for_gpu(table.device, table.grid, base, profiles)
     power = turned.predict(profiles, 0.9).surfaces["power"]
     _, held = off_and_held(power, table.relative("power", base))
-    return round(float(without_base(held, table.grid.index(base)).mean()), 1)
+    held = np.where(np.isfinite(power.values), held, np.nan)
+    return round(float(np.nanmean(without_base(held, table.grid.index(base)))), 1)
 
 
 def runs() -> Model:
@@ -133,11 +134,11 @@ def runs() -> Model:
     model = train(
         first,
         first.grid.highest,
-        "board",
+        "runs",
         others=[(table, table.grid.highest) for table in others],
         quantity="time",
     )
-    power = board("power")
+    power = law("power")
     model = replace(model, predictors=model.predictors | {"power": power})
     held = {quantity: learnt.held_["two"] for quantity, learnt in model.predictors.items()}
     held["energy"] = power.held_["energy"]
@@ -157,10 +158,10 @@ def runs() -> Model:
     return replace(model, card=model.card | card)
 
 
-def board(quantity: str) -> Board:
+def law(quantity: str) -> Runs:
     """The law of runs, learnt from all of them."""
     found = training_tables()
-    return Board(quantity=quantity).fit(found, [table.grid.highest for table in found])
+    return Runs(quantity=quantity).fit(found, [table.grid.highest for table in found])
 
 
 def from_two_clocks() -> dict[str, dict[str, dict[str, float]]]:
@@ -170,7 +171,7 @@ def from_two_clocks() -> dict[str, dict[str, dict[str, float]]]:
     """
     errors: dict[str, dict[str, dict[str, float]]] = {}
     for device, found in tables().items():
-        one = outcome(found, by_board, (SECOND_CLOCK,))
+        one = outcome(found, by_law, (SECOND_CLOCK,))
         everywhere = np.ones(len(one.over_lowest), dtype=bool)
         off = {name: one.mean(one.errors, name, everywhere) for name in QUANTITIES}
         errors[device] = {

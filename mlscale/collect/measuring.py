@@ -18,8 +18,8 @@ from mlscale.collect.cases import Case
 from mlscale.collect.device import DeviceInfo, device_at_hand
 from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
+from mlscale.sensors.boards import board_by_uuid
 from mlscale.sensors.clocks import set_board
-from mlscale.sensors.nvidia import board_by_uuid
 
 # kernel_tuner would import torch and CuPy for arguments of their types, which takes seconds; here
 # are none.
@@ -287,7 +287,7 @@ def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
         try:
             launch = _launch(entry, device, entry.case().arguments)
             run_kernel(**launch, params={"block_size_x": entry.block})
-        except Exception as error:  # of one kernel
+        except Exception as error:  # the other kernels go on
             print(f"{entry.name}: {error}", file=sys.stderr)
     core.DeviceInterface = plain
 

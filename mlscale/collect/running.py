@@ -66,8 +66,6 @@ def _delete_if_not_whole(cache: Path) -> None:
 
 
 class _Worker:
-    """A process that measures."""
-
     def __init__(self, log: Path, environment: dict[str, str]) -> None:
         context = get_context("forkserver")
         context.set_forkserver_preload(["mlscale.collect.measuring", __name__, "pyopencl"])
@@ -110,7 +108,7 @@ def _work(connection: Connection, log: Path, environment: dict[str, str]) -> Non
         try:
             measure(*given)
             connection.send("")
-        except Exception as error:  # of one kernel; the others go on
+        except Exception as error:  # the other kernels go on
             connection.send(" ".join(str(error).split())[:_LONGEST] or type(error).__name__)
 
 

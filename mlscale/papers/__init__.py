@@ -5,9 +5,9 @@
 - `volkov`: throughput of a CU (Volkov's survey, 2018);
 - `nagasaka`: power from counters per second (Nagasaka et al., 2010).
 
-Beside them stand the parameters of one's own GPU (`gpu_file`, from `micro_benchmarks`), and what
-checks inputs (`arguments`). The scripts of `reproduction/` compute and draw
-the papers' figures by them.
+Beside them stand the parameters of your own GPU, from micro-benchmarks (`gpu_file`), and what
+checks inputs (`arguments`). The scripts of `reproduction/` compute and draw the papers' figures by
+them.
 
 The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
 they are first used. Functions take numbers or arrays, numbers give numbers, and what cannot be is

@@ -53,7 +53,6 @@ class Variable:
 
 
 def _counter(name: str) -> Variable:
-    """Return the variable that is a counter itself."""
     return Variable((name,), lambda counters: counters.count(name))
 
 
@@ -147,9 +146,9 @@ class PowerInputs:
 def derive_inputs(profiles: Profiles) -> PowerInputs:
     """The variables of every kernel of the profiles, and the sets of counters they give.
 
-    Warns (DataWarning) of sets that are left out for want of a counter, and of kernels that would
-    pass unseen for want of one. Raises InputError where the power of a kernel is missing, where a
-    counter is missing for some kernels or bad, and where not even one set is there.
+    Warns (DataWarning) of sets that are left out because there is no counter, and of kernels that
+    would pass unseen for the same reason. Raises InputError where the power of a kernel is missing,
+    where a counter is missing for some kernels or bad, and where not even one set is there.
 
     By hand: a read, a write and an instruction in 2 ms.
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.papers.arguments import above_0, finite, from_0, from_1, result, shares
 from mlscale.papers.wang_chu_inputs import GpuParameters, WarpInputs
@@ -374,18 +374,3 @@ def busiest_cycles(
     """
     one = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
     return np.asarray(one.resident_warps * one.count * np.maximum(one.compute, one.service))
-
-
-def compute_bound(
-    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
-) -> Mask:
-    """Return where the CU is the busier one, not memory, (K, *clocks).
-
-    By hand: in a period 50 instructions take 12.5 cycles, 4 transactions 4.
-
-    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE, load_gpu
-    >>> print(compute_bound(EXAMPLE, load_gpu("gtx980"), 1000, 1000))
-    True
-    """
-    period = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
-    return np.asarray(period.compute >= period.service)

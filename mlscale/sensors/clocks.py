@@ -15,8 +15,7 @@ from typing import Any
 
 from mlscale.errors import InputError, warn
 from mlscale.files import only_writer, parse_json_object, read_bytes, write_text
-from mlscale.sensors.board import SettingError
-from mlscale.sensors.boards import GpuBoard
+from mlscale.sensors.boards import GpuBoard, SettingError
 
 # Not from a manual: how long a GPU may take to run at a clock that was just set.
 SETTLE_S = 0.2

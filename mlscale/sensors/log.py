@@ -1,31 +1,34 @@
 """A run's log in the names of nvidia-smi, below one line of what does not change; and what it says.
 
-What a log says is read from the file by `mlscale.readers`, as by `advise`.
+What a log says is read from the file by `mlscale.readers`, as by `advise`. `Meter` is all of it for
+a block of Python.
 """
 
 import csv
 import io
 import json
+import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp, mkstemp
-from typing import Any
+from typing import Any, Self
 
 from mlscale.errors import InputError, warn
 from mlscale.files import only_writer, write_text
 from mlscale.readers.monitor import FACTS, read_log
-from mlscale.sensors.board import BUSY, REASONS, Sample
-from mlscale.sensors.boards import GpuBoard
+from mlscale.sensors.boards import BUSY, REASONS, GpuBoard, LostError, Sample, boards_at_hand
+from mlscale.sensors.clocks import given_back
 from mlscale.sensors.recorder import IDLE_PERCENT, Recorder
 
-Rows = Sequence[tuple[float, Sample]]
+Samples = Sequence[tuple[float, Sample]]
 
 # Bits of NVML's clocks event reasons: what lowered the clock, and the code under which it is told.
 _CAP, _HEAT = 0x4 | 0x80, 0x8 | 0x20 | 0x40
-_OFTEN = 0.05  # of the samples of a GPU at work
+_OFTEN = 0.05  # a share of the samples at work that is told
 _PART = ".part.csv"  # ends the names of logs while they are sampled
 
 
@@ -78,7 +81,7 @@ class PartialLog:
             with suppress(InputError, OSError), only_writer(path):  # nobody holds it
                 warn("M02", f"{path}: was sampled of a run that was killed; rename or delete it")
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Samples) -> None:
         """Write the last of all samples; with a heading that is new, all of them anew."""
         if not self._headings:
             self.facts = self.board.facts() | self.facts
@@ -104,7 +107,7 @@ class PartialLog:
         self._path.unlink(missing_ok=True)
 
 
-def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any]) -> None:
+def write_log(path: Path, board: GpuBoard, rows: Samples, facts: Mapping[str, Any]) -> None:
     """Write a log, whole or not at all. Raises InputError. facts: what does not change."""
     text = _text(board, rows, _headings(rows), facts)
     try:
@@ -117,14 +120,14 @@ def write_log(path: Path, board: GpuBoard, rows: Rows, facts: Mapping[str, Any])
         raise
 
 
-def _headings(rows: Rows) -> list[str]:
+def _headings(rows: Samples) -> list[str]:
     return list(dict.fromkeys(name for _, sample in rows for name in sample))
 
 
 def _text(
-    board: GpuBoard, rows: Rows, headings: Sequence[str], facts: Mapping[str, Any] | None
+    board: GpuBoard, rows: Samples, headings: Sequence[str], facts: Mapping[str, Any] | None
 ) -> str:
-    """Rows as CSV; below the line of facts and a header where there are facts."""
+    """Samples as CSV; below the line of facts and a header where there are facts."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if facts is not None:
@@ -143,7 +146,7 @@ def _cell(name: str, value: float | None) -> str:
     return f"{int(value):#018x}" if name == REASONS else f"{value:.10g}"
 
 
-def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
+def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Samples:
     """The samples of a board but for those of the first seconds; all where that leaves none.
 
     Raises InputError without any.
@@ -159,7 +162,7 @@ def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Rows:
     return left if len(left) > 1 else rows
 
 
-def at_work(rows: Rows) -> Rows:
+def at_work(rows: Samples) -> Samples:
     """The samples at which the GPU is not idle."""
     return [row for row in rows if row[1].get(BUSY, 100) > IDLE_PERCENT]
 
@@ -182,7 +185,7 @@ def measured(path: Path) -> Measured:
         device.name if device else log.name,
         time_ms / 1e3,
         seconds[-1] - seconds[0] if seconds else 0.0,
-        clocks.get("engine_mhz", float("nan")),
+        clocks.get("engine_mhz", math.nan),
         mean_w,
         mean_w * time_ms / 1e3,
     )
@@ -204,3 +207,53 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
     if others and not ran_before:
         names = ", ".join(f"{name or 'process'} {n}" for n, name in others.items())
         warn("G02", f"{gpu}: another program ran on it already: {names}; power and time include it")
+
+
+class Meter:
+    """Samples a GPU while a block runs, and writes its log where the block ends well.
+
+    A log that is there is replaced then, as by `mlscale measure -o`; a warning says so. Until then
+    what is sampled is in a file beside it, which stays where the block does not end well.
+
+    Attributes:
+        path: the log.
+        time_s: that the GPU worked [s]; with a rate that of a million units of work.
+        engine_mhz, mean_w: mean clock [MHz] and power [W] in that time; energy_j: its energy [J].
+            NaN until the block has ended, and where no sensor tells.
+    """
+
+    time_s = engine_mhz = mean_w = energy_j = math.nan
+
+    def __init__(self, log: str | Path, gpu: int | str | None, rate: float | None) -> None:
+        self.path = Path(log)
+        self._facts = {} if rate is None else {"work_per_s": rate}
+        [self._board, *others] = boards_at_hand([] if gpu is None else [str(gpu)])
+        if others:
+            raise InputError("several GPUs are visible; name one: gpu=0")
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self.path.exists():
+            warnings.warn(f"{self.path}: exists, and is replaced", stacklevel=2)
+        self._stack.enter_context(given_back(self._board, sets_board=False))
+        self._partial = partial = PartialLog(self.path, self._board, self._facts)
+        self._recorder = Recorder([self._board], sampled=lambda _, rows: partial.add(rows))
+        self._stack.enter_context(self._recorder)
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._recorder.await_idle()
+        self._stack.close()
+        if error is not None:
+            self._partial.close()
+            return
+        recorder, board = self._recorder, self._board
+        write_log(self.path, board, kept(recorder, board), self._partial.facts)
+        self._partial.remove()
+        warn_of_run(recorder, board)
+        if why := recorder.lost.get(board.index):
+            raise LostError(f"GPU {board.index} no longer answers ({why}): {self.path} ends there")
+        found = measured(self.path)
+        self.time_s, self.engine_mhz = found.time_s, found.engine_mhz
+        self.mean_w, self.energy_j = found.mean_w, found.energy_j

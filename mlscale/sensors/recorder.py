@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from mlscale.sensors.board import BUSY, MEAN_POWER, POWER, Sample
-from mlscale.sensors.boards import GpuBoard
+from mlscale.sensors.boards import BUSY, MEAN_POWER, POWER, GpuBoard, Sample
 
 USUAL_HZ = 10.0
 IDLE_PERCENT = 2.0  # up to this utilisation a GPU is idle
@@ -59,7 +58,7 @@ class Recorder(threading.Thread):
         """Ask a board; whatever goes wrong, it is lost, and the others are not."""
         try:
             function(board)
-        except Exception as error:  # of a driver too
+        except Exception as error:  # whatever a driver raises
             self.lost[board.index] = str(error) or type(error).__name__
 
     def _read(self, board: GpuBoard) -> None:

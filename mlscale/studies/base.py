@@ -98,7 +98,7 @@ class Study(ABC):
     PARTIAL_SPLITS where each holds out some kernels alone, else SEEDS.
     """
 
-    name: ClassVar[str]  # of the command
+    name: ClassVar[str]  # as the command calls it
 
     tables: Tables
     predictors: Sequence[AnyPredictor] = ()

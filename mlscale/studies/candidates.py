@@ -18,7 +18,13 @@ from mlscale.errors import InputError
 from mlscale.predictors import applying, create, find_predictor, or_default
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
 from mlscale.predictors.wu import AUTO, DEFAULT_CLUSTERS
-from mlscale.predictors.wu_clusters import CU_AXIS, centroid_factors, region_values, scaling_values
+from mlscale.predictors.wu_clusters import (
+    CU_AXIS,
+    centroid_factors,
+    cluster,
+    region_values,
+    scaling_values,
+)
 
 AnyPredictor = str | type[Predictor] | Predictor
 
@@ -44,8 +50,6 @@ class Oracle(Predictor):
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Cluster the training kernels."""
-        from mlscale.predictors.wu_training import cluster
-
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
         asked = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
@@ -82,7 +86,7 @@ class Oracle(Predictor):
             errors = [
                 np.nansum(absolute_percentage_error(walk, truth[c]), axis=(2, 3))
                 for c, walk in enumerate(self.walks_)
-            ]  # of each CU count: (clusters of the CU axis, its own clusters)
+            ]  # for each CU count: (clusters of the CU axis, its clusters)
             axis = int(np.argmin(sum(each.min(axis=1) for each in errors)))
             for c, walk in enumerate(self.walks_):
                 values[k, c] = walk[axis, errors[c][axis].argmin()]

@@ -2,12 +2,14 @@
 
 Everything random and everything chosen is fitted anew inside each fold. `folds` says who is held
 out; a training, such as `same_table`, says which kernels of which tables are learnt from instead.
+`from_two_readings` predicts the runs of a GPU left out, as somebody does who has two logs of a run
+and a model of other GPUs.
 """
 
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -15,11 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
+from mlscale.data.points import SECOND_CLOCK
+from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, absolute_values, without_base
 from mlscale.errors import DataWarning, InputError, warn
-from mlscale.predictors.base import Predictor, for_other_gpus, predict_surfaces
+from mlscale.model.model import train
+from mlscale.model.predictions import COVERAGE
+from mlscale.predictors.base import Predictor, TrainingSet, for_other_gpus, predict_surfaces
 from mlscale.studies.candidates import Oracle
 from mlscale.text import counted
 
@@ -35,6 +41,7 @@ Fold = tuple[Indices, Indices]  # positions of the training kernels, and of thos
 ProfiledTable = tuple[Measurements, HardwareConfig]
 Learnt = list[tuple[ProfiledTable, Indices]]  # tables, and which of their kernels
 Training = Callable[[ProfiledTable, Fold, Sequence[ProfiledTable]], Learnt]
+Side = tuple[Floats, Floats | None]  # time [ms] and power [W], (K, C, E, M)
 
 
 def folds(
@@ -241,7 +248,6 @@ def _cases(
     training: Training,
     tables: Sequence[ProfiledTable],
 ) -> list[_Case]:
-    """A case for each fold, base and quantity, in this order."""
     cases = []
     for fold in folds:
         selected: dict[int, Measurements] = {}  # by table: each is a copy that all bases share
@@ -261,7 +267,7 @@ def _fit(cases: Sequence[_Case], data: Measurements) -> None:
     """Fit all predictors as one batch; those of an unseen GPU learn its peaks from profiles."""
     jobs: list[Any] = []
     for case in cases:
-        if len(case.tables) == 1:  # of which every predictor learns
+        if len(case.tables) == 1:  # every predictor learns from one
             jobs.append((case.predictor, *case.tables[0]))
         else:
             several, bases = zip(*case.tables, strict=True)
@@ -302,3 +308,45 @@ def warn_of_tested_kernels(name: str, tested: Measurements, learnt: Learnt) -> N
             f"{counted(len(known), 'kernel')} to train on may be under test in '{name}', such as "
             f"{known[0]}; give one program the same application name in all tables",
         )
+
+
+def from_two_readings(
+    predictor: Predictor | None,
+    data: Measurements,
+    base: HardwareConfig,
+    static_power_w: float,
+    others: Sequence[TrainingSet],
+) -> tuple[list[Side], Floats | None]:
+    """Predicted time and power, also at the low and the high ends, and the high ends of time alone.
+
+    The readings of each kernel are at the base and at `second_reading`. Power's ends are such that
+    times those of time they are the ends of energy. Raises InputError.
+    """
+    (first, at), *more = others
+    model = train(first, at, predictor, others=more).for_gpu(data.device, data.grid, base)
+    second = second_reading(data, base)
+    read = (slice(None), *second)
+    watts = None if data.power_w is None else data.power_w[read]
+    point = MeasuredPoint(data.grid.config(second), data.time_ms[read], watts)
+    profiles = replace(data.profiles(base), points=(point,))
+    predictions = model.predict(profiles, COVERAGE)
+    time = predictions["time"].absolute(profiles.time_ms)
+    if "power" not in predictions.surfaces:
+        return [(time.values, None)], time.high
+    power = predictions["power"].absolute(profiles.quantity("power"), static_power_w)
+    sides: list[Side] = [(time.values, power.values)]
+    if predictions.energy is not None:
+        energy = predictions.energy.absolute(profiles.time_ms * profiles.quantity("power"))
+        sides += [
+            (ms, mj / ms + static_power_w)
+            for ms, mj in ((time.low, energy.low), (time.high, energy.high))
+            if ms is not None and mj is not None
+        ]
+    return sides, time.high
+
+
+def second_reading(data: Measurements, base: HardwareConfig) -> Index:
+    """Where the second reading is: at the next clock below SECOND_CLOCK of the base, or lowest."""
+    c, _, m = data.grid.index(base)
+    below = np.array(data.grid.engine_mhz) <= SECOND_CLOCK * base.engine_mhz
+    return c, max(int(below.sum()) - 1, 0), m

@@ -18,8 +18,8 @@ from mlscale.model.predictions import COVERAGE
 from mlscale.predictors import DEFAULT, applying, default_predictor
 from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
-from mlscale.predictors.board import Board
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.runs import Runs
 from mlscale.studies.base import Part, Row, Rows, Study, Tables, flat
 from mlscale.studies.candidates import (
     AnyPredictor,
@@ -213,7 +213,7 @@ class ErrorStudy(Study):
         if target.is_elsewhere and "power" in asked:
             raise InputError(
                 "power is learnt on the GPU itself; only time is for unseen GPUs, or power by "
-                f"'{Board.name}'"
+                f"'{Runs.name}'"
             )
         (trained, _), _ = target.learnt[0]
         has_power = trained.power_samples is not None and not target.is_elsewhere

@@ -8,7 +8,6 @@ Colours are told apart by colour-blind readers, and never the only sign.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +45,9 @@ FONT = 9
 # Beyond it values stand on a logarithmic axis, which is straight below 1 %.
 STRAIGHT_RATIO, STRAIGHT_PERCENT = 20.0, 1.0
 NAMES = {"kernel": "kernel held out", "run": "random run of kernels held out"}
-MOST_PANELS = 3  # of predictions
+MOST_PREDICTORS = 3  # panels beside one another
 UNITS = {"time": "ms", "power": "W"}
+ERROR_LABEL = "mean absolute percentage error [%]"
 _PLAIN, _LEARNT = "#777777", COLOURS[0]
 
 
@@ -60,9 +60,8 @@ def draw_errors(folder: Path, kernels: Rows, origins: Mapping[str, str | None]) 
     written = []
     for (table, quantity), rows in grouped(kernels, "table", "quantity").items():
         title = f"{with_origin(table, origins[table])}\nerror of {quantity}, each {NAMES['kernel']}"
-        values = _by_name(rows, "predictor", "kernel", "mape")
-        label = "mean absolute percentage error [%]"
-        figure = strips(title, values, (*BASELINES, ORACLE), label, "baseline or bound")
+        values = {"": _by_name(rows, "predictor", "kernel", "mape")}
+        figure = strips(title, values, (*BASELINES, ORACLE), ERROR_LABEL, "baseline or bound")
         written += save_figure(figure, folder / f"errors-{table}-{quantity}")
     return written
 
@@ -72,15 +71,16 @@ def draw_predictions(
 ) -> list[Path]:
     """Predicted against measured, a figure for each table and quantity, a panel for each predictor.
 
-    Of those that learn the MOST_PANELS that err least, before baselines, never the oracle. errors,
-    predictions: the rows of errors.csv and predictions.csv; origins: of each table. Returns the
-    paths: predictions-TABLE-QUANTITY.png and .svg. Raises InputError where one cannot be written.
+    Of those that learn the MOST_PREDICTORS that err least, before baselines, never the oracle.
+    errors, predictions: the rows of errors.csv and predictions.csv; origins: of each table. Returns
+    the paths: predictions-TABLE-QUANTITY.png and .svg. Raises InputError where one cannot be
+    written.
     """
     keys, written = ["table", "quantity", "predictor", "features"], []
     points = dict(list(predictions.fillna({"features": ""}).groupby(keys)))
     for (table, quantity), rows in grouped(errors, "table", "quantity").items():
         ranked = sorted(rows, key=lambda row: (row["predictor"] in BASELINES, row["mape"]))
-        best = [row for row in ranked if row["predictor"] != ORACLE][:MOST_PANELS]
+        best = [row for row in ranked if row["predictor"] != ORACLE][:MOST_PREDICTORS]
         title = f"{with_origin(table, origins[table])}\n{quantity}, each {NAMES['kernel']}"
         figure = new_figure(0.6 + 2.6 * len(best), 3.7, title)
         panels = figure.subplots(1, len(best), sharex=True, sharey=True, squeeze=False)[0]
@@ -131,7 +131,7 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
         compared = [row for row in drawn if row["regret_percent"] is not None]
         if not compared:
             continue
-        values = _by_name(compared, "advisor", what, "regret_percent")
+        values = {"": _by_name(compared, "advisor", what, "regret_percent")}
         figure = strips(title, values, STRATEGIES, "regret [%]", "without a predictor")
         written += save_figure(figure, folder / f"advice-{table}-{objective}")
     return written
@@ -139,20 +139,30 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
 
 def strips(
     title: str,
-    values: Mapping[str, Sequence[float]],
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
     plain: Sequence[str],
     label: str,
     plain_label: str,
 ) -> Figure:
-    """A row of dots for each name, from the least mean (top) to the largest.
+    """A panel for each title, in it a row of dots for each name, the least mean at the top.
 
-    values: by name [%]; a box from quartile to quartile stands below the dots, and the mean is a
-    diamond with its number beside. plain: the names that are compared against, in grey and
-    hollow; plain_label says what they are.
+    panels: by title, which may be empty, and name the values [%]; a box from quartile to quartile
+    stands below the dots, and the mean is a diamond with its number beside. plain: the names that
+    are compared against, in grey and hollow; plain_label says what they are.
     """
-    figure = new_figure(WIDTH, 1.5 + 0.36 * len(values), title)
-    _draw_strips(figure.subplots(), values, plain, label)
-    _legend_of_strips(figure, plain_label)
+    heights = [1.0 + 0.36 * len(names) for names in panels.values()]
+    figure = new_figure(WIDTH, 0.5 + sum(heights), title)
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, (heading, names) in zip(axes, panels.items(), strict=True):
+        _draw_strips(panel, names, plain, label)
+        panel.set_title(heading, fontsize=FONT, parse_math=False)
+    handles: list[Artist] = [
+        Line2D([], [], color=_LEARNT, marker="o", linestyle="", label="learnt"),
+        Line2D([], [], color=_PLAIN, marker="o", mfc="none", linestyle="", label=plain_label),
+        Line2D([], [], color="black", marker="D", linestyle="", label="mean"),
+        Patch(color="black", alpha=0.2, lw=0, label="middle half"),
+    ]
+    legend_below(figure, handles, 2)
     return figure
 
 
@@ -161,18 +171,11 @@ def error_figure(kernels: Rows) -> Figure:
 
     kernels: the rows of kernels.csv.
     """
-    values = {
+    panels = {
         " ".join(key): _by_name(rows, "predictor", "kernel", "mape")
         for key, rows in grouped(kernels, "table", "quantity").items()
     }
-    heights = [1.0 + 0.36 * len(names) for names in values.values()]
-    figure = new_figure(WIDTH, 0.5 + sum(heights))
-    panels = figure.subplots(len(values), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for panel, (title, names) in zip(panels, values.items(), strict=True):
-        _draw_strips(panel, names, (*BASELINES, ORACLE), "mean absolute percentage error [%]")
-        panel.set_title(title, fontsize=FONT, parse_math=False)
-    _legend_of_strips(figure, "baseline or bound")
-    return figure
+    return strips("", panels, (*BASELINES, ORACLE), ERROR_LABEL, "baseline or bound")
 
 
 def _draw_strips(
@@ -198,16 +201,6 @@ def _draw_strips(
     panel.set_ylim(-0.6, len(order) - 0.4)
     _percent_axis(panel, [value for each in values.values() for value in each])
     panel.set_xlabel(label, fontsize=FONT)
-
-
-def _legend_of_strips(figure: Figure, plain_label: str) -> None:
-    handles: list[Artist] = [
-        Line2D([], [], color=_LEARNT, marker="o", linestyle="", label="learnt"),
-        Line2D([], [], color=_PLAIN, marker="o", mfc="none", linestyle="", label=plain_label),
-        Line2D([], [], color="black", marker="D", linestyle="", label="mean"),
-        Patch(color="black", alpha=0.2, lw=0, label="middle half"),
-    ]
-    legend_below(figure, handles, 2)
 
 
 def _by_name(rows: Rows, who: str, what: str, value: str) -> dict[str, list[float]]:
@@ -327,15 +320,6 @@ def shades(count: int) -> list[tuple[str, str]]:
     """A colour and a marker for each of so many steps, dark to light."""
     colours = colormaps["viridis"](np.linspace(0, 0.85, count))
     return [(to_hex(one), MARKERS[n % len(MARKERS)]) for n, one in enumerate(colours)]
-
-
-@cache
-def ink(fill: str) -> str:
-    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
-    channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
-    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:

@@ -19,10 +19,10 @@ from mlscale.advice.advise import (
     kernel_flags,
     predicted_costs,
 )
-from mlscale.advice.costs import Costs, Terms
-from mlscale.advice.document import document
-from mlscale.advice.recommendation import Advice, Row, Workload
-from mlscale.advice.search import best_of_kernels, columns_at
+from mlscale.advice.answer import PlainAnswer, answer_by
+from mlscale.advice.document import Row, document
+from mlscale.advice.recommendation import Advice, Costs, Terms, Workload
+from mlscale.advice.search import best_of_kernels, choices_at
 from mlscale.advice.sureness import Grounds
 from mlscale.data.fleet import Fleet
 from mlscale.data.grid import HardwareConfig
@@ -34,7 +34,7 @@ from mlscale.files import parse_json_object
 from mlscale.model.model import Model, feature_warnings
 from mlscale.model.prediction_table import PART, as_arrow
 from mlscale.model.predictions import COVERAGE
-from mlscale.notes import Note, note_rows
+from mlscale.notes import Note, note_rows, notes_from
 
 SUMS = "mlscale_sums"
 _ARRAYS = ("time_ms", "power_w", "peak_w")
@@ -93,12 +93,17 @@ def advise_part(
     run_ms, run_peak_w = base
     predictions, costs, _, _ = predicted_costs(model, profiles, terms, run_peak_w)
     best, too_slow = best_of_kernels(costs, terms, run_ms)
-    at_best = columns_at(costs, terms, np.arange(len(best)), best)
+    chosen = choices_at(costs, terms, np.arange(len(best)), best)
     columns: dict[str, Any] = {"kernel": np.array(profiles.kernels, dtype=object)}
-    columns |= {name: at_best.pop(name) for name in [*at_best][:6]}
+    columns["cu_count"] = np.array([one.cu_count for one in chosen])
+    for name in ("engine_mhz", "memory_mhz", "time_ms", "power_w", "energy_mj"):
+        columns[name] = np.array([getattr(one, name) for one in chosen], dtype=np.float64)
     columns["launches"] = costs.launches
     columns["share_percent"] = 100 * costs.launches * costs.base_ms / run_ms
-    columns |= at_best
+    for name in ("saving", "slowdown"):
+        ends = [getattr(one, f"{name}_range") or (np.nan, np.nan) for one in chosen]
+        columns[f"{name}_percent"] = np.array([getattr(one, f"{name}_percent") for one in chosen])
+        columns[f"{name}_low_percent"], columns[f"{name}_high_percent"] = np.array(ends).T
     by_kernel = kernel_flags(predictions, best, too_slow)
     flags = ["; ".join(map(str, flags)) for flags in by_kernel]
     columns["flags"] = np.array(flags, dtype=object)
@@ -247,15 +252,40 @@ def whole_document(
         launches=launches if says_launches else None,
         counters_cover_percent=100.0,
     )
-    run = reduce(joined, (_sums(work.path(number), model) for number in numbers))
     run_ms, _ = work.base or (1.0, 0.0)
     notes += exchange_warnings(sum(part["exchanged_ms"] for part in parts) / run_ms)
-    advice = advise_fleet(model, run, work.terms, workload, notes)
-    return {"parts": len(numbers), **document(advice, model_name)}
+    answer = _answer(work, work.terms, model, workload, model_name, notes)
+    return {"parts": len(numbers), **document(answer)}
+
+
+def written_answer(work: FleetWork, model: Model, written: Row) -> PlainAnswer | None:
+    """The answer of which `whole_document` wrote this document; None of a fleet that is predicted.
+
+    Raises InputError.
+    """
+    if work.terms is None:
+        return None
+    run = written["run"]
+    workload = Workload(run["kernels"], run["launches"], run["counters_cover_percent"])
+    answer = _answer(work, work.terms, model, workload, written["model"], ())
+    return replace(answer, notes=notes_from(written["notes"]))
+
+
+def _answer(
+    work: FleetWork,
+    terms: Terms,
+    model: Model,
+    workload: Workload,
+    model_name: str,
+    notes: Sequence[Note],
+) -> PlainAnswer:
+    """The answer for the whole run, from the sums that the parts have. Raises InputError."""
+    paths = [work.path(number) for number in range(len(work.fleet.groups))]
+    run = reduce(joined, (_sums(path, model) for path in paths if path.is_file()))
+    return answer_by(advise_fleet(model, run, terms, workload, notes), model_name)
 
 
 def _sums(path: Path, model: Model) -> Costs:
-    """The sums of a part, as its file says them. Raises InputError."""
     with parquet_file(path) as file:
         state = parse_json_object(file.metadata.metadata[SUMS.encode()], str(path))
     return restored(state, model)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LARGE = (Measurements, Model)  # are sent to each worker once
-_LONGEST_END_S = 5.0  # of a thread with nothing left to do
+_LONGEST_END_S = 5.0  # for a thread with nothing left to do
 SECONDS_TO_CONNECT = 5.0  # to a Dask scheduler
-SECONDS_BETWEEN_LOOKS = 1.0  # of a worker, whether its parent is alive
+SECONDS_BETWEEN_LOOKS = 1.0  # a worker looks whether its parent is alive
 
 Results = Generator[tuple[int, Any], None, None]
 

@@ -23,20 +23,19 @@ from mlscale.model.predictions import COVERAGE, coverage_of_each
 from mlscale.predictors import PREDICTORS, applying
 from mlscale.predictors.base import TrainingSet, predict_surfaces
 from mlscale.predictors.baselines import RateBound
-from mlscale.predictors.board import Board
+from mlscale.predictors.runs import Runs
 from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import Candidate, asked_for, with_features
-from mlscale.studies.crossval import LEAVE_ONE_OUT, cross_validate
-from mlscale.studies.left_out_gpu import Side, from_two_readings
+from mlscale.studies.crossval import LEAVE_ONE_OUT, Side, cross_validate, from_two_readings
 from mlscale.studies.statistics import split_error, standard_error
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
 CAUTIOUS, EXPECTED = "cautious", "expected"  # what keeps a limit of time: the high end, the value
-A_POINT = 1.0  # of the time at the base [%], that a limit of time is passed by at most unnoticed
+A_POINT = 1.0  # percent of the time at the base; a limit passed by less counts as kept
 ENERGY_OBJECTIVES = ("energy", "edp", "ed2p")
 MOST_APPLICATIONS = 8
-LAUNCH_SIGMA = 2.0  # of the logarithm: nine launch counts in ten lie within a factor 27 of 1
+LAUNCH_SIGMA = 2.0  # in the logarithm: nine launch counts in ten lie within a factor 27 of 1
 _SEED = 20_260_213  # keeps the runs apart from the seeds of splits and predictors
 
 
@@ -52,7 +51,7 @@ class LaunchMix:
     launches: tuple[float, ...]
 
 
-class Choice(NamedTuple):
+class Pick(NamedTuple):
     """The configuration chosen, and the interval of what it is predicted to save [%].
 
     expected: what is chosen by expected times, where it was by the high ends of their intervals.
@@ -60,7 +59,7 @@ class Choice(NamedTuple):
 
     config: Index
     saving_range: tuple[float, float] | None = None
-    expected: "Choice | None" = None
+    expected: "Pick | None" = None
 
 
 class MixCosts(NamedTuple):
@@ -270,7 +269,6 @@ class RegretStudy(Study):
         ]
 
     def _advisors(self, data: Measurements, base: HardwareConfig) -> list[Candidate]:
-        """The strategies and, behind them, the predictors."""
         asked = self.predictors or [
             name
             for name in applying(PREDICTORS, data)
@@ -287,14 +285,14 @@ class RegretStudy(Study):
         ]
 
     def document(self, results: Sequence[Any]) -> Row:
-        """Return everything as JSON values, and where `board` learnt from other GPUs' tables."""
+        """Return everything as JSON values, and where `runs` learnt from other GPUs' tables."""
         learnt = {part.table: None for part in self.parts if self._others(part)}
-        told = {"board_from_other_gpus": [*learnt]} if learnt else {}
+        told = {"runs_from_other_gpus": [*learnt]} if learnt else {}
         return {**super().document(results), **told}
 
     def _others(self, part: Part) -> list[TrainingSet]:
-        """The tables of other GPUs with their bases, for `board`; none for other advisors."""
-        if part.candidate.name != Board.name:
+        """The tables of other GPUs with their bases, for `runs`; none for other advisors."""
+        if part.candidate.name != Runs.name:
             return []
         device = self.tables[part.table].device
         return [
@@ -451,7 +449,7 @@ class RegretStudy(Study):
 
 def part_choices(
     part: Part, data: Measurements, goal: Goal, runs: int = 0, others: Sequence[TrainingSet] = ()
-) -> dict[str, list[Choice]]:
+) -> dict[str, list[Pick]]:
     """Choose for every held-out kernel, or run of them, from what was learnt without it.
 
     Gives by objective what is chosen for each of `mixes_to_advise`; for runs, with the interval of
@@ -466,19 +464,19 @@ def part_choices(
     mixes = mixes_to_advise(part, data, runs)
     if part.candidate.name in (HIGHEST, BASE):
         always = base if part.candidate.name == BASE else data.grid.index("highest")
-        return {objective: [Choice(always)] * len(mixes) for objective in objectives}
+        return {objective: [Pick(always)] * len(mixes) for objective in objectives}
     if part.candidate.name == FIXED:
         trained_on = {int(k): set(train.tolist()) for train, test in part.folds(data) for k in test}
         trainings = [
             sorted(set.intersection(*(trained_on[k] for k in mix.kernels))) for mix in mixes
         ]
-        return {o: [*map(Choice, goal.best_fixed(o, data, trainings))] for o in objectives}
+        return {o: [*map(Pick, goal.best_fixed(o, data, trainings))] for o in objectives}
     if others:
-        board = part.candidate.predictor
-        sides, longest_ms = from_two_readings(board, data, goal.base, goal.static_power_w, others)
+        law = part.candidate.predictor
+        sides, longest_ms = from_two_readings(law, data, goal.base, goal.static_power_w, others)
     else:
         sides, longest_ms = _predictions(part, data, goal, with_intervals=runs > 0)
-    choices: dict[str, list[Choice]] = {objective: [] for objective in objectives}
+    choices: dict[str, list[Pick]] = {objective: [] for objective in objectives}
     for mix in mixes:
         costs = [mix_costs(time_ms, power_w, mix) for time_ms, power_w in sides]
         longest = None if longest_ms is None else mix_costs(longest_ms, None, mix).time_ms
@@ -489,25 +487,25 @@ def part_choices(
 
 def _chosen(
     objective: str, goal: Goal, sides: Sequence[MixCosts], base: Index, longest_ms: Floats | None
-) -> Choice:
+) -> Pick:
     """What is chosen for a mix.
 
     sides: as of `Goal.saving_range`, or the mix as predicted alone. longest_ms: the high ends of
     its times, where a limit of time holds for them.
     """
 
-    def choice(limited_ms: Floats | None, expected: Choice | None = None) -> Choice:
+    def choice(limited_ms: Floats | None, expected: Pick | None = None) -> Pick:
         best = goal.best(objective, sides[0], base, limited_ms)
         ends = goal.saving_range(objective, sides, best, base) if len(sides) > 1 else None
-        return Choice(best, ends, expected)
+        return Pick(best, ends, expected)
 
     expected = choice(None)
     return expected if longest_ms is None else choice(longest_ms, expected)
 
 
-def _by_rule(choice: Choice) -> list[tuple[str | None, Index, tuple[float, float] | None]]:
+def _by_rule(choice: Pick) -> list[tuple[str | None, Index, tuple[float, float] | None]]:
     """A choice and what stands beside it: rule, configuration, interval of the saving."""
-    at, saving_range, expected = choice  # of lists, where a record kept it
+    at, saving_range, expected = choice  # lists, where a record kept it
     if expected is None:
         return [(None, _index(at), saving_range)]
     expected_at, expected_range, _ = expected
@@ -574,6 +572,5 @@ def _passes_percent(group: Rows) -> float | None:
 
 
 def _least(values: Floats) -> Index:
-    """Where the least value stands."""
     c, e, m = np.unravel_index(int(np.nanargmin(values)), values.shape)
     return int(c), int(e), int(m)

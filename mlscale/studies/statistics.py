@@ -1,5 +1,6 @@
 """What sums up the errors of a study, and how sure it is: standard and paired errors."""
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +9,27 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.surfaces import mean_of_kernels
+from mlscale.errors import DataWarning, InputError
+from mlscale.model.model import Model
+from mlscale.predictors import create
 from mlscale.studies.candidates import ORACLE, Candidate
-from mlscale.studies.crossval import RANDOM_KERNELS, is_partial
+from mlscale.studies.crossval import (
+    FOLDS,
+    K_FOLD,
+    RANDOM_KERNELS,
+    ProfiledTable,
+    cross_validate,
+    folds,
+    is_partial,
+    pooled,
+    same_table,
+    warn_of_tested_kernels,
+)
 
 Row = dict[str, Any]
-Errors = Mapping[str, Sequence[float]]  # of each unit: an application's kernels, or a kernel
+Errors = Mapping[str, Sequence[float]]  # by unit: an application's kernels, or a kernel
 
-LEVEL = 0.05  # of the test that tells a candidate from the best
+SIGNIFICANCE = 0.05  # level of the test that tells a candidate from the best
 
 
 @dataclass(frozen=True)
@@ -51,9 +66,10 @@ def standard_error(
 ) -> float | None:
     """Return the standard error of the mean of values, None of fewer than two groups.
 
-    groups: to which each value belongs; those of one group may be alike, groups are taken to be
-    independent. None for a group of each value's own, where it is the deviation / sqrt(n). Source:
-    Cameron and Miller, A practitioner's guide to cluster-robust inference, 2015, section II.
+    groups: to which each value belongs; those of one group may be alike, groups are assumed to
+    be independent. None for a group of each value's own, where it is the deviation / sqrt(n).
+    Source: Cameron and Miller, A practitioner's guide to cluster-robust inference, 2015,
+    section II.
 
     >>> standard_error([1.0, 3.0])
     1.0
@@ -102,8 +118,8 @@ def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, 
     """Return the mean of one - other, its standard error, and whether a paired t test tells it.
 
     one, other: the errors of each unit (see `paired_by`), which count as they have errors in
-    `one`. The test is two-sided at LEVEL; with fewer than two units there is no standard error, and
-    nothing is told.
+    `one`. The test is two-sided at SIGNIFICANCE; with fewer than two units there is no standard
+    error, and nothing is told.
     """
     from scipy.stats import t
 
@@ -114,7 +130,7 @@ def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, 
     if len(differences) < 2:
         return mean, None, False
     error = _error_of_mean(weights * (differences - mean))
-    return mean, error, bool(abs(mean) > t.isf(LEVEL / 2, len(differences) - 1) * error)
+    return mean, error, bool(abs(mean) > t.isf(SIGNIFICANCE / 2, len(differences) - 1) * error)
 
 
 def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
@@ -122,7 +138,7 @@ def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
 
     errors: of each unit. Gives behind_best and behind_best_standard_error of the differences paired
     by unit, and within_error_of_best: whether the paired t test does not tell it from the best at
-    LEVEL. The oracle, which knows the truth, is never the best; None for it.
+    SIGNIFICANCE. The oracle, which knows the truth, is never the best; None for it.
     """
     means = {
         one: np.mean([value for values in by_unit.values() for value in values])
@@ -142,3 +158,38 @@ def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
             "within_error_of_best": within,
         }
     return rows
+
+
+def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]:
+    """The errors of the model's predictors on applications that they did not learn from.
+
+    tables: those that the model learnt from, its own first, each with its base. The applications
+    of the first are left out of all tables in at most FOLDS folds, of one seed; so this takes as
+    long as FOLDS trainings at most. Gives `folds`, and for each quantity the mape and its
+    standard_error, in percent.
+    Raises InputError where there is one application alone, or the others do not suffice.
+    """
+    data, base = tables[0]
+    count = min(FOLDS, len(set(data.applications)))
+    if count < 2:
+        raise InputError("it needs two applications at least")
+    made = folds(K_FOLD, data.applications, 0, count)
+    applications = [data.applications[k] for _, test in made for k in test]
+    predictors = model.predictors.values()
+    others = [(one, np.arange(len(one[0].kernels))) for one in tables[1:]]
+    warn_of_tested_kernels(data.device, data, others)
+    training = pooled if len(tables) > 1 else same_table
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the training told them
+        predictions = list(
+            cross_validate(data, [base], made, lambda: [*map(create, predictors)], training, tables)
+        )
+    found: dict[str, Any] = {"folds": count}
+    for quantity in model.predictors:
+        errors = np.concatenate(
+            [one.errors for one in predictions if one.predictor.quantity == quantity]
+        )
+        by_kernel = np.nanmean(errors, axis=1).tolist()
+        error = standard_error(by_kernel, applications)
+        found[quantity] = {"mape": mean_of_kernels(errors), "standard_error": error}
+    return found

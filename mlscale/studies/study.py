@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.data.measurements import read
 from mlscale.errors import InputError, extra_named
-from mlscale.studies.base import Study, Tables, flat
+from mlscale.studies.base import Rows, Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
 from mlscale.studies.crossval import K_FOLD
 from mlscale.studies.errors import ErrorStudy
@@ -16,6 +16,7 @@ from mlscale.studies.regret import RegretStudy
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 AnyTables = Any  # measurements, a file or a data frame; several in a list, or in a dict by name
 
@@ -103,3 +104,55 @@ def tables_by_name(tables: AnyTables) -> Tables:
             raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
         named[name] = data
     return named
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation:
+    """Errors of predictors [%]: frame, a row for each table, quantity and predictor.
+
+    A column's meaning: docs/reference/files.md. each_kernel: rows of the kernels' errors.
+    """
+
+    frame: "pd.DataFrame"
+    each_kernel: Rows
+
+    def __repr__(self) -> str:
+        shown = ["table", "quantity", "predictor", "features", "n_kernels", "mape", "coverage"]
+        return str(self.frame[shown].to_string(index=False))
+
+    @extra_named("'plot'")
+    def plot(self) -> "Figure":
+        """The error of each kernel, a row of dots for each predictor; a panel for each quantity.
+
+        Needs matplotlib; returns its figure.
+        """
+        from mlscale.studies.figures import error_figure
+
+        return error_figure(self.each_kernel)
+
+
+@extra_named("'cross_validate'", "study")
+def cross_validate(
+    predictors: AnyPredictor | Sequence[AnyPredictor] | None,
+    tables: AnyTables,
+    jobs: int | None = None,
+    **options: Any,
+) -> CrossValidation:
+    """Measure the errors of predictors by cross-validation, beside the baselines.
+
+    predictors: names ('nearest', 'package.module:Class'), classes or objects, whose own
+    hyper-parameters are kept; None takes what suits the tables. tables: measurements, files or data
+    frames; several in a list, or in a dict by name. jobs: processes; as many as there are cores.
+    options: those of `mlscale.studies.study.study`, such as quantity='time', base='highest',
+    seeds=3, train_on='micro.parquet'. Raises InputError.
+
+    Example:
+        errors = mlscale.cross_validate(["nearest", "wu"], "table.parquet", quantity="time")
+        errors.frame
+    """
+    import pandas as pd
+
+    planned = plan("errors", tables_by_name(tables), predictors=predictors, **options)
+    results = results_of(planned, jobs)
+    frame = pd.DataFrame([flat(row) for row in planned.rows(results)])
+    return CrossValidation(frame, planned.files(results)["kernels"])
